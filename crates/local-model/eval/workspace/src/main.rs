@@ -1,0 +1,5 @@
+const MAX_RETRIES: u32 = 5;
+
+fn main() {
+    println!("retries: {MAX_RETRIES}");
+}

@@ -1,0 +1,187 @@
+//! Agents: a task in, an outcome out, and the context that is handed down a run.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Clock, CredentialStore, Ids, LimitReached, NullSink, RunId, SessionId, Sink, TenantId, Usage,
+};
+
+/// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
+pub trait Agent: Send + Sync {
+    /// The agent's name, for people and for delegation.
+    fn name(&self) -> &str;
+
+    /// Works on the task until there is an outcome. Failures are outcomes too.
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The run.
+    pub run: RunId,
+    /// How it ended.
+    #[serde(flatten)]
+    pub status: OutcomeStatus,
+    /// The final answer, or the best there was.
+    pub answer: String,
+    /// Why the run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Turns that were taken.
+    pub turns: u32,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+}
+
+impl Outcome {
+    /// An outcome without an answer yet.
+    pub fn new(run: RunId, status: OutcomeStatus) -> Self {
+        Self { run, status, answer: String::new(), error: None, turns: 0, usage: Usage::default() }
+    }
+
+    /// A run that failed before it could say more.
+    pub fn failed(run: RunId, error: impl Into<String>) -> Self {
+        Self { error: Some(error.into()), ..Self::new(run, OutcomeStatus::Failed) }
+    }
+
+    /// Whether the agent answered.
+    pub fn is_finished(&self) -> bool {
+        self.status == OutcomeStatus::Finished
+    }
+}
+
+/// How a run ended, or that it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "status", content = "detail", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OutcomeStatus {
+    /// There is an answer.
+    Finished,
+    /// It could not go on; `error` says why.
+    Failed,
+    /// A limit was reached.
+    Limit(LimitReached),
+    /// It was cancelled, and can be resumed.
+    Cancelled,
+    /// It waits for somebody.
+    Suspended,
+}
+
+/// What is handed down a run, explicitly: never a global, never hidden in a task-local.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Context {
+    /// The run that works.
+    pub run: RunId,
+    /// Its session.
+    pub session: SessionId,
+    /// On whose behalf.
+    pub tenant: TenantId,
+    /// 0 for the run that a person started, one more for each delegation.
+    pub depth: u32,
+    /// Fires when the run is to stop.
+    pub cancel: CancellationToken,
+    /// Receives the run's events.
+    pub sink: Arc<dyn Sink>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Identity.
+    pub ids: Arc<dyn Ids>,
+    /// The tenant's accounts, if the application gave any.
+    pub credentials: Option<Arc<dyn CredentialStore>>,
+}
+
+impl Context {
+    /// A context at depth 0 for the tenant `local`, which nobody watches.
+    pub fn new(run: RunId, session: SessionId, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self {
+            run,
+            session,
+            tenant: TenantId::new("local"),
+            depth: 0,
+            cancel: CancellationToken::new(),
+            sink: Arc::new(NullSink),
+            clock,
+            ids,
+            credentials: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("run", &self.run)
+            .field("session", &self.session)
+            .field("tenant", &self.tenant)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a planning agent is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AgentState {
+    /// Nothing yet.
+    #[default]
+    Idle,
+    /// A plan is being made.
+    Planning,
+    /// Subtasks are being worked on.
+    Executing,
+    /// The plan is being changed.
+    Replanning,
+    /// There is an answer.
+    Finished,
+    /// There will be none.
+    Error,
+}
+
+/// What a loop of thinking and acting is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ReactState {
+    /// Nothing yet.
+    #[default]
+    Idle,
+    /// The model is being asked.
+    Thinking,
+    /// Tools are running.
+    Acting,
+    /// Results go to the model.
+    Observing,
+    /// There is an answer.
+    Finished,
+    /// There will be none.
+    Error,
+}
+
+impl ReactState {
+    /// Whether the loop may go from here to `next`.
+    ///
+    /// An answer that cannot be understood is an observation, not an error, so thinking goes on to
+    /// observing; only repeated failures, a limit or a cancel end in an error.
+    pub fn may_become(self, next: Self) -> bool {
+        use ReactState::{Acting, Error, Finished, Idle, Observing, Thinking};
+        matches!(
+            (self, next),
+            (Idle | Observing, Thinking)
+                | (Thinking, Acting | Finished | Observing | Error)
+                | (Acting, Observing | Error)
+                | (Observing | Idle, Error)
+        )
+    }
+}

@@ -1,0 +1,133 @@
+//! What a message is made of: text, images, thinking and tool calls.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Json, ToolCallId};
+
+/// One block of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// The bytes in base64.
+        data: String,
+        /// For instance `image/png`.
+        mime_type: String,
+    },
+    /// The model's reasoning.
+    Thinking {
+        /// The reasoning text; empty when the provider redacted it.
+        thinking: String,
+        /// What the provider wants back with the text, unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    /// A request to run a tool.
+    ToolCall(ToolCall),
+}
+
+impl Content {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// The text of a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The call of a tool-call block.
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// All text blocks joined by newlines.
+    pub fn join_text(blocks: &[Self]) -> String {
+        match blocks {
+            [Self::Text { text }] => text.clone(),
+            _ => blocks.iter().filter_map(Self::as_text).collect::<Vec<_>>().join("\n"),
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+/// A model's request to run a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolCall {
+    /// As the model named the call; unique within one response at best.
+    pub id: ToolCallId,
+    /// As the model named the tool, known or not.
+    pub name: String,
+    /// What the model sent, key order kept; an empty object when `malformed` is set.
+    #[serde(default = "empty_object")]
+    pub arguments: Json,
+    /// Set when the model's arguments were not JSON. Such a call is never executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed: Option<MalformedArguments>,
+}
+
+impl ToolCall {
+    /// A call with well-formed arguments.
+    pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: Json) -> Self {
+        Self { id: id.into(), name: name.into(), arguments, malformed: None }
+    }
+
+    /// A call from the argument text of a stream.
+    ///
+    /// Empty text means no arguments, `{}`. Text that is not JSON is kept as
+    /// [`malformed`](Self::malformed); nothing is repaired or invented.
+    pub fn from_json_text(id: impl Into<ToolCallId>, name: impl Into<String>, text: &str) -> Self {
+        let mut call = Self::new(id, name, empty_object());
+        if !text.trim().is_empty() {
+            match serde_json::from_str(text) {
+                Ok(arguments) => call.arguments = arguments,
+                Err(e) => {
+                    call.malformed =
+                        Some(MalformedArguments { text: text.to_owned(), error: e.to_string() });
+                }
+            }
+        }
+        call
+    }
+}
+
+/// Arguments that a model sent and that were not JSON: cut off, or never meant as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MalformedArguments {
+    /// What the model sent.
+    pub text: String,
+    /// Why it is not JSON, with line and column.
+    pub error: String,
+}
+
+fn empty_object() -> Json {
+    Json::Object(serde_json::Map::new())
+}

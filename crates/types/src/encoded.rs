@@ -1,0 +1,126 @@
+//! A value that is written in a wire format at most once, however many requests carry it.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+/// A value with a place for its encoded form.
+///
+/// A conversation is sent again with every request, and encoding all of it each time makes the cost
+/// of a turn grow with the run. The first provider that encodes the value leaves the text here; the
+/// value cannot be changed, so the text stays true. A second format (after a fallback to another
+/// protocol) is encoded afresh each time.
+#[derive(Default)]
+pub struct Encoded<T> {
+    value: T,
+    text: OnceLock<(&'static str, Arc<str>)>,
+}
+
+impl<T> Encoded<T> {
+    /// Wraps a value that nothing has encoded yet.
+    pub fn new(value: T) -> Self {
+        Self { value, text: OnceLock::new() }
+    }
+
+    /// The value in `format`, encoded by `encode` unless that was done before.
+    ///
+    /// `format` names the encoding, including every option that changes its output.
+    pub fn encode(&self, format: &'static str, encode: impl FnOnce(&T) -> String) -> Arc<str> {
+        match self.text.get() {
+            Some((f, text)) if *f == format => text.clone(),
+            Some(_) => encode(&self.value).into(),
+            None => {
+                let text: Arc<str> = encode(&self.value).into();
+                let _ = self.text.set((format, text.clone()));
+                text
+            }
+        }
+    }
+
+    /// Calls `write` with the text in `format`, without taking a reference count.
+    pub fn with_encoded<R>(
+        &self,
+        format: &'static str,
+        encode: impl FnOnce(&T) -> String,
+        write: impl FnOnce(&str) -> R,
+    ) -> R {
+        match self.text.get() {
+            Some((f, text)) if *f == format => write(text),
+            _ => write(&self.encode(format, encode)),
+        }
+    }
+
+    /// The value itself.
+    pub fn into_inner(self) -> T {
+        self.value
+    }
+}
+
+impl<T> Deref for Encoded<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> From<T> for Encoded<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: Clone> Clone for Encoded<T> {
+    fn clone(&self) -> Self {
+        Self { value: self.value.clone(), text: self.text.clone() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Encoded<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Encoded<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: serde::Serialize> serde::Serialize for Encoded<T> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(s)
+    }
+}
+
+impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Encoded<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        T::deserialize(d).map(Self::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_encoded_once_per_format_and_never_in_the_wrong_one() {
+        let calls = std::cell::Cell::new(0);
+        let encoded = Encoded::new(7);
+        let encode = |format| {
+            encoded.encode(format, |v| {
+                calls.set(calls.get() + 1);
+                format!("{format}:{v}")
+            })
+        };
+        assert_eq!(&*encode("a"), "a:7");
+        assert_eq!(&*encode("a"), "a:7");
+        assert_eq!(calls.get(), 1);
+        assert_eq!(&*encode("b"), "b:7");
+        assert_eq!(&*encode("a"), "a:7");
+        assert_eq!(calls.get(), 2);
+    }
+}

@@ -1,0 +1,219 @@
+//! Journals: where logs are kept. One writer per run, any number of readers.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{Record, RunId, SessionId, Timestamp};
+
+/// Keeps the logs of runs.
+pub trait Journal: Send + Sync {
+    /// Takes the run's writer lock and reads what is there.
+    ///
+    /// A record that was cut off by a crash at the end of the log is dropped here.
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>>;
+
+    /// Reads a log without the lock. The last record may already be old when this returns.
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
+
+    /// All runs, newest first. Logs that cannot be read are listed with a `problem`.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>>;
+}
+
+/// Appends to one run's log. Dropping it gives the lock back.
+pub trait RunWriter: Send {
+    /// Appends records in order. With [`Durability::Synced`] they survive a power cut once this returns.
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>>;
+}
+
+/// Whether a run is begun or taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The run must not exist.
+    Create,
+    /// The run must exist.
+    Existing,
+}
+
+/// A run that was opened for writing.
+pub struct OpenRun {
+    /// What was in the log; empty for a new run.
+    pub records: Vec<Arc<Record>>,
+    /// Appends to it.
+    pub writer: Box<dyn RunWriter>,
+}
+
+impl std::fmt::Debug for OpenRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenRun").field("records", &self.records.len()).finish_non_exhaustive()
+    }
+}
+
+/// How safe appended records must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Handed to the operating system: survives the death of the process.
+    Buffered,
+    /// On the medium: survives a power cut.
+    Synced,
+}
+
+/// A run in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RunHead {
+    /// The run.
+    pub run_id: RunId,
+    /// Its session; unknown where the log cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When its last record was written.
+    pub updated_at: Timestamp,
+    /// `running`, `suspended`, `finished`, `failed`, `limit`, `cancelled` or `unreadable`.
+    pub status: String,
+    /// The first prompt, shortened.
+    #[serde(default)]
+    pub task: String,
+    /// Why the log cannot be read, and what can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl RunHead {
+    /// The head of a log, from its records.
+    pub fn of(run_id: RunId, records: &[Arc<Record>]) -> Self {
+        use crate::{OutcomeStatus, RecordBody};
+        let mut head = Self {
+            run_id,
+            session: None,
+            started_at: records.first().map_or_else(Timestamp::default, |r| r.at),
+            updated_at: records.last().map_or_else(Timestamp::default, |r| r.at),
+            status: "running".to_owned(),
+            task: String::new(),
+            problem: None,
+        };
+        for record in records {
+            match &record.body {
+                RecordBody::RunStarted(s) => head.session = Some(s.session.clone()),
+                RecordBody::Prompted { message, .. } if head.task.is_empty() => {
+                    let text = message.as_llm().map(crate::Message::text).unwrap_or_default();
+                    head.task = text.chars().take(TASK_CHARS).collect();
+                }
+                _ => {}
+            }
+        }
+        match records.last().map(|r| &r.body) {
+            Some(RecordBody::Suspended { .. }) => head.status = "suspended".to_owned(),
+            Some(RecordBody::RunFinished(outcome)) => {
+                head.status = match outcome.status {
+                    OutcomeStatus::Finished => "finished",
+                    OutcomeStatus::Failed => "failed",
+                    OutcomeStatus::Limit(_) => "limit",
+                    OutcomeStatus::Cancelled => "cancelled",
+                    OutcomeStatus::Suspended => "suspended",
+                }
+                .to_owned();
+            }
+            _ => {}
+        }
+        head
+    }
+
+    /// The head of a log that cannot be read.
+    pub fn unreadable(run_id: RunId, problem: impl Into<String>) -> Self {
+        Self {
+            run_id,
+            session: None,
+            started_at: Timestamp::default(),
+            updated_at: Timestamp::default(),
+            status: "unreadable".to_owned(),
+            task: String::new(),
+            problem: Some(problem.into()),
+        }
+    }
+}
+
+const TASK_CHARS: usize = 80;
+
+/// Why a journal did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// There is no such run.
+    #[error("no run {run}")]
+    UnknownRun {
+        /// The run that was asked for.
+        run: RunId,
+    },
+    /// The run is there already.
+    #[error("run {run} exists already")]
+    Exists {
+        /// The run that was to be created.
+        run: RunId,
+    },
+    /// Somebody else writes to the run.
+    #[error("run {run} is in use by another process")]
+    Locked {
+        /// The run that is locked.
+        run: RunId,
+    },
+    /// The log was written by a newer version.
+    #[error("run {run} has log format {found}, and this version reads up to {supported}: use a newer version")]
+    FutureFormat {
+        /// The run.
+        run: RunId,
+        /// Its format.
+        found: u32,
+        /// The newest format that can be read.
+        supported: u32,
+    },
+    /// A record in the middle of the log is damaged.
+    #[error("run {run} is damaged at record {record}: {problem}")]
+    Corrupt {
+        /// The run.
+        run: RunId,
+        /// Which record, from 0.
+        record: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The id cannot be used, for instance because it holds a path separator.
+    #[error("{id:?} cannot be a run id: use letters, digits, '-' and '_'")]
+    BadId {
+        /// The id.
+        id: String,
+    },
+    /// The storage failed: full, read-only, gone.
+    #[error("cannot {action} {place}: {source}")]
+    Storage {
+        /// What was tried, for instance `write`.
+        action: &'static str,
+        /// Where.
+        place: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl JournalError {
+    /// What a person can do about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
+            Self::Exists { .. } => "choose another id, or resume the run",
+            Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::FutureFormat { .. } => "use the version of archon that wrote it, or a newer one",
+            Self::Corrupt { .. } => "the records before the damage can be read with `archon runs show`",
+            Self::BadId { .. } => "ids are made by `archon run`",
+            Self::Storage { .. } => "check that the directory exists, is writable and has free space",
+        }
+    }
+}

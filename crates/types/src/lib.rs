@@ -1,0 +1,83 @@
+//! The whole vocabulary of Archon on one page: what every crate may name, and nothing that runs.
+//!
+//! This crate holds data and traits. It starts no task, opens no socket and touches no file, so a
+//! pillar can be replaced by a crate that depends on this one alone.
+//!
+//! | word | where | what it is |
+//! |---|---|---|
+//! | message | [`Message`], [`AgentMessage`] | what a person, a model or a tool said |
+//! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
+//! | delta | [`Delta`] | a piece of a message on its way; never stored |
+//! | event | [`Event`], [`AgentEvent`] | records and deltas as they happen; `AgentEvent` is a projection of them |
+//! | model | [`Provider`], [`Request`], [`ModelEvent`] | one request in, a stream of events out |
+//! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | one call in, exactly one result out |
+//! | toolbox | [`Toolbox`] | the one door through which tools are reached |
+//! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
+//! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
+//! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
+//! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
+//! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
+//! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
+//! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
+//!
+//! Traits have three required methods at most and can be made into trait objects.
+
+mod agent;
+mod approval;
+mod content;
+mod credentials;
+mod encoded;
+mod event;
+mod ids;
+mod journal;
+mod limits;
+mod message;
+mod projection;
+mod provider;
+mod record;
+mod retry;
+mod secret;
+mod time;
+mod tool;
+mod tool_result;
+mod toolbox;
+
+pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
+pub use approval::{Answer, ApprovalRequest, Approver, Decision};
+pub use content::{Content, MalformedArguments, ToolCall};
+pub use credentials::{CredentialError, CredentialKey, CredentialStore};
+pub use encoded::Encoded;
+pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use ids::{
+    AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
+    ToolCallId, TurnId,
+};
+pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
+pub use limits::{ExecutionLimits, LimitReached, OnLimit};
+pub use message::{
+    AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
+    ToolResultMessage, Usage, UserMessage,
+};
+pub use projection::{AgentEvent, AgentEvents};
+pub use provider::{
+    ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
+    ThinkingLevel, ToolChoice,
+};
+pub use record::{
+    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, Record, RecordBody, RunConfig, RunStarted, ToolMode, TurnTrigger,
+};
+pub use retry::RetryConfig;
+pub use secret::Secret;
+pub use time::{Clock, Timestamp, iso8601};
+pub use tool::{
+    OutputLevel, Tool, ToolAnnotations, ToolContext, ToolError, ToolInvocationRequest, ToolSpec, Effect,
+    Progress, ToolDefinition,
+};
+pub use tool_result::{DataFile, ToolResult, ToolResultStatus};
+pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+
+pub use futures_core::{future::BoxFuture, stream::BoxStream};
+pub use tokio_util::sync::CancellationToken;
+
+/// JSON as it stands in messages, schemas and results; object keys keep their order.
+pub use serde_json::Value as Json;

@@ -1,0 +1,104 @@
+//! The limits of a run, and what happens when one is reached.
+
+use std::{fmt, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+/// How far a run may go. Reaching a limit ends the run in order, it is not an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ExecutionLimits {
+    /// Model calls, retries left out. Default 50.
+    pub max_turns: u32,
+    /// Tokens of all model calls together. Default 1,000,000.
+    pub max_total_tokens: u64,
+    /// Active time in milliseconds, time of waiting for people left out. Default 600,000.
+    pub max_duration_ms: u64,
+    /// The same tool with the same arguments, in a row or not, before the run ends. Default 3.
+    pub max_repeats: u32,
+    /// Answers in a row that could not be understood before the run fails. Default 3.
+    pub max_parse_failures: u32,
+    /// What happens at a limit.
+    pub on_limit: OnLimit,
+}
+
+impl Default for ExecutionLimits {
+    fn default() -> Self {
+        Self {
+            max_turns: 50,
+            max_total_tokens: 1_000_000,
+            max_duration_ms: 600_000,
+            max_repeats: 3,
+            max_parse_failures: 3,
+            on_limit: OnLimit::Stop,
+        }
+    }
+}
+
+impl ExecutionLimits {
+    /// The preset for one subtask of a plan: 10 turns, and a limit is a failure.
+    pub fn subtask() -> Self {
+        Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }
+    }
+
+    /// Active time that is allowed.
+    pub fn max_duration(&self) -> Duration {
+        Duration::from_millis(self.max_duration_ms)
+    }
+}
+
+/// What happens when a limit is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnLimit {
+    /// One more model call without tools, which is asked for the best answer so far.
+    ForceSummary,
+    /// The run fails and says which limit.
+    Error,
+    /// The run stops and says which limit.
+    #[default]
+    Stop,
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "limit", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LimitReached {
+    /// Model calls.
+    Turns {
+        /// The limit.
+        max: u32,
+    },
+    /// Tokens.
+    Tokens {
+        /// The limit.
+        max: u64,
+    },
+    /// Active time.
+    Duration {
+        /// The limit in milliseconds.
+        max_ms: u64,
+    },
+    /// The same call again and again.
+    Repeats {
+        /// The limit.
+        max: u32,
+    },
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turns { max } => write!(f, "Max turns reached ({max})"),
+            Self::Tokens { max } => write!(f, "Max tokens reached ({max})"),
+            Self::Duration { max_ms } => write!(f, "Max duration reached ({} s)", *max_ms as f64 / 1000.0),
+            Self::Repeats { max } => write!(f, "The same tool call was repeated {max} times"),
+        }
+    }
+}

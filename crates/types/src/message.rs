@@ -1,0 +1,272 @@
+//! Messages: what a person, a model or a tool said, in the order in which a model reads them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Content, Json, MessageId, Timestamp, ToolCall, ToolCallId, ToolResult, TurnId, iso8601};
+
+/// A message that a model can read.
+///
+/// How a tool result is spelled on the wire (a user block, a `tool` role, a function response) is
+/// each provider's business.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum Message {
+    /// From the person, or from the framework on its own behalf.
+    User(UserMessage),
+    /// From the model.
+    Assistant(AssistantMessage),
+    /// From a tool.
+    ToolResult(ToolResultMessage),
+}
+
+/// What a person said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UserMessage {
+    /// Text and images.
+    pub content: Vec<Content>,
+    /// When it was said, Unix milliseconds.
+    pub timestamp: Timestamp,
+}
+
+/// What a model said, once it has said all of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AssistantMessage {
+    /// Text, thinking and tool calls in the model's order.
+    pub content: Vec<Content>,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// The provider's id, for instance `openai`.
+    pub provider: String,
+    /// Tokens of this answer and of the request that led to it.
+    pub usage: Usage,
+    /// When the answer was complete, Unix milliseconds.
+    pub timestamp: Timestamp,
+    /// Set when `stop_reason` is [`StopReason::Error`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+}
+
+impl AssistantMessage {
+    /// All text blocks joined.
+    pub fn text(&self) -> String {
+        Content::join_text(&self.content)
+    }
+
+    /// The tool calls, in the model's order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(Content::as_tool_call)
+    }
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolResultMessage {
+    /// The id of the [`ToolCall`] that this answers.
+    pub tool_call_id: ToolCallId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// What the model reads.
+    pub content: Vec<Content>,
+    /// True unless the call succeeded.
+    pub is_error: bool,
+    /// When the result was there, Unix milliseconds.
+    pub timestamp: Timestamp,
+}
+
+impl Message {
+    /// A user message of one text block.
+    pub fn user(text: impl Into<String>, timestamp: Timestamp) -> Self {
+        Self::User(UserMessage { content: vec![Content::text(text)], timestamp })
+    }
+
+    /// The message that carries `result` back to the model.
+    pub fn tool_result(call: &ToolCall, result: &ToolResult, timestamp: Timestamp) -> Self {
+        Self::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            content: result.content.clone(),
+            is_error: result.is_error(),
+            timestamp,
+        })
+    }
+
+    /// The blocks of the message.
+    pub fn content(&self) -> &[Content] {
+        match self {
+            Self::User(m) => &m.content,
+            Self::Assistant(m) => &m.content,
+            Self::ToolResult(m) => &m.content,
+        }
+    }
+
+    /// All text blocks joined.
+    pub fn text(&self) -> String {
+        Content::join_text(self.content())
+    }
+
+    /// When the message was complete.
+    pub fn timestamp(&self) -> Timestamp {
+        match self {
+            Self::User(m) => m.timestamp,
+            Self::Assistant(m) => m.timestamp,
+            Self::ToolResult(m) => m.timestamp,
+        }
+    }
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum StopReason {
+    /// It was done; also for reasons that we do not know.
+    #[default]
+    Stop,
+    /// It ran into its output limit: what it said may be cut off.
+    Length,
+    /// It waits for the results of tool calls.
+    ToolUse,
+    /// The provider failed or refused; the text says why.
+    Error,
+    /// The caller cancelled.
+    Aborted,
+}
+
+/// Tokens of one model call, or the sum of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Usage {
+    /// Prompt tokens that were processed, cached ones left out.
+    pub input: u64,
+    /// Tokens that the model produced.
+    pub output: u64,
+    /// Prompt tokens that came from a cache.
+    pub cache_read: u64,
+    /// Prompt tokens that were written to a cache.
+    pub cache_write: u64,
+    /// As the provider reports it; 0 when it does not.
+    pub total_tokens: u64,
+}
+
+impl Usage {
+    /// Share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
+    pub fn cache_hit_rate(&self) -> f64 {
+        match self.input + self.cache_read + self.cache_write {
+            0 => 0.0,
+            all => self.cache_read as f64 / all as f64,
+        }
+    }
+
+    /// The reported total, or the sum of the parts where none was reported.
+    pub fn total(&self) -> u64 {
+        match self.total_tokens {
+            0 => self.input + self.output + self.cache_read + self.cache_write,
+            total => total,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.total_tokens = self.total() + other.total();
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+    }
+}
+
+/// An entry of a transcript: a message for the model, or something that only the application reads.
+///
+/// Told apart by shape: an extension has the role `extension`, which no [`Message`] has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum AgentMessage {
+    /// Sent to the model.
+    Llm(LlmMessage),
+    /// Kept in the transcript and filtered out of every request.
+    Extension(ExtensionMessage),
+}
+
+impl AgentMessage {
+    /// The message that a model would read; `None` for an extension.
+    pub fn as_llm(&self) -> Option<&Message> {
+        match self {
+            Self::Llm(m) => Some(&m.message),
+            Self::Extension(_) => None,
+        }
+    }
+}
+
+impl From<Message> for AgentMessage {
+    fn from(message: Message) -> Self {
+        Self::Llm(LlmMessage { message, turn_id: None, metadata: None })
+    }
+}
+
+/// A message with what the application knows about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LlmMessage {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// The turn that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<TurnId>,
+    /// Who said it, where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<MessageMetadata>,
+}
+
+/// Who said a message, where and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MessageMetadata {
+    /// Unique everywhere; version 4 UUIDs outside tests.
+    pub message_id: MessageId,
+    /// When, in ISO-8601.
+    #[serde(with = "iso8601")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub timestamp: Timestamp,
+    /// The conversation; empty when there is none.
+    #[serde(default)]
+    pub conversation_id: String,
+    /// The person; empty when unknown.
+    #[serde(default)]
+    pub user_id: String,
+}
+
+/// Something that an application keeps in the transcript and that no model ever sees.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExtensionMessage {
+    role: ExtensionRole,
+    /// The application's name for what this is, for instance `ui_update`.
+    pub kind: String,
+    /// Whatever the application wants to keep.
+    pub data: Json,
+}
+
+impl ExtensionMessage {
+    /// An extension message.
+    pub fn new(kind: impl Into<String>, data: Json) -> Self {
+        Self { role: ExtensionRole::Extension, kind: kind.into(), data }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+enum ExtensionRole {
+    Extension,
+}

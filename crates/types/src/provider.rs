@@ -1,0 +1,287 @@
+//! Models: one request in, a stream of events out.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::{AssistantMessage, Encoded, Json, Message, ToolSpec};
+
+/// A service or an engine that runs models.
+///
+/// A wrapper (recorder, cache, limit) is a provider around a provider.
+pub trait Provider: Send + Sync {
+    /// A stable lower-case name, for instance `openai`.
+    fn id(&self) -> &str;
+
+    /// Asks the model. The stream ends after [`ModelEvent::Done`] or an error.
+    ///
+    /// Cancelling ends the call at once: the last event is then a [`ModelEvent::Done`] whose message
+    /// has stop reason `Aborted` and what was said so far. Dropping the stream ends the call too.
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>>;
+
+    /// What the model can do; the default is everything that a loop needs.
+    fn capabilities(&self, _model: &str) -> Capabilities {
+        Capabilities::default()
+    }
+}
+
+/// What a model behind a [`Provider`] can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Takes tool specs and answers with tool calls. Without it the loop speaks text.
+    pub native_tools: bool,
+    /// The provider retries by itself; the loop refuses to stack its own retries on that.
+    pub retries: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self { native_tools: true, retries: false }
+    }
+}
+
+/// All that a model is told. Cloning one is cheap: the large parts are shared.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Request {
+    /// The model, as the provider names it.
+    pub model: String,
+    /// Standing instructions.
+    pub system: Option<Arc<Encoded<String>>>,
+    /// The conversation. Every tool call in it has its result, right after the message that holds it.
+    pub messages: Arc<Vec<Arc<Encoded<Message>>>>,
+    /// The tools that may be called.
+    pub tools: Arc<Encoded<Vec<ToolSpec>>>,
+    /// Everything with a default.
+    pub options: Arc<RequestOptions>,
+}
+
+impl Request {
+    /// A request without tools.
+    pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
+        Self {
+            model: model.into(),
+            messages: Arc::new(messages.into_iter().map(|m| Arc::new(Encoded::new(m))).collect()),
+            ..Self::default()
+        }
+    }
+}
+
+/// The parts of a [`Request`] that have defaults. What a service does not support is left out, not
+/// refused, except for `response_format`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RequestOptions {
+    /// Most tokens of the answer; the provider's default if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// Sampling seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Texts that end the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Whether tools may, must or must not be called.
+    pub tool_choice: ToolChoice,
+    /// How much the model thinks first.
+    pub thinking: ThinkingLevel,
+    /// The form of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
+}
+
+/// An answer that must be JSON of a given schema.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResponseFormat {
+    /// Names the schema for the service.
+    pub name: String,
+    /// JSON Schema of the answer.
+    pub schema: Json,
+}
+
+/// Whether tools may, must or must not be called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// No calls.
+    None,
+    /// At least one call.
+    Required,
+    /// A call of this tool.
+    Tool(String),
+}
+
+/// How much a model thinks before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    /// Not at all, or as little as the model can.
+    #[default]
+    Off,
+    /// A glance.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// A lot.
+    High,
+}
+
+/// What a model says while it answers.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// The model was reached and begins.
+    Start,
+    /// A piece of text.
+    TextDelta(String),
+    /// A piece of reasoning.
+    ThinkingDelta(String),
+    /// A tool call begins.
+    ToolCallStart {
+        /// The call's place in the answer, from 0.
+        index: u32,
+        /// The model's id for it.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// A piece of a call's argument text.
+    ToolCallDelta {
+        /// Which call.
+        index: u32,
+        /// Argument text as it came.
+        arguments: String,
+    },
+    /// A call's arguments are complete.
+    ToolCallEnd {
+        /// Which call.
+        index: u32,
+    },
+    /// The answer is complete.
+    Done(Box<AssistantMessage>),
+}
+
+/// Why a model gave no answer.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// Too many requests.
+    #[error("rate limited by the service: {message}")]
+    RateLimited {
+        /// How long the service asks to wait.
+        retry_after: Option<Duration>,
+        /// What it said.
+        message: String,
+    },
+    /// The service is up and too busy, or failed in a way that passes (500, 502, 503, 504, 529).
+    #[error("the service is overloaded or failed (status {status}): {message}")]
+    Overloaded {
+        /// HTTP status.
+        status: u16,
+        /// How long the service asks to wait.
+        retry_after: Option<Duration>,
+        /// What it said.
+        message: String,
+    },
+    /// The service was not reached, or the connection broke.
+    #[error("network: {0}")]
+    Network(String),
+    /// Nothing came for too long.
+    #[error("timed out: {0}")]
+    Timeout(String),
+    /// The key is missing or refused.
+    #[error("not authorised: {0}")]
+    Auth(String),
+    /// The service refused the request.
+    #[error("the service refused the request ({kind:?}, status {status}): {message}")]
+    Api {
+        /// HTTP status; 0 when there was none.
+        status: u16,
+        /// What kind of refusal.
+        kind: ApiErrorKind,
+        /// What it said.
+        message: String,
+    },
+    /// The conversation does not fit into the model's window.
+    #[error("the conversation does not fit into the model's context window: {0}")]
+    ContextOverflow(String),
+    /// The answer was not what the protocol says.
+    #[error("protocol: {0}")]
+    Protocol(String),
+    /// The caller cancelled before anything came.
+    #[error("cancelled")]
+    Cancelled,
+    /// Anything else, for instance a script that ran out.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// What kind of refusal a service gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ApiErrorKind {
+    /// The request makes no sense to the service.
+    InvalidRequest,
+    /// The model or the path does not exist.
+    NotFound,
+    /// A filter stopped the request or the answer.
+    ContentFiltered,
+    /// Anything else.
+    Other,
+}
+
+impl ProviderError {
+    /// Whether the same request may succeed later: rate limits, overload, network and time-outs.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self,
+            Self::RateLimited { .. } | Self::Overloaded { .. } | Self::Network(_) | Self::Timeout(_)
+        )
+    }
+
+    /// How long the service asked to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// A stable name of the kind, as it stands in records.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Network(_) => "network",
+            Self::Timeout(_) => "timeout",
+            Self::Auth(_) => "auth",
+            Self::Api { .. } => "api",
+            Self::ContextOverflow(_) => "context_overflow",
+            Self::Protocol(_) => "protocol",
+            Self::Cancelled => "cancelled",
+            Self::Other(_) => "other",
+        }
+    }
+}

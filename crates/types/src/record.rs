@@ -1,0 +1,380 @@
+//! Records: the entries of a run's log. A run is its log; everything else is a fold over it.
+//!
+//! A record is an **input** (it carries something from outside: a prompt, an answer, a result, the
+//! clock) or **derived** (it follows from the inputs before it and is written so that readers need
+//! not compute it). [`RecordBody::is_input`] tells them apart. Nothing reaches a model unless an
+//! input record carries it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Effect, Encoded,
+    ExecutionLimits, LimitReached, LoopId, Outcome, RequestOptions, RetryConfig, RunId, SessionId, TenantId,
+    Timestamp, ToolResult, ToolSpec,
+};
+
+/// Version of the log's format, in the first record of every run. Readers refuse a newer one.
+pub const LOG_FORMAT: u32 = 1;
+
+/// One entry of a run's log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Record {
+    /// Place in the log, from 0, without gaps.
+    pub seq: u64,
+    /// When it happened, Unix milliseconds.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: RecordBody,
+}
+
+/// What a record says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RecordBody {
+    /// First record of every run.
+    RunStarted(Box<RunStarted>),
+    /// Somebody said something to the agent. The model reads it in its next request.
+    Prompted {
+        /// What was said.
+        message: AgentMessage,
+        /// In which way it came.
+        source: PromptSource,
+    },
+    /// A request is on its way to the model. Derived.
+    ModelAsked {
+        /// The command that this carries out.
+        command: CommandId,
+        /// From 0; grows with each retry of the same request.
+        attempt: u32,
+        /// The turn, from 0.
+        turn: u32,
+    },
+    /// The model answered. The tool calls in the answer are hereby requested.
+    ModelAnswered {
+        /// The command that this answers.
+        command: CommandId,
+        /// Which attempt.
+        attempt: u32,
+        /// The whole answer.
+        message: Box<AssistantMessage>,
+    },
+    /// The model gave no answer. Voids the deltas of the attempt.
+    ModelFailed {
+        /// The command that failed.
+        command: CommandId,
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        failure: ModelFailure,
+    },
+    /// A model call was under way when the process died; its answer is lost.
+    CallLost {
+        /// The command that is asked again.
+        command: CommandId,
+        /// Which attempt was lost.
+        attempt: u32,
+    },
+    /// A guard refused a call, or it was skipped: this is its result.
+    ToolRefused {
+        /// Which call.
+        call: CallId,
+        /// What the model reads.
+        result: Box<ToolResult>,
+    },
+    /// A person is asked about a call.
+    ToolAsked {
+        /// Which call.
+        call: CallId,
+        /// The question.
+        request: Box<ApprovalRequest>,
+    },
+    /// A person answered.
+    ToolAnswered {
+        /// Which call.
+        call: CallId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A tool is about to run; on disk before the tool starts.
+    ToolStarted {
+        /// Which call.
+        call: CallId,
+        /// From 0; each retry writes its own start.
+        attempt: u32,
+        /// What a second run would do.
+        effect: Effect,
+        /// The run of a sub-agent, if the call starts one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_run: Option<RunId>,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// Which call.
+        call: CallId,
+        /// How.
+        result: Box<ToolResult>,
+    },
+    /// The run was asked to stop.
+    CancelRequested {
+        /// Who or what asked, for people.
+        reason: String,
+    },
+    /// A process took up the run again.
+    Resumed,
+    /// The time, where the machine had to learn it: a deadline passed or a wait is over.
+    ClockRead,
+    /// The loop itself tells the model something: a hint, a reminder, why it was stopped. Derived.
+    Noted {
+        /// What the model reads, as a user message.
+        text: String,
+    },
+    /// A limit was reached. Derived.
+    LimitReached(LimitReached),
+    /// The run waits for answers and nothing is in flight. Derived.
+    Suspended {
+        /// The calls that wait.
+        waiting: Vec<CallId>,
+    },
+    /// Last record of a run that ended. Derived.
+    RunFinished(Box<Outcome>),
+}
+
+impl RecordBody {
+    /// Whether the record carries something from outside; the others follow from these.
+    pub fn is_input(&self) -> bool {
+        !matches!(
+            self,
+            Self::ModelAsked { .. }
+                | Self::Noted { .. }
+                | Self::LimitReached(_)
+                | Self::Suspended { .. }
+                | Self::RunFinished(_)
+        )
+    }
+
+    /// Whether the record must be on disk before anything else happens.
+    pub fn needs_sync(&self) -> bool {
+        matches!(
+            self,
+            Self::RunStarted(_)
+                | Self::ToolStarted { .. }
+                | Self::ToolAsked { .. }
+                | Self::Suspended { .. }
+                | Self::RunFinished(_)
+        )
+    }
+}
+
+/// How a run began: who asked whom, with which model, tools and limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct RunStarted {
+    /// [`LOG_FORMAT`] of the writer.
+    pub format: u32,
+    /// The run.
+    pub run: RunId,
+    /// The session that the run belongs to.
+    pub session: SessionId,
+    /// The agent that works.
+    pub agent: AgentId,
+    /// Display name of the run.
+    pub loop_id: LoopId,
+    /// On whose behalf.
+    pub tenant: TenantId,
+    /// Where the run comes from.
+    pub origin: Origin,
+    /// What makes the first turn.
+    pub first_turn: TurnTrigger,
+    /// Model, tools, limits.
+    pub config: RunConfig,
+}
+
+impl RunStarted {
+    /// A run that begins with a prompt, in format [`LOG_FORMAT`].
+    pub fn new(run: RunId, session: SessionId, agent: AgentId, loop_id: LoopId, config: RunConfig) -> Self {
+        Self {
+            format: LOG_FORMAT,
+            run,
+            session,
+            agent,
+            loop_id,
+            tenant: TenantId::new("local"),
+            origin: Origin::Prompt,
+            first_turn: TurnTrigger::User,
+            config,
+        }
+    }
+}
+
+/// Where a run comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Origin {
+    /// The first run of a session.
+    Prompt,
+    /// Goes on where another run of the session stood; its messages are not repeated here.
+    Continues {
+        /// The run that went before.
+        run: RunId,
+        /// How many of its records count.
+        records: u64,
+        /// In which sense it goes on.
+        continuation: ContinuationKind,
+    },
+    /// A tool call of another run.
+    CalledBy {
+        /// The caller.
+        run: RunId,
+        /// Its call.
+        call: CallId,
+    },
+}
+
+/// In which sense a run continues another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "continuation", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ContinuationKind {
+    /// The next prompt of a conversation.
+    #[default]
+    Default,
+    /// The same again from an equal context.
+    Rerun {
+        /// RFC 3339 time in UTC, or any other mark.
+        tag: String,
+    },
+    /// Another way from a branching point.
+    Branch {
+        /// RFC 3339 time in UTC, or any other mark.
+        tag: String,
+    },
+}
+
+/// What made a turn begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnTrigger {
+    /// A person's prompt.
+    #[default]
+    User,
+    /// A parent agent's call.
+    SubAgent,
+    /// Tool results, a steering message, or a run that continues another.
+    Continuation,
+    /// The first turn of a branch.
+    Branch,
+}
+
+impl TurnTrigger {
+    /// The trigger of a run's first turn: a branch wins over any other continuation, which wins over
+    /// `configured`. Later turns are always [`TurnTrigger::Continuation`].
+    pub fn first(origin: &Origin, configured: Self) -> Self {
+        match origin {
+            Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. } => Self::Branch,
+            Origin::Continues { .. } => Self::Continuation,
+            _ => configured,
+        }
+    }
+}
+
+/// With what a run works: recorded, so that replay needs nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RunConfig {
+    /// The provider's id, for people.
+    pub provider: String,
+    /// The model, as the provider names it.
+    pub model: String,
+    /// Standing instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub system: Option<Arc<Encoded<String>>>,
+    /// The tools that the model is told of.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<ToolSpec>"))]
+    pub tools: Arc<Encoded<Vec<ToolSpec>>>,
+    /// Sampling, output length and so on.
+    pub options: Arc<RequestOptions>,
+    /// How far the run may go.
+    pub limits: ExecutionLimits,
+    /// How failed model calls are retried.
+    pub retry: RetryConfig,
+    /// How tools are spoken about.
+    pub tool_mode: ToolMode,
+    /// What the answer should be, for text mode and for checks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_output: Option<String>,
+}
+
+/// How the model is told of tools and asks for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ToolMode {
+    /// As the provider's protocol does.
+    #[default]
+    Native,
+    /// In prose: Thought, Action, Observation, Final Answer.
+    Text,
+}
+
+/// In which way a prompt came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PromptSource {
+    /// The run was started with it.
+    #[default]
+    Prompt,
+    /// Somebody spoke into the running turn.
+    Steer,
+    /// Somebody queued it for when the run would end.
+    FollowUp,
+}
+
+/// Why a model gave no answer, as a record keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ModelFailure {
+    /// [`ProviderError::code`](crate::ProviderError::code).
+    pub code: String,
+    /// The error's text.
+    pub message: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    /// How long the service asked to wait, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The jitter that was drawn for the next delay, -1.0 to 1.0.
+    #[serde(default)]
+    pub jitter: f64,
+}
+
+impl ModelFailure {
+    /// The record of an error, with the jitter that was drawn for it.
+    pub fn new(error: &crate::ProviderError, jitter: f64) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            retryable: error.is_retryable(),
+            retry_after_ms: error.retry_after().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+            jitter,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! How long to wait before a failed model call is tried again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Exponential backoff with jitter. `delay = min(initial × multiplierⁿ, max) × (1 ± 0.2)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RetryConfig {
+    /// Attempts after the first; 0 switches retries off. Default 3.
+    pub max_retries: u32,
+    /// Delay before the first retry, milliseconds. Default 1000.
+    pub initial_delay_ms: u64,
+    /// Growth per retry. Default 2.0.
+    pub backoff_multiplier: f64,
+    /// Ceiling before jitter, milliseconds. Default 30,000.
+    pub max_delay_ms: u64,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self { max_retries: 3, initial_delay_ms: 1000, backoff_multiplier: 2.0, max_delay_ms: 30_000 }
+    }
+}
+
+/// Jitter moves a delay by this share of it at most, either way.
+const JITTER: f64 = 0.2;
+
+impl RetryConfig {
+    /// No retries.
+    pub fn none() -> Self {
+        Self { max_retries: 0, ..Self::default() }
+    }
+
+    /// The delay before retry `attempt` (from 0). `jitter` is drawn by the caller from -1.0 to 1.0.
+    pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
+        let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
+        let grown = self.initial_delay_ms as f64 * self.backoff_multiplier.powi(exponent);
+        let capped = grown.min(self.max_delay_ms as f64);
+        Duration::from_millis((capped * (1.0 + JITTER * jitter.clamp(-1.0, 1.0))).round() as u64)
+    }
+}

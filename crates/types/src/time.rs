@@ -1,0 +1,82 @@
+//! Time as an input: a timestamp type and the clock that runs are given.
+
+use std::{fmt, time::Duration};
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// How long ago `earlier` was; zero when it lies in the future (clocks may step back).
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(d.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match i64::try_from(self.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
+            Some(t) => write!(f, "{t:.3}"),
+            None => write!(f, "+{}ms", self.0),
+        }
+    }
+}
+
+impl std::str::FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(s: &str) -> Result<Self, jiff::Error> {
+        let t: jiff::Timestamp = s.parse()?;
+        Ok(Self(u64::try_from(t.as_millisecond()).unwrap_or(0)))
+    }
+}
+
+/// Serde adapter that writes a [`Timestamp`] as ISO-8601 text, for `#[serde(with = "iso8601")]`.
+pub mod iso8601 {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::Timestamp;
+
+    /// Writes the ISO-8601 form.
+    pub fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(t)
+    }
+
+    /// Reads any RFC 3339 form; times before 1970 become 1970.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// Time as an input: production reads the system's clock, tests a virtual one.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+
+    /// Completes when the clock reads `deadline` or later.
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
+}

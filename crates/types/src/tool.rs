@@ -1,0 +1,343 @@
+//! Tools: what a model may ask for, how it is described, and the one call that does it.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Context, Json, ToolCallId, ToolResult};
+
+/// Something that a model can call.
+///
+/// Implement it by hand, or write a function with `#[tool]`. Arguments reach [`call`](Self::call)
+/// validated against the spec's schema, exactly as the model sent them.
+pub trait Tool: Send + Sync {
+    /// The tool's name, description, schema and traits. Must not change while the tool is registered.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Runs the tool. Dropping the future must stop the work.
+    ///
+    /// # Errors
+    /// [`ToolError`] says what went wrong; the caller turns it, like a panic, into a result.
+    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext)
+    -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+}
+
+/// What a tool says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// Unique in a registry: letters, digits, `_`, `-` and `.` for namespaces.
+    pub name: String,
+    /// For people; empty means the name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// For the model: what it does, when to use it, what goes in, what comes out.
+    pub description: String,
+    /// JSON Schema of the arguments; an object schema.
+    pub parameters: Json,
+    /// Grows with every change of meaning.
+    #[serde(default = "default_version")]
+    pub version: String,
+    /// What the tool does to the world, and how it wants to be run.
+    #[serde(default)]
+    pub annotations: ToolAnnotations,
+    /// Calls that show how the tool is used: argument objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Json>,
+}
+
+/// The part of a [`ToolSpec`] that a model reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToolDefinition {
+    /// The tool's name.
+    pub name: String,
+    /// What the model reads about it.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Json,
+}
+
+impl ToolSpec {
+    /// A spec with default annotations: side effects, no permissions asked.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Json) -> Self {
+        Self {
+            name: name.into(),
+            label: String::new(),
+            description: description.into(),
+            parameters,
+            version: default_version(),
+            annotations: ToolAnnotations::default(),
+            examples: Vec::new(),
+        }
+    }
+
+    /// The same spec with other annotations.
+    pub fn with_annotations(mut self, annotations: ToolAnnotations) -> Self {
+        self.annotations = annotations;
+        self
+    }
+
+    /// The part that a model reads.
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+}
+
+fn default_version() -> String {
+    "1.0.0".to_owned()
+}
+
+/// What a tool does to the world, and how it wants to be run. The defaults assume the worst.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ToolAnnotations {
+    /// What a second run of the same call would do.
+    pub effect: Effect,
+    /// May run beside other calls of the same turn.
+    pub concurrency_safe: bool,
+    /// Needs a person's consent each time.
+    pub requires_confirmation: bool,
+    /// May destroy what cannot be brought back.
+    pub destructive: bool,
+    /// Does not yield while it works, so it runs on a thread that may block.
+    pub blocking: bool,
+    /// What it must be granted, for instance `fs_write`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<String>,
+    /// Its own time limit in milliseconds, instead of the engine's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How much detail its results have unless the caller says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_level: Option<OutputLevel>,
+}
+
+impl ToolAnnotations {
+    /// For a tool that changes nothing and may run beside others.
+    pub fn read_only() -> Self {
+        Self { effect: Effect::ReadOnly, concurrency_safe: true, ..Self::default() }
+    }
+
+    /// The tool's own time limit, if it has one.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+}
+
+/// What a second run of the same call would do; decides what happens to a call that a crash cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Nothing changes: run it again.
+    ReadOnly,
+    /// The second run changes nothing more: run it again under the same call id.
+    Idempotent,
+    /// The second run may do harm: never repeated silently.
+    #[default]
+    SideEffect,
+}
+
+impl Effect {
+    /// Whether a call that was cut off may simply run again.
+    pub fn may_repeat(self) -> bool {
+        self != Self::SideEffect
+    }
+}
+
+/// How much detail a formatted result has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum OutputLevel {
+    /// A line.
+    Brief,
+    /// The gist.
+    #[default]
+    Standard,
+    /// Everything, or a file with everything.
+    Full,
+}
+
+/// What a running tool may use: its call, its run, its cancellation, and two ways to be heard early.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ToolContext {
+    /// The call, as the model named it.
+    pub tool_call_id: ToolCallId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// Fires when the call is to stop; the future is dropped soon after.
+    pub cancel: CancellationToken,
+    /// The run that the call belongs to: tenant, credentials, depth.
+    pub run: Context,
+    /// Takes what the tool says before it is done; without one it is not heard.
+    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+}
+
+impl ToolContext {
+    /// A context for one call of `run`. The call's token ends with the run's.
+    pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
+        let cancel = run.cancel.child_token();
+        Self { tool_call_id, tool_name: tool_name.into(), cancel, run, progress: None }
+    }
+
+    /// Tells a person what the tool is doing.
+    pub fn on_progress(&self, text: impl Into<String>) {
+        if let Some(progress) = &self.progress {
+            progress(Progress::Text(text.into()));
+        }
+    }
+
+    /// Shows what the tool has so far.
+    pub fn on_update(&self, partial: ToolResult) {
+        if let Some(progress) = &self.progress {
+            progress(Progress::Partial(partial));
+        }
+    }
+}
+
+impl std::fmt::Debug for ToolContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolContext")
+            .field("tool_call_id", &self.tool_call_id)
+            .field("tool_name", &self.tool_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a tool says before it is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// A line for a person.
+    Text(String),
+    /// What there is so far; replaces the partial result before.
+    Partial(ToolResult),
+}
+
+/// Why a tool did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// It tried and failed.
+    #[error("{0}")]
+    Failed(String),
+    /// No tool has this name, or what the tool was to work on is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The arguments make no sense.
+    #[error("{0}")]
+    InvalidArgs(String),
+    /// The call was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// It took longer than allowed.
+    #[error("timed out after {} seconds", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// It is not allowed to.
+    #[error("{0}")]
+    PermissionDenied(String),
+    /// Memory, disk, processes or a quota ran out.
+    #[error("{0}")]
+    Resource(String),
+}
+
+impl ToolError {
+    /// A stable name of the kind: `execution_error`, `not_found`, `invalid_parameters`, `cancelled`,
+    /// `timeout`, `permission_denied` or `resource_error`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Failed(_) => "execution_error",
+            Self::NotFound(_) => "not_found",
+            Self::InvalidArgs(_) => "invalid_parameters",
+            Self::Cancelled => "cancelled",
+            Self::Timeout(_) => "timeout",
+            Self::PermissionDenied(_) => "permission_denied",
+            Self::Resource(_) => "resource_error",
+        }
+    }
+}
+
+impl From<ToolError> for ToolResult {
+    fn from(e: ToolError) -> Self {
+        match &e {
+            ToolError::Timeout(limit) => Self::timeout(limit.as_secs_f64()),
+            ToolError::Cancelled => Self::cancelled("Cancelled"),
+            other => Self::error(other.to_string()).with_metadata("error_type", other.code()),
+        }
+    }
+}
+
+/// A call with everything that a caller outside a run may say about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ToolInvocationRequest {
+    /// Unique everywhere.
+    pub request_id: String,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The version that the caller expects.
+    #[serde(default = "default_version")]
+    pub tool_version: String,
+    /// The arguments; an object.
+    pub parameters: Json,
+    /// How much detail the caller wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_level: Option<OutputLevel>,
+    /// Time limit in milliseconds.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// Whether a time-out is tried again, for tools that may be repeated.
+    #[serde(default = "yes")]
+    pub retry_on_timeout: bool,
+    /// Where large results are put.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_dir: Option<String>,
+    /// Who calls.
+    #[serde(default)]
+    pub caller_id: String,
+    /// What the caller may do.
+    #[serde(default = "default_permission_level")]
+    pub permission_level: String,
+}
+
+impl ToolInvocationRequest {
+    /// A request with the defaults: version 1.0.0, 120 seconds, one retry of a time-out.
+    pub fn new(request_id: impl Into<String>, tool_name: impl Into<String>, parameters: Json) -> Self {
+        Self {
+            request_id: request_id.into(),
+            tool_name: tool_name.into(),
+            tool_version: default_version(),
+            parameters,
+            output_level: None,
+            timeout_ms: default_timeout_ms(),
+            retry_on_timeout: true,
+            storage_dir: None,
+            caller_id: String::new(),
+            permission_level: default_permission_level(),
+        }
+    }
+}
+
+fn default_timeout_ms() -> u64 {
+    120_000
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_permission_level() -> String {
+    "default".to_owned()
+}
