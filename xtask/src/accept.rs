@@ -1,0 +1,86 @@
+//! `cargo xtask accept NAME`: the full-length acceptance runs. CI runs a seeded sample of the same tests; here
+//! nothing is sampled.
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+use crate::command_line::CommandLine;
+
+/// A named run: cargo commands in order. A suite without commands is planned, and its name is kept.
+struct Suite {
+    name: &'static str,
+    commands: &'static [&'static str],
+}
+
+const SUITES: &[Suite] = &[
+    Suite { name: "skeleton", commands: &["test -p archon-tests --release"] },
+    Suite { name: "loop", commands: &[] },
+    Suite { name: "providers", commands: &[] },
+    Suite { name: "tools", commands: &[] },
+    Suite { name: "planner", commands: &[] },
+    Suite { name: "memory", commands: &[] },
+    Suite { name: "orchestrator", commands: &[] },
+];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let seed = args.option("--seed")?;
+    let name = args.name()?;
+    args.finish()?;
+    for line in lines(&name, seed.as_deref())? {
+        line.run()?;
+    }
+    Ok(())
+}
+
+/// The tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (where random cases start).
+fn lines(name: &str, seed: Option<&str>) -> Result<Vec<CommandLine>> {
+    if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
+        bail!("`--seed {seed}` is no whole number; leave it out to let the tests choose");
+    }
+    let known = SUITES.iter().find(|suite| suite.name == name);
+    let there = SUITES.iter().filter(|suite| !suite.commands.is_empty()).map(|suite| suite.name);
+    let there = there.collect::<Vec<_>>().join(", ");
+    match known {
+        None => bail!("there is no acceptance suite `{name}`; there is: {there}"),
+        Some(suite) if suite.commands.is_empty() => {
+            bail!("the acceptance suite `{name}` is not written yet; there is: {there}")
+        }
+        Some(suite) => Ok(suite.commands.iter().map(|line| with_settings(line, seed)).collect()),
+    }
+}
+
+fn with_settings(line: &str, seed: Option<&str>) -> CommandLine {
+    let line = CommandLine::cargo(line).env("ARCHON_ACCEPT", "full");
+    match seed {
+        Some(seed) => line.env("ARCHON_ACCEPT_SEED", seed),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suite_runs_in_full_with_its_seed() {
+        let lines = lines("skeleton", Some("7")).unwrap();
+        assert_eq!(
+            lines[0].to_string(),
+            "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test -p archon-tests --release"
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_answered_with_what_is() {
+        let error = |name, seed| lines(name, seed).err().unwrap().to_string();
+        assert_eq!(error("lunch", None), "there is no acceptance suite `lunch`; there is: skeleton");
+        assert_eq!(
+            error("memory", None),
+            "the acceptance suite `memory` is not written yet; there is: skeleton"
+        );
+        assert_eq!(
+            error("skeleton", Some("x")),
+            "`--seed x` is no whole number; leave it out to let the tests choose"
+        );
+    }
+}

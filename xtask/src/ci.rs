@@ -1,0 +1,134 @@
+//! `cargo xtask ci`: the whole check as a short list that a person can type. It stops at the first failure; the
+//! tests come last, so that what one reads at the end is their own summary.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::args::Args;
+use crate::command_line::CommandLine;
+
+/// One command of cargo's or ours, with what it is for.
+struct Step {
+    what: &'static str,
+    env: &'static [(&'static str, &'static str)],
+    /// Arguments of cargo, without spaces inside.
+    line: &'static str,
+}
+
+const fn step(what: &'static str, line: &'static str) -> Step {
+    Step { what, env: &[], line }
+}
+
+/// Cheap checks first.
+const STEPS: &[Step] = &[
+    step("formatting", "fmt --all -- --check"),
+    step("downloads, once and exactly as locked", "fetch --locked"),
+    step("edges between crates", "xtask layers"),
+    step("house rules", "xtask tidy"),
+    step("citations of the specification", "xtask spec --summary"),
+    step("tools that cargo does not bring", "xtask prepare"),
+    step("generated pages are current", "xtask codegen --check"),
+    step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
+    step("lints", "clippy --workspace --all-targets -- -D warnings"),
+    step("lints with the local engine", "clippy -p archon-cli --features local --all-targets -- -D warnings"),
+    Step {
+        what: "documentation builds without warnings",
+        env: &[("RUSTDOCFLAGS", "-D warnings")],
+        line: "doc --workspace --no-deps",
+    },
+    step("tests", "test --workspace"),
+];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let list = args.flag("--list");
+    args.finish()?;
+    if list {
+        print!("{}", listing());
+        return Ok(());
+    }
+    if let Some(cache) = cache_outside_the_clone(|name| env::var(name).ok()) {
+        println!("building in {}", cache.display());
+        let this = env::current_exe().context("cannot find our own program")?.display().to_string();
+        // Started again, because everything below has to see the variable.
+        return CommandLine::new(this)
+            .args(["ci"])
+            .env("CARGO_TARGET_DIR", cache.display().to_string())
+            .run();
+    }
+    for (number, step) in STEPS.iter().enumerate() {
+        println!("\n[{}/{}] {}", number + 1, STEPS.len(), step.what);
+        run_step(step)?;
+    }
+    Ok(())
+}
+
+fn run_step(step: &Step) -> Result<()> {
+    let line = step.command_line();
+    // Our own commands run in this process: a nested `cargo run` would only wait for itself.
+    let Some(ours) = step.line.strip_prefix("xtask ") else { return line.run() };
+    println!("$ {line}");
+    let mut words = ours.split_whitespace().map(str::to_owned);
+    let name = words.next().unwrap_or_default();
+    crate::dispatch(&name, words.collect()).with_context(|| format!("`{line}` failed"))
+}
+
+impl Step {
+    fn command_line(&self) -> CommandLine {
+        self.env.iter().fold(CommandLine::cargo(self.line), |line, (name, value)| line.env(name, *value))
+    }
+}
+
+fn listing() -> String {
+    STEPS.iter().map(|step| format!("{:72} # {}\n", step.command_line().to_string(), step.what)).collect()
+}
+
+/// A service that checks out a clean clone each time keeps its cache directory, not the clone's `target`. A person's
+/// machine is left as it is, and so is whoever chose a folder.
+fn cache_outside_the_clone(var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    if var("CI").as_deref() != Some("true") || var("CARGO_TARGET_DIR").is_some() {
+        return None;
+    }
+    let cache = var("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(var("HOME")?).join(".cache")))?;
+    Some(cache.join("archon-ci").join("target"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_can_be_typed_and_ends_with_the_tests() {
+        let listing = listing();
+        assert!(
+            listing.contains("RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps "),
+            "{listing}"
+        );
+        assert!(listing.lines().last().unwrap().starts_with("cargo test --workspace "), "{listing}");
+    }
+
+    #[test]
+    fn every_step_of_ours_is_a_command() {
+        for ours in STEPS.iter().filter_map(|step| step.line.strip_prefix("xtask ")) {
+            let name = ours.split_whitespace().next().unwrap();
+            assert!(crate::COMMANDS.iter().any(|command| command.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_service_builds_outside_the_clone() {
+        let cache = |vars: &[(&str, &str)]| {
+            cache_outside_the_clone(|name| {
+                vars.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned())
+            })
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(cache(&[("HOME", "/h")]), None);
+        assert_eq!(cache(&[("CI", "true"), ("HOME", "/h")]), path("/h/.cache/archon-ci/target"));
+        assert_eq!(cache(&[("CI", "true"), ("XDG_CACHE_HOME", "/c")]), path("/c/archon-ci/target"));
+        assert_eq!(cache(&[("CI", "true"), ("HOME", "/h"), ("CARGO_TARGET_DIR", "t")]), None);
+    }
+}

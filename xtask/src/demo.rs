@@ -1,0 +1,21 @@
+//! `cargo xtask demo`: from a fresh clone to an agent's answer on this machine, with no account and no key. Each
+//! command is shown as a person would type it.
+
+use anyhow::Result;
+
+use crate::args::Args;
+use crate::command_line::CommandLine;
+use crate::metadata::Metadata;
+use crate::native_tools;
+
+/// Small enough for a laptop, and wrong without a calculator often enough to show that one is used.
+const TASK: &str = "What is 15% of 200?";
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    native_tools::prepare()?;
+    CommandLine::cargo("build --release -p archon-cli --features local").run()?;
+    let archon = Metadata::load()?.binary("release", "archon").display().to_string();
+    CommandLine::new(&archon).args(["model", "pull"]).run()?;
+    CommandLine::new(&archon).args(["run", TASK]).run()
+}

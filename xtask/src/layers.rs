@@ -1,0 +1,328 @@
+//! `cargo xtask layers`: which crate may depend on which, as one explicit table. A new edge is a change of the
+//! architecture, so it has to be written here; an edge that is gone has to leave.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+use crate::command_line::CommandLine;
+use crate::metadata::{Dependency, Metadata};
+
+/// Every crate with its layer. An edge points to a lower layer, never sideways or up.
+const LAYERS: &[(&str, u8)] = &[
+    ("archon-types", 1),
+    ("archon-macros", 1),
+    ("archon-testkit", 2),
+    ("archon-providers", 3),
+    ("archon-tools", 3),
+    ("archon-react-loop", 3),
+    ("archon-store", 3),
+    ("archon-local-model", 3),
+    ("archon", 4),
+    ("archon-cli", 5),
+];
+
+/// Packages of the workspace that are no part of the product: the tests across pillars, which may use anything, and
+/// this program, which may use nothing of ours.
+const OUTSIDE: &[&str] = &["archon-tests", "xtask"];
+
+/// The edges. Dev edges reach the testkit only; tests that need two pillars live in `tests/`.
+const EDGES: &[Edge] = &[
+    edge("archon-testkit", Kind::Normal, "archon-types"),
+    edge("archon-providers", Kind::Normal, "archon-types"),
+    edge("archon-providers", Kind::Dev, "archon-testkit"),
+    edge("archon-tools", Kind::Normal, "archon-types"),
+    edge("archon-tools", Kind::Normal, "archon-macros"),
+    edge("archon-tools", Kind::Dev, "archon-testkit"),
+    edge("archon-react-loop", Kind::Normal, "archon-types"),
+    edge("archon-react-loop", Kind::Dev, "archon-testkit"),
+    edge("archon-store", Kind::Normal, "archon-types"),
+    edge("archon-store", Kind::Dev, "archon-testkit"),
+    edge("archon-local-model", Kind::Normal, "archon-types"),
+    edge("archon-local-model", Kind::Dev, "archon-testkit"),
+    edge("archon", Kind::Normal, "archon-types"),
+    edge("archon", Kind::Normal, "archon-macros"),
+    edge("archon", Kind::Normal, "archon-providers"),
+    edge("archon", Kind::Normal, "archon-tools"),
+    edge("archon", Kind::Normal, "archon-react-loop"),
+    edge("archon", Kind::Normal, "archon-store"),
+    edge("archon", Kind::Optional, "archon-local-model"),
+    edge("archon", Kind::Dev, "archon-testkit"),
+    edge("archon-cli", Kind::Normal, "archon"),
+    edge("archon-cli", Kind::Optional, "archon-local-model"),
+    edge("archon-cli", Kind::Dev, "archon-testkit"),
+];
+
+/// What must not be behind a crate, however deep.
+const FORBIDDEN: &[Forbidden] = &[
+    Forbidden {
+        of: "archon-types",
+        what: "reqwest",
+        features: &[],
+        why: "types hold data and traits, no HTTP",
+    },
+    Forbidden { of: "archon-types", what: "rusqlite", features: &[], why: "types know no storage" },
+    Forbidden {
+        of: "archon-types",
+        what: "tokio",
+        features: &["rt", "net", "fs", "process"],
+        why: "types run nothing; a caller brings the runtime",
+    },
+    Forbidden {
+        of: "archon-react-loop",
+        what: "reqwest",
+        features: &[],
+        why: "the loop reaches a model by trait",
+    },
+    Forbidden {
+        of: "archon-react-loop",
+        what: "rusqlite",
+        features: &[],
+        why: "the loop reaches a journal by trait",
+    },
+    Forbidden {
+        of: "archon-react-loop",
+        what: "tokio",
+        features: &["net", "fs", "process"],
+        why: "effects are behind traits",
+    },
+    Forbidden { of: "archon-tools", what: "rusqlite", features: &[], why: "tools know no storage" },
+    Forbidden { of: "archon-providers", what: "rusqlite", features: &[], why: "providers know no storage" },
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Edge {
+    from: &'static str,
+    kind: Kind,
+    to: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Normal,
+    /// Behind a feature of the crate that depends.
+    Optional,
+    Dev,
+}
+
+/// `what` with any of `features` (or at all, if there are none) must not be reachable from `of`.
+struct Forbidden {
+    of: &'static str,
+    what: &'static str,
+    features: &'static [&'static str],
+    why: &'static str,
+}
+
+const fn edge(from: &'static str, kind: Kind, to: &'static str) -> Edge {
+    Edge { from, kind, to }
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    let problems = check_workspace()?;
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    if !problems.is_empty() {
+        bail!("{} breaches of the layers; the table is in xtask/src/layers.rs", problems.len());
+    }
+    println!("layers: {} edges", EDGES.len());
+    Ok(())
+}
+
+fn check_workspace() -> Result<Vec<String>> {
+    let mut problems = check_table(LAYERS, EDGES);
+    problems.extend(check_edges(LAYERS, EDGES, &Metadata::load()?));
+    for crate_name in FORBIDDEN.iter().map(|row| row.of).collect::<BTreeSet<_>>() {
+        // One line per crate behind it, with the features that this crate alone turns on.
+        let line = format!("tree --package {crate_name} --edges normal --prefix none --format {{p}}|{{f}}");
+        problems.extend(check_forbidden(FORBIDDEN, crate_name, &CommandLine::cargo(&line).output()?));
+    }
+    Ok(problems)
+}
+
+/// The table itself: edges point down and dev edges reach the testkit only.
+fn check_table(layers: &[(&str, u8)], edges: &[Edge]) -> Vec<String> {
+    let layer = |name: &str| layers.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer);
+    let mut problems = Vec::new();
+    for Edge { from, kind, to } in edges {
+        match (layer(from), layer(to)) {
+            (Some(above), Some(below)) if above > below => {}
+            (Some(_), Some(_)) => problems.push(format!("table: {from} → {to} points sideways or up")),
+            _ => problems.push(format!("table: {from} → {to} names a crate that has no layer")),
+        }
+        if *kind == Kind::Dev && *to != "archon-testkit" {
+            problems.push(format!("table: {from} → {to} is a dev edge; those reach archon-testkit only"));
+        }
+    }
+    problems
+}
+
+/// The workspace against the table, both ways.
+fn check_edges(layers: &[(&str, u8)], edges: &[Edge], metadata: &Metadata) -> Vec<String> {
+    let mut problems = Vec::new();
+    let members: BTreeSet<&str> = metadata.packages.iter().map(|package| package.name.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    for package in metadata.packages.iter().filter(|package| package.name != "archon-tests") {
+        let from = package.name.as_str();
+        if !OUTSIDE.contains(&from) && !layers.iter().any(|(name, _)| *name == from) {
+            problems.push(format!("{from} has no layer; give it one in LAYERS"));
+        }
+        for dependency in package.dependencies.iter().filter(|dependency| members.contains(&*dependency.name))
+        {
+            let (kind, to) = (kind_of(dependency), dependency.name.as_str());
+            let row = edges.iter().find(|row| row.from == from && Some(row.kind) == kind && row.to == to);
+            match row {
+                Some(row) => _ = seen.insert(*row),
+                None => {
+                    problems.push(format!("{from} → {to} ({}) is not in the table", kind_name(dependency)))
+                }
+            }
+        }
+    }
+    for stale in edges.iter().filter(|row| !seen.contains(row)) {
+        problems
+            .push(format!("stale row: {} → {} ({:?}) is no dependency", stale.from, stale.to, stale.kind));
+    }
+    for (stale, _) in layers.iter().filter(|(name, _)| !members.contains(name)) {
+        problems.push(format!("stale row: {stale} has a layer but is no crate"));
+    }
+    problems
+}
+
+/// The lines of `cargo tree --format {p}|{f}` of one crate against its rows.
+fn check_forbidden(rows: &[Forbidden], crate_name: &str, tree: &str) -> Vec<String> {
+    let mut problems = BTreeSet::new();
+    for (package, on) in tree.lines().filter_map(|line| line.split_once('|')) {
+        let name = package.split_whitespace().next().unwrap_or_default();
+        let on: Vec<&str> = on.trim_end_matches(" (*)").split(',').collect();
+        for row in rows.iter().filter(|row| row.of == crate_name && row.what == name) {
+            if row.features.is_empty() {
+                problems.insert(format!("{crate_name} reaches {name}: {}", row.why));
+            }
+            for feature in row.features.iter().filter(|feature| on.contains(feature)) {
+                problems.insert(format!("{crate_name} reaches {name} with feature `{feature}`: {}", row.why));
+            }
+        }
+    }
+    problems.into_iter().collect()
+}
+
+/// `None` is a kind that no row may have: build dependencies between our crates.
+fn kind_of(dependency: &Dependency) -> Option<Kind> {
+    match dependency.kind.as_deref() {
+        None if dependency.optional => Some(Kind::Optional),
+        None => Some(Kind::Normal),
+        Some("dev") => Some(Kind::Dev),
+        Some(_) => None,
+    }
+}
+
+fn kind_name(dependency: &Dependency) -> String {
+    kind_of(dependency)
+        .map_or_else(|| dependency.kind.clone().unwrap_or_default(), |kind| format!("{kind:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL_LAYERS: &[(&str, u8)] = &[("types", 1), ("tools", 2), ("store", 2)];
+
+    fn workspace(edges: &[(&str, Kind, &str)]) -> Metadata {
+        let dependency = |(_, kind, to): &(&str, Kind, &str)| {
+            let kind_value =
+                if *kind == Kind::Dev { serde_json::json!("dev") } else { serde_json::Value::Null };
+            serde_json::json!({ "name": to, "kind": kind_value, "optional": *kind == Kind::Optional })
+        };
+        let package = |name: &&str| {
+            let dependencies: Vec<_> =
+                edges.iter().filter(|(from, ..)| from == name).map(dependency).collect();
+            serde_json::json!({ "name": name, "dependencies": dependencies })
+        };
+        let packages: Vec<_> =
+            ["types", "tools", "store", "archon-tests", "xtask"].iter().map(package).collect();
+        Metadata::parse(&serde_json::json!({ "packages": packages, "target_directory": "t" }).to_string())
+            .unwrap()
+    }
+
+    fn check(actual: &[(&str, Kind, &str)]) -> Vec<String> {
+        check_edges(SMALL_LAYERS, &[edge("tools", Kind::Normal, "types")], &workspace(actual))
+    }
+
+    #[test]
+    fn the_workspace_keeps_its_layers() {
+        let problems = check_workspace().unwrap();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn an_edge_has_to_be_in_the_table_with_its_kind() {
+        let allowed = ("tools", Kind::Normal, "types");
+        assert_eq!(check(&[allowed]), [""; 0]);
+        assert_eq!(
+            check(&[allowed, ("tools", Kind::Normal, "store")]),
+            ["tools → store (Normal) is not in the table"]
+        );
+        assert_eq!(
+            check(&[("tools", Kind::Optional, "types")]),
+            [
+                "tools → types (Optional) is not in the table",
+                "stale row: tools → types (Normal) is no dependency"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_row_without_its_edge_is_stale() {
+        assert_eq!(check(&[]), ["stale row: tools → types (Normal) is no dependency"]);
+    }
+
+    #[test]
+    fn the_tests_may_use_anything_and_this_program_nothing() {
+        let allowed = ("tools", Kind::Normal, "types");
+        assert_eq!(check(&[allowed, ("archon-tests", Kind::Dev, "tools")]), [""; 0]);
+        assert_eq!(
+            check(&[allowed, ("xtask", Kind::Normal, "types")]),
+            ["xtask → types (Normal) is not in the table"]
+        );
+    }
+
+    #[test]
+    fn every_crate_has_a_layer_and_every_layer_a_crate() {
+        let workspace = workspace(&[]);
+        let problems = check_edges(&[("types", 1), ("tools", 2), ("gone", 3)], &[], &workspace);
+        assert_eq!(
+            problems,
+            ["store has no layer; give it one in LAYERS", "stale row: gone has a layer but is no crate"]
+        );
+    }
+
+    #[test]
+    fn the_table_points_down_and_dev_edges_reach_the_testkit() {
+        let problems = check_table(
+            SMALL_LAYERS,
+            &[edge("tools", Kind::Normal, "store"), edge("tools", Kind::Dev, "types")],
+        );
+        assert_eq!(
+            problems,
+            [
+                "table: tools → store points sideways or up",
+                "table: tools → types is a dev edge; those reach archon-testkit only"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_forbidden_crate_is_found_however_deep() {
+        let rows = [
+            Forbidden { of: "types", what: "reqwest", features: &[], why: "no HTTP" },
+            Forbidden { of: "types", what: "tokio", features: &["rt"], why: "no runtime" },
+        ];
+        let check = |tree| check_forbidden(&rows, "types", tree);
+        assert_eq!(check("types v0.1.0 (path)|\ntokio v1.48.0|sync,time\n"), [""; 0]);
+        assert_eq!(
+            check("tokio v1.48.0|rt,sync\nreqwest v0.13.5|\nreqwest v0.13.5| (*)\n"),
+            ["types reaches reqwest: no HTTP", "types reaches tokio with feature `rt`: no runtime"]
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! The only door to the project's chores: `cargo xtask COMMAND`. This file only looks the command up in one list.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
+
+mod accept;
+mod args;
+mod banned;
+mod ci;
+mod codegen;
+mod command_line;
+mod demo;
+mod deps;
+mod eval;
+mod layers;
+mod metadata;
+mod native_tools;
+mod prepare;
+mod repository;
+mod rust_source;
+mod sizes;
+mod spec;
+mod spec_citations;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::args::Args;
+
+/// One chore; a new one is one new file and one line in [`COMMANDS`].
+struct Command {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(Args) -> Result<()>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command { name: "ci", usage: "[--list]", about: "every check, in the order CI runs them", run: ci::run },
+    Command { name: "demo", usage: "", about: "from a fresh clone to an agent's answer", run: demo::run },
+    Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
+    Command { name: "tidy", usage: "", about: "file headers, sizes, names and banned words", run: tidy::run },
+    Command {
+        name: "spec",
+        usage: "[--all|--summary]",
+        about: "rows and the tests that cite them",
+        run: spec::run,
+    },
+    Command { name: "codegen", usage: "[--check]", about: "refresh the generated pages", run: codegen::run },
+    Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
+    Command {
+        name: "accept",
+        usage: "NAME [--seed N]",
+        about: "one full-length acceptance run",
+        run: accept::run,
+    },
+    Command { name: "eval", usage: "NAME [ARG...]", about: "measure how well a model does", run: eval::run },
+    Command {
+        name: "deps",
+        usage: "[--build]",
+        about: "crates behind each crate, build time",
+        run: deps::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    match dispatch(&name, words.collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; `ci` comes back through here for the steps that are commands of ours.
+fn dispatch(name: &str, words: Vec<String>) -> Result<()> {
+    if matches!(name, "" | "help" | "-h" | "--help") {
+        print!("{}", help());
+        return Ok(());
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        bail!("there is no command `{name}`\n\n{}", help());
+    };
+    (command.run)(Args::new(command.name, command.usage, words))
+}
+
+fn help() -> String {
+    let mut text = String::from("usage: cargo xtask COMMAND\n\n");
+    for command in COMMANDS {
+        let call = format!("{} {}", command.name, command.usage);
+        text.push_str(&format!("  {call:24} {}\n", command.about));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_command_is_answered_with_the_list() {
+        let error = dispatch("lunch", vec![]).unwrap_err().to_string();
+        assert!(error.starts_with("there is no command `lunch`"), "{error}");
+        assert!(error.contains("ci [--list]"), "{error}");
+    }
+}

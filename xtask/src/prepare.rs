@@ -1,0 +1,35 @@
+//! `cargo xtask prepare`: brings what the checks need and cargo does not build by itself, so that a clean machine
+//! needs nothing but cargo beforehand.
+
+use anyhow::Result;
+
+use crate::args::Args;
+use crate::command_line::{CommandLine, find_on_path};
+use crate::native_tools;
+
+/// Models that the tests of the local engine load, by their names in `archon model list`.
+const TEST_MODELS: &[&str] = &[];
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    native_tools::prepare()?;
+    prepare_cargo_deny()?;
+    prepare_models()
+}
+
+fn prepare_cargo_deny() -> Result<()> {
+    if find_on_path("cargo-deny").is_some() || CommandLine::cargo("deny --version").output().is_ok() {
+        return Ok(());
+    }
+    println!(
+        "cargo-deny: missing, and needed to check licences and sources; installing (this takes minutes once)"
+    );
+    CommandLine::cargo("install cargo-deny --locked --version ^0.20").run()
+}
+
+/// The downloads are resumed and checked by the command itself; what is there already costs nothing.
+fn prepare_models() -> Result<()> {
+    TEST_MODELS.iter().try_for_each(|model| {
+        CommandLine::cargo(&format!("run -p archon-cli --features local -- model pull {model}")).run()
+    })
+}

@@ -1,0 +1,203 @@
+//! `cargo xtask spec`: the rows of docs/spec.md and the tests that cite them. What no test cites is not promised
+//! yet, and here is the list of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Write};
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::repository;
+use crate::spec_citations::{self, Citation};
+
+/// Where the rows are listed.
+const PAGE: &str = "docs/spec.md";
+
+/// A test that proves more rows than this proves none of them well.
+const ROWS_PER_TEST: usize = 5;
+
+/// One line of the page.
+#[derive(Debug, PartialEq)]
+struct Row {
+    area: String,
+    id: String,
+    title: String,
+}
+
+/// Row id → the tests that cite it, as `file::function`.
+type Cited = BTreeMap<String, Vec<String>>;
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let (all, summary) = (args.flag("--all"), args.flag("--summary"));
+    args.finish()?;
+    let rows = load_rows()?;
+    let (citations, mut problems) = spec_citations::collect(&repository::text_files()?);
+    problems.extend(check(&rows, &citations));
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    if !problems.is_empty() {
+        bail!("{} wrong citations; the ids are in {PAGE}", problems.len());
+    }
+    let cited = by_row(&citations);
+    let mut text = match (all, summary) {
+        (true, _) => table(&rows, &cited),
+        (false, false) => missing(&rows, &cited),
+        (false, true) => String::new(),
+    };
+    text.push_str(&count(&rows, &cited, &citations));
+    text.push('\n');
+    show(&text)
+}
+
+/// Prints a long text; whoever pipes it into `head` has read enough, which is no failure.
+fn show(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the rows"),
+        _ => Ok(()),
+    }
+}
+
+fn load_rows() -> Result<Vec<Row>> {
+    let page =
+        fs::read_to_string(repository::root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
+    parse_rows(&page)
+}
+
+/// Rows are list items `- T-01: Title` under a heading that names their area.
+fn parse_rows(page: &str) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut area = String::new();
+    for (number, line) in page.lines().enumerate() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            area = heading.to_owned();
+        }
+        let Some(item) = line.strip_prefix("- ") else { continue };
+        let row = item.split_once(": ").filter(|(id, title)| spec_citations::is_id(id) && !title.is_empty());
+        let Some((id, title)) = row else {
+            bail!("{PAGE}:{}: `{line}` is not of the form `- T-01: Title`", number + 1);
+        };
+        if rows.iter().any(|row| row.id == id) {
+            bail!("{PAGE}:{}: {id} is listed twice", number + 1);
+        }
+        rows.push(Row { area: area.clone(), id: id.to_owned(), title: title.to_owned() });
+    }
+    Ok(rows)
+}
+
+fn check(rows: &[Row], citations: &[Citation]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for citation in citations {
+        for id in citation.ids.iter().filter(|id| !rows.iter().any(|row| row.id == **id)) {
+            problems.push(format!("{}:{}: {id} is not in {PAGE}", citation.path, citation.line));
+        }
+        if citation.test.is_some() && citation.ids.len() > ROWS_PER_TEST {
+            problems.push(format!(
+                "{}:{}: one test cites {} rows, {ROWS_PER_TEST} are allowed; split the test",
+                citation.path,
+                citation.line,
+                citation.ids.len()
+            ));
+        }
+    }
+    problems
+}
+
+fn by_row(citations: &[Citation]) -> Cited {
+    let mut cited = Cited::new();
+    for citation in citations {
+        let Some(test) = &citation.test else { continue };
+        for id in &citation.ids {
+            cited.entry(id.clone()).or_default().push(format!("{}::{test}", citation.path));
+        }
+    }
+    cited
+}
+
+fn missing(rows: &[Row], cited: &Cited) -> String {
+    let mut text = String::new();
+    let mut area = "";
+    for row in rows.iter().filter(|row| !cited.contains_key(&row.id)) {
+        if row.area != area {
+            area = &row.area;
+            text.push_str(&format!("{area}\n"));
+        }
+        text.push_str(&format!("  {:6} {}\n", row.id, row.title));
+    }
+    text
+}
+
+fn table(rows: &[Row], cited: &Cited) -> String {
+    let mut text = String::from("| row | title | tests |\n|---|---|---|\n");
+    for row in rows {
+        let tests = cited.get(&row.id).map(|tests| tests.join("<br>")).unwrap_or_default();
+        text.push_str(&format!("| {} | {} | {tests} |\n", row.id, row.title));
+    }
+    text
+}
+
+fn count(rows: &[Row], cited: &Cited, citations: &[Citation]) -> String {
+    let tests = citations.iter().filter(|citation| citation.test.is_some()).count();
+    let done = rows.iter().filter(|row| cited.contains_key(&row.id)).count();
+    format!("spec: {done} of {} rows are cited, by {tests} tests", rows.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::TextFile;
+
+    const PAGE_TEXT: &str =
+        "# Spec\n\n## Types\n\n- T-01: Content\n- T-02: Messages\n\n## Scenarios\n\n- A-01: Percent\n";
+
+    fn citations(text: &str) -> Vec<Citation> {
+        spec_citations::collect(&[TextFile::new("tests/a.rs", text)]).0
+    }
+
+    #[test]
+    fn the_repository_cites_only_what_exists() {
+        let rows = load_rows().unwrap();
+        assert_eq!(rows.len(), 495);
+        let (citations, mut problems) = spec_citations::collect(&repository::text_files().unwrap());
+        problems.extend(check(&rows, &citations));
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn what_is_missing_stands_under_its_area() {
+        let rows = parse_rows(PAGE_TEXT).unwrap();
+        let citations = citations("// spec: T-01\n#[test]\nfn holds() {}\n");
+        let cited = by_row(&citations);
+        assert_eq!(missing(&rows, &cited), "Types\n  T-02   Messages\nScenarios\n  A-01   Percent\n");
+        assert_eq!(count(&rows, &cited, &citations), "spec: 1 of 3 rows are cited, by 1 tests");
+        assert!(
+            table(&rows, &cited).contains("| T-01 | Content | tests/a.rs::holds |\n| T-02 | Messages |  |\n")
+        );
+    }
+
+    #[test]
+    fn a_citation_outside_tests_proves_nothing() {
+        let citations = citations("// spec: T-01\nfn production() {}\n");
+        assert!(by_row(&citations).is_empty());
+    }
+
+    #[test]
+    fn unknown_ids_and_greedy_tests_fail() {
+        let rows = parse_rows(PAGE_TEXT).unwrap();
+        let unknown = citations("// spec: T-99\n#[test]\nfn holds() {}\n");
+        assert_eq!(check(&rows, &unknown), ["tests/a.rs:1: T-99 is not in docs/spec.md"]);
+        let ids: Vec<String> = (1..=6).map(|n| format!("T-0{n}")).collect();
+        let greedy = Citation { path: "a.rs".into(), line: 3, test: Some("all".into()), ids };
+        let problems = check(&rows, &[greedy]);
+        assert_eq!(problems.last().unwrap(), "a.rs:3: one test cites 6 rows, 5 are allowed; split the test");
+    }
+
+    #[test]
+    fn a_broken_page_is_refused() {
+        let error = |text| parse_rows(text).unwrap_err().to_string();
+        assert_eq!(
+            error("- T01 Title\n"),
+            "docs/spec.md:1: `- T01 Title` is not of the form `- T-01: Title`"
+        );
+        assert_eq!(error("- T-01: A\n- T-01: B\n"), "docs/spec.md:2: T-01 is listed twice");
+    }
+}

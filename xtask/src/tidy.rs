@@ -1,0 +1,157 @@
+//! `cargo xtask tidy`: the house rules that a program can check, on every file of the repository.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::repository::{self, TextFile};
+use crate::rust_source::RustSource;
+use crate::{banned, sizes};
+
+/// Macros that must not be left behind.
+const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!"];
+
+/// Names that say nothing of what is inside, so that everything ends up inside.
+const VAGUE_NAMES: &[&str] = &["core", "common", "util", "utils", "helper", "helpers", "misc"];
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
+    let files = repository::text_files()?;
+    for remark in sizes::wanted_smaller(&files) {
+        println!("remark: {remark}");
+    }
+    let problems = check(&files)?;
+    problems.iter().for_each(|problem| eprintln!("{problem}"));
+    if !problems.is_empty() {
+        bail!("{} untidy places; the rules are in xtask/src/tidy.rs", problems.len());
+    }
+    println!("tidy: {} files", files.len());
+    Ok(())
+}
+
+/// One line per breach of a rule.
+fn check(files: &[TextFile]) -> Result<Vec<String>> {
+    let mut problems = banned::check(files);
+    for file in files {
+        problems.extend(names(&file.path));
+        if file.is_rust() {
+            problems.extend(opening(file));
+            problems.extend(leftovers(file));
+            problems.extend(modules(file));
+        }
+    }
+    let path = repository::root().join(sizes::EXCEPTIONS);
+    let exceptions =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", sizes::EXCEPTIONS))?;
+    problems.extend(sizes::check(sizes::measure(files), &exceptions)?);
+    Ok(problems)
+}
+
+fn opening(file: &TextFile) -> Option<String> {
+    let opens_well = file.text.lines().next().is_some_and(|line| line.starts_with("//! ") && line.len() > 10);
+    (!opens_well)
+        .then(|| format!("{}:1: the file has to open with a `//!` line that says why it exists", file.path))
+}
+
+fn leftovers(file: &TextFile) -> Vec<String> {
+    let source = RustSource::parse(&file.text);
+    let mut problems = Vec::new();
+    for (number, line) in source.code().lines().enumerate() {
+        for leftover in LEFTOVERS.iter().filter(|leftover| holds_word(line, leftover)) {
+            problems.push(format!("{}:{}: `{leftover}` was left behind", file.path, number + 1));
+        }
+    }
+    problems
+}
+
+/// Whether `line` holds `word` and not merely a longer name that ends with it.
+fn holds_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// File and folder names: no `mod.rs`, no vague module, no vague crate.
+fn names(path: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if path.ends_with("/mod.rs") {
+        problems.push(format!("{path}: a module `foo` is `foo.rs` beside its folder, not `foo/mod.rs`"));
+    }
+    let crate_name = path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')).map(|(name, _)| name);
+    // A crate is reported once, at its manifest, not for each of its files.
+    if let Some(name) = crate_name.filter(|name| is_vague(name) && path.ends_with("/Cargo.toml")) {
+        problems.push(format!("{path}: a crate called `{name}` says nothing of what is inside"));
+    }
+    if let Some(stem) = path.strip_suffix(".rs") {
+        let modules = stem.split_once("src/").map_or(stem, |(_, inside)| inside);
+        if let Some(name) = modules.split('/').find(|name| is_vague(name)) {
+            problems.push(format!("{path}: a module called `{name}` says nothing of what is inside"));
+        }
+    }
+    problems
+}
+
+/// Modules written inside a file; those with a file of their own are known by its name.
+fn modules(file: &TextFile) -> Vec<String> {
+    let modules = RustSource::parse(&file.text).modules().into_iter().filter(|(_, name)| is_vague(name));
+    modules
+        .map(|(line, name)| {
+            format!("{}:{}: a module called `{name}` says nothing of what is inside", file.path, line + 1)
+        })
+        .collect()
+}
+
+fn is_vague(name: &str) -> bool {
+    VAGUE_NAMES.contains(&name.strip_prefix("archon-").unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let problems = check(&repository::text_files().unwrap()).unwrap();
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn a_file_has_to_say_why_it_exists() {
+        let check = |text| opening(&TextFile::new("a.rs", text));
+        assert_eq!(check("//! Why this exists.\n"), None);
+        for text in ["", "//!\n", "// Plain.\n", "\n//! Too late.\n"] {
+            let problem = check(text).unwrap();
+            assert_eq!(
+                problem, "a.rs:1: the file has to open with a `//!` line that says why it exists",
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn leftovers_count_in_code_only() {
+        let text = "// dbg!(x)\nlet a = \"todo!\";\nmy_dbg!(1);\nstd::dbg!(a);\ntodo!()\n";
+        let problems = leftovers(&TextFile::new("a.rs", text));
+        assert_eq!(problems, ["a.rs:4: `dbg!` was left behind", "a.rs:5: `todo!` was left behind"]);
+    }
+
+    #[test]
+    fn vague_names_are_refused() {
+        assert_eq!(names("crates/types/src/message.rs"), [""; 0]);
+        assert_eq!(
+            names("crates/types/src/ids/mod.rs"),
+            ["crates/types/src/ids/mod.rs: a module `foo` is `foo.rs` beside its folder, not `foo/mod.rs`"]
+        );
+        assert_eq!(
+            names("crates/tools/src/utils.rs"),
+            ["crates/tools/src/utils.rs: a module called `utils` says nothing of what is inside"]
+        );
+        assert_eq!(
+            names("crates/core/Cargo.toml"),
+            ["crates/core/Cargo.toml: a crate called `core` says nothing of what is inside"]
+        );
+        assert_eq!(
+            modules(&TextFile::new("a.rs", "fn a() {}\nmod helpers {}\n")),
+            ["a.rs:2: a module called `helpers` says nothing of what is inside"]
+        );
+    }
+}
