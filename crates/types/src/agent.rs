@@ -6,9 +6,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    Clock, CredentialStore, Ids, LimitReached, NullSink, RunId, SessionId, Sink, TenantId, Usage,
-};
+use crate::{Clock, CredentialStore, Ids, LimitReached, NullSink, RunId, SessionId, Sink, TenantId, Usage};
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
 pub trait Agent: Send + Sync {
@@ -173,15 +171,16 @@ impl ReactState {
     /// Whether the loop may go from here to `next`.
     ///
     /// An answer that cannot be understood is an observation, not an error, so thinking goes on to
-    /// observing; only repeated failures, a limit or a cancel end in an error.
+    /// observing; repeated failures or a cancel end in an error. A limit or a goal that is met ends
+    /// the loop wherever it is.
     pub fn may_become(self, next: Self) -> bool {
         use ReactState::{Acting, Error, Finished, Idle, Observing, Thinking};
         matches!(
             (self, next),
-            (Idle | Observing, Thinking)
-                | (Thinking, Acting | Finished | Observing | Error)
-                | (Acting, Observing | Error)
-                | (Observing | Idle, Error)
+            (Idle | Acting | Observing, Thinking)
+                | (Thinking, Acting)
+                | (Thinking | Acting, Observing)
+                | (Idle | Thinking | Acting | Observing, Finished | Error)
         )
     }
 }

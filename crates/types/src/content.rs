@@ -77,6 +77,12 @@ impl From<String> for Content {
     }
 }
 
+impl From<ToolCall> for Content {
+    fn from(call: ToolCall) -> Self {
+        Self::ToolCall(call)
+    }
+}
+
 /// A model's request to run a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -109,8 +115,7 @@ impl ToolCall {
             match serde_json::from_str(text) {
                 Ok(arguments) => call.arguments = arguments,
                 Err(e) => {
-                    call.malformed =
-                        Some(MalformedArguments { text: text.to_owned(), error: e.to_string() });
+                    call.malformed = Some(MalformedArguments { text: text.to_owned(), error: e.to_string() });
                 }
             }
         }

@@ -32,10 +32,14 @@ pub trait CredentialStore: Send + Sync {
     ) -> BoxFuture<'a, Result<(), CredentialError>>;
 
     /// What was saved under the key.
-    fn get<'a>(&'a self, key: &'a CredentialKey) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>>;
+    fn get<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+    ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>>;
 
     /// The keys of one tenant, never those of another.
-    fn list<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Vec<CredentialKey>, CredentialError>>;
+    fn list<'a>(&'a self, tenant: &'a TenantId)
+    -> BoxFuture<'a, Result<Vec<CredentialKey>, CredentialError>>;
 }
 
 /// Why credentials could not be read or kept.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, CommandId, Record, RunId, ToolCallId};
+use crate::{CallId, CommandId, Record, RunId, ToolCallId, ToolResult};
 
 /// What a watcher of runs sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,8 @@ use crate::{CallId, CommandId, Record, RunId, ToolCallId};
 pub enum Event {
     /// A record was appended.
     Record {
-        /// The run whose log it stands in.
+        /// The run whose log it stands in; `run_id` in JSON, because records have a `run` of their own.
+        #[serde(rename = "run_id")]
         run: RunId,
         /// The record.
         #[serde(flatten)]
@@ -28,7 +29,8 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
-    /// The run.
+    /// The run; `run_id` in JSON.
+    #[serde(rename = "run_id")]
     pub run: RunId,
     /// The model command that it belongs to.
     pub command: CommandId,
@@ -81,6 +83,13 @@ pub enum DeltaKind {
         call: CallId,
         /// What it says.
         text: String,
+    },
+    /// A running tool shows what it has so far.
+    Partial {
+        /// The call.
+        call: CallId,
+        /// What there is; replaces what was shown before.
+        result: Box<ToolResult>,
     },
 }
 

@@ -166,7 +166,9 @@ pub enum JournalError {
         run: RunId,
     },
     /// The log was written by a newer version.
-    #[error("run {run} has log format {found}, and this version reads up to {supported}: use a newer version")]
+    #[error(
+        "run {run} has log format {found}, and this version reads up to {supported}: use a newer version"
+    )]
     FutureFormat {
         /// The run.
         run: RunId,
@@ -186,7 +188,7 @@ pub enum JournalError {
         problem: String,
     },
     /// The id cannot be used, for instance because it holds a path separator.
-    #[error("{id:?} cannot be a run id: use letters, digits, '-' and '_'")]
+    #[error("{id:?} cannot be a run id: use letters, digits, '-', '_' and inner '.'")]
     BadId {
         /// The id.
         id: String,

@@ -23,7 +23,9 @@
 //! Traits have three required methods at most and can be made into trait objects.
 
 mod agent;
+mod agent_event;
 mod approval;
+mod bus;
 mod content;
 mod credentials;
 mod encoded;
@@ -31,19 +33,27 @@ mod event;
 mod ids;
 mod journal;
 mod limits;
+mod memory;
 mod message;
+mod plan;
 mod projection;
 mod provider;
 mod record;
 mod retry;
+mod round;
+#[cfg(feature = "schema")]
+mod schema;
 mod secret;
+mod task;
 mod time;
 mod tool;
 mod tool_result;
 mod toolbox;
 
 pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
+pub use agent_event::AgentEvent;
 pub use approval::{Answer, ApprovalRequest, Approver, Decision};
+pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use content::{Content, MalformedArguments, ToolCall};
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
@@ -54,26 +64,33 @@ pub use ids::{
 };
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
+pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
-pub use projection::{AgentEvent, AgentEvents};
+pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
     ThinkingLevel, ToolChoice,
 };
 pub use record::{
-    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, Record, RecordBody, RunConfig, RunStarted, ToolMode, TurnTrigger,
+    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, Record, RecordBody, RunConfig,
+    RunStarted, ToolMode, TurnTrigger,
 };
 pub use retry::RetryConfig;
+pub use round::{ConversationRound, RoundStatus};
+#[cfg(feature = "schema")]
+pub use schema::event_log_schema;
 pub use secret::Secret;
+pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp, iso8601};
 pub use tool::{
-    OutputLevel, Tool, ToolAnnotations, ToolContext, ToolError, ToolInvocationRequest, ToolSpec, Effect,
-    Progress, ToolDefinition,
+    Effect, OutputLevel, Progress, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
+    ToolInvocationRequest, ToolSpec,
 };
-pub use tool_result::{DataFile, ToolResult, ToolResultStatus};
+pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 
 pub use futures_core::{future::BoxFuture, stream::BoxStream};

@@ -159,7 +159,7 @@ pub struct Usage {
 impl Usage {
     /// Share of the prompt that came from a cache, 0.0 to 1.0; 0.0 for an empty prompt.
     pub fn cache_hit_rate(&self) -> f64 {
-        match self.input + self.cache_read + self.cache_write {
+        match self.input.saturating_add(self.cache_read).saturating_add(self.cache_write) {
             0 => 0.0,
             all => self.cache_read as f64 / all as f64,
         }
@@ -168,19 +168,22 @@ impl Usage {
     /// The reported total, or the sum of the parts where none was reported.
     pub fn total(&self) -> u64 {
         match self.total_tokens {
-            0 => self.input + self.output + self.cache_read + self.cache_write,
+            0 => [self.output, self.cache_read, self.cache_write]
+                .into_iter()
+                .fold(self.input, u64::saturating_add),
             total => total,
         }
     }
 }
 
 impl std::ops::AddAssign for Usage {
+    // Saturating: the numbers are a service's, and no service can make a run overflow.
     fn add_assign(&mut self, other: Self) {
-        self.total_tokens = self.total() + other.total();
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
+        self.total_tokens = self.total().saturating_add(other.total());
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
     }
 }
 
@@ -210,6 +213,12 @@ impl AgentMessage {
 impl From<Message> for AgentMessage {
     fn from(message: Message) -> Self {
         Self::Llm(LlmMessage { message, turn_id: None, metadata: None })
+    }
+}
+
+impl From<ExtensionMessage> for AgentMessage {
+    fn from(message: ExtensionMessage) -> Self {
+        Self::Extension(message)
     }
 }
 
@@ -244,6 +253,18 @@ pub struct MessageMetadata {
     /// The person; empty when unknown.
     #[serde(default)]
     pub user_id: String,
+}
+
+impl MessageMetadata {
+    /// Metadata of a message outside any conversation, from nobody that is known.
+    pub fn new(message_id: impl Into<MessageId>, timestamp: Timestamp) -> Self {
+        Self {
+            message_id: message_id.into(),
+            timestamp,
+            conversation_id: String::new(),
+            user_id: String::new(),
+        }
+    }
 }
 
 /// Something that an application keeps in the transcript and that no model ever sees.

@@ -1,129 +1,42 @@
-//! `AgentEvent`: the event stream of other agent systems, computed from ours.
-//!
-//! [`AgentEvents`] folds records and deltas into it. Nothing here is stored.
-
-use std::collections::HashMap;
-
-use serde::{Deserialize, Serialize};
+//! [`AgentEvents`]: the fold that computes [`AgentEvent`]s from records and deltas. Nothing is stored.
 
 use crate::{
-    AgentId, AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, DeltaKind, Event, Json,
-    LoopId, Message, Origin, Record, RecordBody, RunId, SessionId, StreamDelta, Timestamp, ToolCall,
-    ToolCallId, ToolResult, TurnTrigger, Usage, iso8601,
+    AgentEvent, AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Delta, DeltaKind, Event,
+    LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunStarted, StopReason, StreamDelta,
+    Timestamp, ToolCall, ToolResult, TurnTrigger,
 };
 
-/// What happens in a loop, for user interfaces and recorders.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all_fields = "snake_case")]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the fields are named by their types")]
-pub enum AgentEvent {
-    /// A loop begins. `continuation_kind` is absent for the first loop of a session.
-    AgentStart {
-        agent_id: AgentId,
-        session_id: SessionId,
-        loop_id: LoopId,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_loop_id: Option<RunId>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        continuation_kind: Option<ContinuationKind>,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        metadata: Option<Json>,
-    },
-    /// A loop ended. `messages` are all that it added to the conversation.
-    AgentEnd {
-        loop_id: LoopId,
-        messages: Vec<AgentMessage>,
-        usage: Usage,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rejection: Option<String>,
-    },
-    /// A turn begins.
-    TurnStart {
-        loop_id: LoopId,
-        turn_index: u32,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-        triggered_by: TurnTrigger,
-    },
-    /// A turn ended, its tool results are there.
-    TurnEnd {
-        loop_id: LoopId,
-        message: AgentMessage,
-        usage: Usage,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-        tool_results: Vec<Message>,
-    },
-    /// A message begins; an assistant message is still empty here.
-    MessageStart { loop_id: LoopId, message: AgentMessage },
-    /// A piece of the assistant message arrived. The whole of it comes with `MessageEnd`.
-    MessageUpdate { loop_id: LoopId, delta: StreamDelta },
-    /// A message is complete.
-    MessageEnd { loop_id: LoopId, message: AgentMessage },
-    /// A tool starts.
-    ToolExecutionStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, args: Json },
-    /// A tool has part of its result.
-    ToolExecutionUpdate {
-        loop_id: LoopId,
-        tool_call_id: ToolCallId,
-        tool_name: String,
-        partial_result: ToolResult,
-    },
-    /// A tool ended.
-    ToolExecutionEnd {
-        loop_id: LoopId,
-        tool_call_id: ToolCallId,
-        tool_name: String,
-        result: ToolResult,
-        is_error: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        child_loop_id: Option<RunId>,
-    },
-    /// A tool says something to the person.
-    ProgressMessage { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String },
-    /// A filter refused the prompt.
-    InputRejected { loop_id: LoopId, reason: String },
-    /// Several loops begin side by side.
-    ParallelLoopStart {
-        session_id: SessionId,
-        loop_ids: Vec<LoopId>,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-    },
-    /// One of several loops was chosen.
-    ParallelLoopEnd {
-        session_id: SessionId,
-        selected_loop_id: LoopId,
-        selected_config_index: usize,
-        evaluation_usage: Usage,
-        #[serde(with = "iso8601")]
-        timestamp: Timestamp,
-    },
-}
-
 /// Folds the events of one run into [`AgentEvent`]s.
+///
+/// Feed it the run's events from the first record on. Starts and ends pair up whatever happens: a
+/// turn whose model call failed ends with an empty assistant message that says why. The one
+/// exception is a model call that is tried again, which starts its message anew.
 #[derive(Clone, Debug, Default)]
 pub struct AgentEvents {
-    loop_id: Option<LoopId>,
-    first_turn: TurnTrigger,
+    started: Option<Box<RunStarted>>,
     turns: u32,
     open_turn: Option<OpenTurn>,
-    streaming: Option<CommandId>,
+    /// The request that is with the model.
+    asking: Option<(CommandId, u32)>,
+    /// The answer's `MessageStart` is out.
+    streaming: bool,
+    /// What cannot be shown yet: it would stand between two turns or inside another message.
+    held: Vec<AgentMessage>,
     messages: Vec<AgentMessage>,
-    usage: Usage,
+    ended: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct OpenTurn {
-    answer: Option<Box<AssistantMessage>>,
-    calls: HashMap<CallId, ToolCall>,
-    unanswered: usize,
-    results: Vec<(CallId, Message)>,
+    answer: Option<(CommandId, Box<AssistantMessage>)>,
+    calls: Vec<OpenCall>,
+}
+
+#[derive(Clone, Debug)]
+struct OpenCall {
+    call: ToolCall,
+    started: bool,
+    result: Option<Message>,
 }
 
 impl AgentEvents {
@@ -136,121 +49,126 @@ impl AgentEvents {
     pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
         let mut out = Vec::new();
         match event {
-            Event::Record { run, record } => self.record(run, record, &mut out),
-            Event::Delta(delta) => self.delta(&delta.kind, delta.command, &mut out),
+            Event::Record { record, .. } => self.record(record, &mut out),
+            Event::Delta(delta) => self.delta(delta, &mut out),
         }
         out
     }
 
-    fn loop_id(&self) -> LoopId {
-        self.loop_id.clone().unwrap_or_else(|| LoopId::new(""))
-    }
-
-    fn record(&mut self, _run: &RunId, record: &Record, out: &mut Vec<AgentEvent>) {
+    fn record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
+        let at = record.at;
         match &record.body {
             RecordBody::RunStarted(started) => {
-                self.loop_id = Some(started.loop_id.clone());
-                self.first_turn = TurnTrigger::first(&started.origin, started.first_turn);
-                let (parent, continuation) = match &started.origin {
-                    Origin::Prompt => (None, None),
-                    Origin::Continues { run, continuation, .. } => (Some(run), Some(continuation.clone())),
-                    Origin::CalledBy { run, .. } => (Some(run), None),
-                };
-                out.push(AgentEvent::AgentStart {
-                    agent_id: started.agent.clone(),
-                    session_id: started.session.clone(),
-                    loop_id: started.loop_id.clone(),
-                    parent_loop_id: parent.cloned(),
-                    continuation_kind: continuation,
-                    timestamp: record.at,
-                    metadata: None,
-                });
+                out.push(agent_start(started, at));
+                self.started = Some(started.clone());
             }
+            RecordBody::Resumed if self.ended => self.begin_again(at, out),
+            RecordBody::Prompted { message, .. } if self.asking.is_some() => self.held.push(message.clone()),
             RecordBody::Prompted { message, .. } => {
-                self.open_turn(record.at, out);
+                self.open_turn(at, out);
                 self.whole_message(message.clone(), out);
             }
             RecordBody::Noted { text } => {
-                let message = Message::user(text.clone(), record.at);
-                self.whole_message(message.into(), out);
+                self.held.push(Message::user(text.clone(), at).into());
+                if self.open_turn.is_some() {
+                    self.show_held(out);
+                }
             }
-            RecordBody::ModelAsked { .. } => self.open_turn(record.at, out),
-            RecordBody::ModelAnswered { command, message, .. } => {
-                self.answered(*command, message, record.at, out);
+            RecordBody::ModelAsked { command, attempt, .. } => {
+                self.open_turn(at, out);
+                self.asking = Some((*command, *attempt));
             }
-            RecordBody::ModelFailed { command, .. } if self.streaming == Some(*command) => {
-                self.streaming = None;
+            RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
+                self.answered(*command, message, at, out);
             }
-            RecordBody::ToolStarted { call, attempt: 0, .. } => self.tool_started(call, out),
-            RecordBody::ToolFinished { call, result } => {
-                self.tool_ended(call, result, true, record.at, out);
+            RecordBody::ModelFailed { command, attempt, .. } | RecordBody::CallLost { command, attempt }
+                if self.is_asking(*command, *attempt) =>
+            {
+                self.asking = None;
+                self.streaming = false;
             }
-            RecordBody::ToolRefused { call, result } => {
-                self.tool_ended(call, result, false, record.at, out);
+            RecordBody::ToolStarted { call, .. } => self.tool_started(call, out),
+            RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+                self.tool_ended(call, result, at, out);
             }
-            RecordBody::RunFinished(outcome) => {
-                self.close_turn(record.at, out);
-                out.push(AgentEvent::AgentEnd {
-                    loop_id: self.loop_id(),
-                    messages: std::mem::take(&mut self.messages),
-                    usage: outcome.usage,
-                    timestamp: record.at,
-                    rejection: None,
-                });
-            }
+            RecordBody::RunFinished(outcome) => self.run_finished(outcome, at, out),
             _ => {}
         }
     }
 
-    fn delta(&mut self, kind: &DeltaKind, command: CommandId, out: &mut Vec<AgentEvent>) {
-        let delta = match kind {
-            DeltaKind::Text { text } => StreamDelta::Text { delta: text.clone() },
-            DeltaKind::Thinking { text } => StreamDelta::Thinking { delta: text.clone() },
-            DeltaKind::Arguments { text, .. } => StreamDelta::ToolCallDelta { delta: text.clone() },
-            DeltaKind::Progress { call, text } => {
-                if let Some(call) = self.open_turn.as_ref().and_then(|t| t.calls.get(call)) {
-                    out.push(AgentEvent::ProgressMessage {
-                        loop_id: self.loop_id(),
-                        tool_call_id: call.id.clone(),
-                        tool_name: call.name.clone(),
-                        text: text.clone(),
-                    });
-                }
-                return;
-            }
-            DeltaKind::ToolCall { .. } => return self.start_answer(command, out),
+    fn delta(&mut self, delta: &Delta, out: &mut Vec<AgentEvent>) {
+        let update = match &delta.kind {
+            DeltaKind::Text { text } => Some(StreamDelta::Text { delta: text.clone() }),
+            DeltaKind::Thinking { text } => Some(StreamDelta::Thinking { delta: text.clone() }),
+            DeltaKind::Arguments { text, .. } => Some(StreamDelta::ToolCallDelta { delta: text.clone() }),
+            DeltaKind::ToolCall { .. } => None,
+            DeltaKind::Progress { call, text } => return self.tool_said(call, Said::Text(text), out),
+            DeltaKind::Partial { call, result } => return self.tool_said(call, Said::Partial(result), out),
         };
-        self.start_answer(command, out);
-        out.push(AgentEvent::MessageUpdate { loop_id: self.loop_id(), delta });
+        if self.is_asking(delta.command, delta.attempt) {
+            self.start_answer(out);
+            out.extend(update.map(|delta| AgentEvent::MessageUpdate { loop_id: self.loop_id(), delta }));
+        }
     }
 
-    fn start_answer(&mut self, command: CommandId, out: &mut Vec<AgentEvent>) {
-        if self.streaming != Some(command) {
-            self.streaming = Some(command);
-            let message = Message::Assistant(AssistantMessage::default()).into();
-            out.push(AgentEvent::MessageStart { loop_id: self.loop_id(), message });
+    fn loop_id(&self) -> LoopId {
+        self.started.as_ref().map_or_else(|| LoopId::new(""), |s| s.loop_id.clone())
+    }
+
+    fn is_asking(&self, command: CommandId, attempt: u32) -> bool {
+        self.asking == Some((command, attempt))
+    }
+
+    /// A run that had ended goes on: for the watcher that is a loop which continues.
+    fn begin_again(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
+        self.ended = false;
+        let Some(started) = &self.started else { return };
+        let mut event = agent_start(started, at);
+        if let AgentEvent::AgentStart { continuation_kind, .. } = &mut event {
+            *continuation_kind = Some(ContinuationKind::Default);
         }
+        out.push(event);
     }
 
     fn open_turn(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
-        if self.open_turn.is_some() {
-            return;
+        if self.open_turn.is_none() {
+            self.open_turn = Some(OpenTurn::default());
+            let triggered_by = match &self.started {
+                Some(s) if self.turns == 0 => TurnTrigger::first(&s.origin, s.first_turn),
+                _ => TurnTrigger::Continuation,
+            };
+            out.push(AgentEvent::TurnStart {
+                loop_id: self.loop_id(),
+                turn_index: self.turns,
+                timestamp: at,
+                triggered_by,
+            });
+            self.turns += 1;
+            self.show_held(out);
         }
-        self.open_turn = Some(OpenTurn::default());
-        let triggered_by = if self.turns == 0 { self.first_turn } else { TurnTrigger::Continuation };
-        out.push(AgentEvent::TurnStart {
-            loop_id: self.loop_id(),
-            turn_index: self.turns,
-            timestamp: at,
-            triggered_by,
-        });
-        self.turns += 1;
+    }
+
+    fn show_held(&mut self, out: &mut Vec<AgentEvent>) {
+        for message in std::mem::take(&mut self.held) {
+            self.whole_message(message, out);
+        }
     }
 
     fn whole_message(&mut self, message: AgentMessage, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::MessageStart { loop_id: self.loop_id(), message: message.clone() });
+        self.end_message(message, out);
+    }
+
+    fn end_message(&mut self, message: AgentMessage, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::MessageEnd { loop_id: self.loop_id(), message: message.clone() });
         self.messages.push(message);
+    }
+
+    fn start_answer(&mut self, out: &mut Vec<AgentEvent>) {
+        if !std::mem::replace(&mut self.streaming, true) {
+            let message = Message::Assistant(AssistantMessage::default()).into();
+            out.push(AgentEvent::MessageStart { loop_id: self.loop_id(), message });
+        }
     }
 
     fn answered(
@@ -260,73 +178,150 @@ impl AgentEvents {
         at: Timestamp,
         out: &mut Vec<AgentEvent>,
     ) {
-        self.start_answer(command, out);
-        self.streaming = None;
-        self.usage += message.usage;
-        let whole: AgentMessage = Message::Assistant(message.clone()).into();
-        out.push(AgentEvent::MessageEnd { loop_id: self.loop_id(), message: whole.clone() });
-        self.messages.push(whole);
-        let turn = self.open_turn.get_or_insert_default();
-        turn.calls = (0..).map(|i| CallId::new(command, i)).zip(message.tool_calls().cloned()).collect();
-        turn.unanswered = turn.calls.len();
-        turn.answer = Some(Box::new(message.clone()));
-        if turn.unanswered == 0 {
-            self.close_turn(at, out);
+        self.start_answer(out);
+        self.asking = None;
+        self.streaming = false;
+        self.end_message(Message::Assistant(message.clone()).into(), out);
+        let calls = message.tool_calls().map(|c| OpenCall { call: c.clone(), started: false, result: None });
+        let calls: Vec<_> = calls.collect();
+        let over = calls.is_empty();
+        self.open_turn = Some(OpenTurn { answer: Some((command, Box::new(message.clone()))), calls });
+        match over {
+            true => self.close_turn(at, out),
+            false => self.show_held(out),
         }
     }
 
-    fn tool_started(&mut self, call: &CallId, out: &mut Vec<AgentEvent>) {
-        if let Some(tool_call) = self.open_turn.as_ref().and_then(|t| t.calls.get(call)) {
+    fn open_call(&mut self, id: &CallId) -> Option<&mut OpenCall> {
+        let turn = self.open_turn.as_mut()?;
+        let (command, _) = turn.answer.as_ref()?;
+        let call = turn.calls.get_mut(usize::try_from(id.index).ok()?)?;
+        (*command == id.command && call.result.is_none()).then_some(call)
+    }
+
+    fn tool_started(&mut self, id: &CallId, out: &mut Vec<AgentEvent>) {
+        let loop_id = self.loop_id();
+        let Some(open) = self.open_call(id) else { return };
+        // A retry within the engine goes on with what the watcher saw begin.
+        if !std::mem::replace(&mut open.started, true) {
             out.push(AgentEvent::ToolExecutionStart {
-                loop_id: self.loop_id(),
-                tool_call_id: tool_call.id.clone(),
-                tool_name: tool_call.name.clone(),
-                args: tool_call.arguments.clone(),
+                loop_id,
+                tool_call_id: open.call.id.clone(),
+                tool_name: open.call.name.clone(),
+                args: open.call.arguments.clone(),
             });
         }
     }
 
-    fn tool_ended(
-        &mut self,
-        call: &CallId,
-        result: &ToolResult,
-        started: bool,
-        at: Timestamp,
-        out: &mut Vec<AgentEvent>,
-    ) {
+    fn tool_said(&mut self, id: &CallId, said: Said<'_>, out: &mut Vec<AgentEvent>) {
         let loop_id = self.loop_id();
-        let Some(turn) = &mut self.open_turn else { return };
-        let Some(tool_call) = turn.calls.get(call) else { return };
-        let message = Message::tool_result(tool_call, result, at);
-        if started {
+        let Some(open) = self.open_call(id).filter(|c| c.started) else { return };
+        let (tool_call_id, tool_name) = (open.call.id.clone(), open.call.name.clone());
+        out.push(match said {
+            Said::Text(text) => {
+                AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text: text.to_owned() }
+            }
+            Said::Partial(result) => AgentEvent::ToolExecutionUpdate {
+                loop_id,
+                tool_call_id,
+                tool_name,
+                partial_result: result.clone(),
+            },
+        });
+    }
+
+    fn tool_ended(&mut self, id: &CallId, result: &ToolResult, at: Timestamp, out: &mut Vec<AgentEvent>) {
+        let loop_id = self.loop_id();
+        let Some(open) = self.open_call(id) else { return };
+        let message = Message::tool_result(&open.call, result, at);
+        if open.started {
             out.push(AgentEvent::ToolExecutionEnd {
                 loop_id,
-                tool_call_id: tool_call.id.clone(),
-                tool_name: tool_call.name.clone(),
+                tool_call_id: open.call.id.clone(),
+                tool_name: open.call.name.clone(),
                 result: result.clone(),
                 is_error: result.is_error(),
                 child_loop_id: result.child_run.clone(),
             });
         }
-        turn.results.push((call.clone(), message.clone()));
-        turn.unanswered = turn.unanswered.saturating_sub(1);
-        let done = turn.unanswered == 0;
+        open.result = Some(message.clone());
         self.whole_message(message.into(), out);
-        if done {
+        if self.open_turn.as_ref().is_some_and(|t| t.calls.iter().all(|c| c.result.is_some())) {
             self.close_turn(at, out);
         }
     }
 
     fn close_turn(&mut self, at: Timestamp, out: &mut Vec<AgentEvent>) {
-        let Some(mut turn) = self.open_turn.take() else { return };
-        let Some(answer) = turn.answer else { return };
-        turn.results.sort_by_key(|(call, _)| (call.command, call.index));
+        let Some(OpenTurn { answer: Some((_, answer)), calls }) = self.open_turn.take() else { return };
         out.push(AgentEvent::TurnEnd {
             loop_id: self.loop_id(),
             usage: answer.usage,
             message: Message::Assistant(*answer).into(),
             timestamp: at,
-            tool_results: turn.results.into_iter().map(|(_, m)| m).collect(),
+            tool_results: calls.into_iter().filter_map(|c| c.result).collect(),
         });
+    }
+
+    fn run_finished(&mut self, outcome: &Outcome, at: Timestamp, out: &mut Vec<AgentEvent>) {
+        if let Some(turn) = &mut self.open_turn {
+            if turn.answer.is_none() {
+                let message = self.no_answer(outcome, at);
+                let command = self.asking.map_or(CommandId(0), |(command, _)| command);
+                self.answered(command, &message, at, out);
+            } else {
+                self.close_turn(at, out);
+            }
+        }
+        self.show_held(out);
+        self.asking = None;
+        self.ended = true;
+        out.push(AgentEvent::AgentEnd {
+            loop_id: self.loop_id(),
+            messages: std::mem::take(&mut self.messages),
+            usage: outcome.usage,
+            timestamp: at,
+            rejection: None,
+        });
+    }
+
+    /// The message of a turn in which the model said nothing.
+    fn no_answer(&self, outcome: &Outcome, at: Timestamp) -> AssistantMessage {
+        let (stop_reason, why) = match outcome.status {
+            OutcomeStatus::Cancelled => (StopReason::Aborted, None),
+            OutcomeStatus::Limit(limit) => (StopReason::Error, Some(limit.to_string())),
+            _ => (StopReason::Error, outcome.error.clone()),
+        };
+        let config = self.started.as_ref().map(|s| &s.config);
+        AssistantMessage {
+            stop_reason,
+            error_message: why,
+            model: config.map(|c| c.model.clone()).unwrap_or_default(),
+            provider: config.map(|c| c.provider.clone()).unwrap_or_default(),
+            timestamp: at,
+            ..AssistantMessage::default()
+        }
+    }
+}
+
+/// What a running tool says.
+enum Said<'a> {
+    Text(&'a str),
+    Partial(&'a ToolResult),
+}
+
+fn agent_start(started: &RunStarted, at: Timestamp) -> AgentEvent {
+    let (parent, continuation) = match &started.origin {
+        Origin::Prompt => (None, None),
+        Origin::Continues { run, continuation, .. } => (Some(run), Some(continuation.clone())),
+        Origin::CalledBy { run, .. } => (Some(run), None),
+    };
+    AgentEvent::AgentStart {
+        agent_id: started.agent.clone(),
+        session_id: started.session.clone(),
+        loop_id: started.loop_id.clone(),
+        parent_loop_id: parent.cloned(),
+        continuation_kind: continuation,
+        timestamp: at,
+        metadata: None,
     }
 }

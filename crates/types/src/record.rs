@@ -158,12 +158,13 @@ impl RecordBody {
         )
     }
 
-    /// Whether the record must be on disk before anything else happens.
+    /// Whether the record must be on the medium before anything else happens. The start of a
+    /// read-only tool need not: without it the tool simply runs again.
     pub fn needs_sync(&self) -> bool {
         matches!(
             self,
             Self::RunStarted(_)
-                | Self::ToolStarted { .. }
+                | Self::ToolStarted { effect: Effect::Idempotent | Effect::SideEffect, .. }
                 | Self::ToolAsked { .. }
                 | Self::Suspended { .. }
                 | Self::RunFinished(_)

@@ -38,7 +38,9 @@ impl RetryConfig {
     /// The delay before retry `attempt` (from 0). `jitter` is drawn by the caller from -1.0 to 1.0.
     pub fn delay_for_attempt(&self, attempt: u32, jitter: f64) -> Duration {
         let exponent = i32::try_from(attempt).unwrap_or(i32::MAX);
-        let grown = self.initial_delay_ms as f64 * self.backoff_multiplier.powi(exponent);
+        // The growth is bounded, because nothing times infinity would not be nothing.
+        let growth = self.backoff_multiplier.powi(exponent).min(f64::MAX);
+        let grown = self.initial_delay_ms as f64 * growth;
         let capped = grown.min(self.max_delay_ms as f64);
         Duration::from_millis((capped * (1.0 + JITTER * jitter.clamp(-1.0, 1.0))).round() as u64)
     }

@@ -36,7 +36,8 @@ impl std::ops::Add<Duration> for Timestamp {
     }
 }
 
-/// ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`.
+/// ISO-8601 in UTC with milliseconds, as in `2026-01-31T08:00:00.123Z`; after the year 9999, which
+/// has no such form, `+` and the milliseconds.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match i64::try_from(self.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()) {
@@ -46,11 +47,20 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Reads what `Display` writes and any other ISO-8601 form. Without an offset UTC is meant; times
+/// before 1970 become 1970.
 impl std::str::FromStr for Timestamp {
     type Err = jiff::Error;
 
     fn from_str(s: &str) -> Result<Self, jiff::Error> {
-        let t: jiff::Timestamp = s.parse()?;
+        let far = s.strip_prefix('+').and_then(|s| s.strip_suffix("ms")).and_then(|ms| ms.parse().ok());
+        if let Some(ms) = far {
+            return Ok(Self(ms));
+        }
+        let t = s.parse::<jiff::Timestamp>().or_else(|e| {
+            let civil = s.parse::<jiff::civil::DateTime>().map_err(|_| e)?;
+            Ok::<_, jiff::Error>(civil.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
+        })?;
         Ok(Self(u64::try_from(t.as_millisecond()).unwrap_or(0)))
     }
 }
@@ -66,7 +76,7 @@ pub mod iso8601 {
         s.collect_str(t)
     }
 
-    /// Reads any RFC 3339 form; times before 1970 become 1970.
+    /// Reads what [`Timestamp`]'s `FromStr` reads.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }

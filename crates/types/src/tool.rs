@@ -20,8 +20,11 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// [`ToolError`] says what went wrong; the caller turns it, like a panic, into a result.
-    fn call<'a>(&'a self, arguments: Json, context: &'a ToolContext)
-    -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 }
 
 /// What a tool says of itself.

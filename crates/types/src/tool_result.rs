@@ -1,5 +1,7 @@
 //! What a tool call came to: the one result type that every tool, guard and failure ends in.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Content, Json, OutputLevel, RunId};
@@ -17,8 +19,7 @@ pub struct ToolResult {
     /// Full detail of a failure, for logs and people; the model reads `content` instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// Structured facts that are not sent to the model: `execution_time_ms`, `tool_version`,
-    /// `exit_code`, `source_url` and the like. An object.
+    /// Structured facts that are not sent to the model. [`metadata`] names the usual keys.
     #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
@@ -73,6 +74,15 @@ impl ToolResult {
         self
     }
 
+    /// The same result with what every result of an engine has: how long it took and which version
+    /// of the tool gave it. What the tool itself said of these stays.
+    pub fn measured(mut self, took: Duration, tool_version: &str) -> Self {
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.metadata.entry(metadata::EXECUTION_TIME_MS).or_insert(ms.into());
+        self.metadata.entry(metadata::TOOL_VERSION).or_insert(tool_version.into());
+        self
+    }
+
     /// True unless the call succeeded.
     pub fn is_error(&self) -> bool {
         self.status != ToolResultStatus::Success
@@ -94,6 +104,22 @@ impl From<&str> for ToolResult {
     fn from(text: &str) -> Self {
         Self::success(text)
     }
+}
+
+/// The usual keys of [`ToolResult::metadata`]. An engine sets the first two on every result.
+pub mod metadata {
+    /// How long the tool ran, milliseconds.
+    pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
+    /// [`ToolSpec::version`](crate::ToolSpec::version).
+    pub const TOOL_VERSION: &str = "tool_version";
+    /// Tokens that the tool itself spent.
+    pub const TOKEN_USAGE: &str = "token_usage";
+    /// How sure the tool is, 0.0 to 1.0.
+    pub const CONFIDENCE_SCORE: &str = "confidence_score";
+    /// Where the content comes from.
+    pub const SOURCE_URL: &str = "source_url";
+    /// How long a service that the tool asked took, milliseconds.
+    pub const LATENCY_MS: &str = "latency_ms";
 }
 
 /// How a tool call ended.

@@ -1,0 +1,180 @@
+//! An agent that is ready to work: starts runs, continues sessions, takes up what was cut off.
+
+use std::sync::Arc;
+
+use archon_react_loop::ReactAgent;
+use archon_types::{
+    CancellationToken, Clock, Context, Event, Ids, Journal, Message, NullSink, Origin, Outcome, RunHead,
+    RunId, SessionId, Sink, TenantId, Toolbox,
+};
+
+use crate::{ArchonBuilder, Error, RunHandle, watch};
+
+/// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
+#[derive(Clone)]
+pub struct Archon {
+    pub(crate) agent: ReactAgent,
+    pub(crate) toolbox: Arc<dyn Toolbox>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+}
+
+/// How a run is started; the default is a new run in a new session that nobody watches.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// The run's id; a fresh one by default.
+    pub run: Option<RunId>,
+    /// Goes on in this session: the run continues the session's newest run.
+    pub session: Option<SessionId>,
+    /// On whose behalf; `local` by default.
+    pub tenant: Option<TenantId>,
+    /// Cancels the run when it fires.
+    pub cancel: Option<CancellationToken>,
+    /// Receives the run's events, on the run's own task.
+    pub sink: Option<Arc<dyn Sink>>,
+}
+
+impl RunOptions {
+    /// The next prompt of a session.
+    pub fn in_session(session: SessionId) -> Self {
+        Self { session: Some(session), ..Self::default() }
+    }
+
+    /// The same options, watched by `sink`.
+    pub fn watched_by(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.sink = Some(sink);
+        self
+    }
+}
+
+impl Archon {
+    /// Puts an agent together.
+    pub fn builder() -> ArchonBuilder {
+        ArchonBuilder::default()
+    }
+
+    /// Works on a task until there is an outcome, in a session of its own.
+    ///
+    /// # Errors
+    /// The run could not be started or kept in the journal. What goes wrong inside the run is in the
+    /// outcome.
+    pub async fn run(&self, task: impl Into<String>) -> Result<Outcome, Error> {
+        self.run_with(task, RunOptions::default()).await
+    }
+
+    /// Works on a task until there is an outcome, on the caller's own task.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); and the session of `options` has no run.
+    pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Outcome, Error> {
+        let (context, origin) = self.prepare(options).await?;
+        let prompt = Message::user(task, self.clock.now()).into();
+        Ok(self.agent.start(vec![prompt], origin, &context).await?)
+    }
+
+    /// Starts a task in the background and returns at once.
+    ///
+    /// # Errors
+    /// The session of `options` has no run.
+    pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+        let (context, origin) = self.prepare(options).await?;
+        let prompt = Message::user(task, self.clock.now()).into();
+        Ok(self.spawn(context, |agent, context| async move {
+            Ok(agent.start(vec![prompt], origin, &context).await?)
+        }))
+    }
+
+    /// Takes up a run where its log ends: after a crash, a cancel or a failure.
+    ///
+    /// # Errors
+    /// The run is unknown, or it is in use or has ended, which the handle's outcome tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        let records = self.journal.read(&run).await?;
+        let head = RunHead::of(run.clone(), &records);
+        let session = head.session.unwrap_or_else(|| SessionId::new(""));
+        let context = self.context(run, session, RunOptions::default());
+        Ok(self.spawn(context, |agent, context| async move { Ok(agent.resume(&context).await?) }))
+    }
+
+    /// The newest run of a session, or of all sessions.
+    ///
+    /// # Errors
+    /// The journal cannot be listed.
+    pub async fn newest_run(&self, session: Option<&SessionId>) -> Result<Option<RunHead>, Error> {
+        let heads = self.journal.list().await?;
+        Ok(heads
+            .into_iter()
+            .find(|h| h.problem.is_none() && (session.is_none() || h.session.as_ref() == session)))
+    }
+
+    /// The agent's tools.
+    pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
+        &self.toolbox
+    }
+
+    /// Where the agent's runs are kept.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
+    /// A context for work outside of a run, for instance a single tool call.
+    pub fn context(&self, run: RunId, session: SessionId, options: RunOptions) -> Context {
+        let mut context = Context::new(run, session, self.clock.clone(), self.ids.clone());
+        context.cancel = options.cancel.unwrap_or_default();
+        context.sink = options.sink.unwrap_or_else(|| Arc::new(NullSink));
+        if let Some(tenant) = options.tenant {
+            context.tenant = tenant;
+        }
+        context
+    }
+
+    async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
+        let origin = match &options.session {
+            None => Origin::Prompt,
+            Some(session) => self.continuation(session).await?,
+        };
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
+        Ok((self.context(run, session, options), origin))
+    }
+
+    async fn continuation(&self, session: &SessionId) -> Result<Origin, Error> {
+        let newest = self.newest_run(Some(session)).await?;
+        let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
+        let records = self.journal.read(&head.run_id).await?.len() as u64;
+        Ok(Origin::Continues { run: head.run_id, records, continuation: Default::default() })
+    }
+
+    fn spawn<F>(&self, mut context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
+    where
+        F: Future<Output = Result<Outcome, Error>> + Send + 'static,
+    {
+        let (sink, events) = watch::channel();
+        let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
+        context.sink = Arc::new(Tee { before, queue: sink });
+        let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
+        let task = tokio::spawn(work(self.agent.clone(), context));
+        RunHandle { run, session, cancel, events, task: Some(task) }
+    }
+}
+
+impl std::fmt::Debug for Archon {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Archon").field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+/// Feeds the caller's own sink beside the handle's queue.
+struct Tee {
+    before: Arc<dyn Sink>,
+    queue: watch::EventSink,
+}
+
+impl Sink for Tee {
+    fn emit(&self, event: Event) {
+        self.before.emit(event.clone());
+        self.queue.emit(event);
+    }
+}

@@ -1,0 +1,182 @@
+//! The builder: every part of an agent is a trait object that can be swapped.
+
+use std::sync::Arc;
+
+use archon_react_loop::{ReactAgent, ReactAgentOptions};
+use archon_store::MemoryJournal;
+use archon_tools::{ToolEngine, ToolRegistry};
+use archon_types::{
+    Clock, ExecutionLimits, Ids, Journal, Provider, RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
+};
+
+use crate::{Archon, Error, RandomIds, SystemClock};
+
+/// Collects the parts of an agent. Only the model is needed.
+#[derive(Default)]
+#[must_use]
+pub struct ArchonBuilder {
+    model: Option<Model>,
+    tools: Vec<Arc<dyn Tool>>,
+    toolbox: Option<Arc<dyn Toolbox>>,
+    journal: Option<Result<Arc<dyn Journal>, Error>>,
+    clock: Option<Arc<dyn Clock>>,
+    ids: Option<Arc<dyn Ids>>,
+    name: Option<String>,
+    system: Option<String>,
+    limits: Option<ExecutionLimits>,
+    retry: Option<RetryConfig>,
+    tool_mode: Option<ToolMode>,
+    request: Option<RequestOptions>,
+    expected_output: Option<String>,
+}
+
+enum Model {
+    #[cfg(feature = "openai-compatible")]
+    Named(String),
+    Given(Arc<dyn Provider>, String),
+}
+
+impl ArchonBuilder {
+    /// The model as `provider:name`, for instance `ollama:qwen3`, or
+    /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
+    /// environment variable that the provider's own tools use.
+    #[cfg(feature = "openai-compatible")]
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.model = Some(Model::Named(name.into()));
+        self
+    }
+
+    /// Any provider, and the model as it names it.
+    pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        self.model = Some(Model::Given(provider, model.into()));
+        self
+    }
+
+    /// Adds a tool. Ignored when a whole [`toolbox`](Self::toolbox) is given.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Adds several tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Another door to tools instead of the registry and its guards.
+    pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
+        self.toolbox = Some(toolbox);
+        self
+    }
+
+    /// Where runs are kept; in memory by default.
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(Ok(journal));
+        self
+    }
+
+    /// Keeps runs in files in this directory, which is made if it is not there.
+    #[cfg(feature = "jsonl")]
+    pub fn data_dir(mut self, dir: impl AsRef<std::path::Path>) -> Self {
+        let journal = archon_store::JsonlJournal::open(dir);
+        self.journal = Some(journal.map(|j| Arc::new(j) as Arc<dyn Journal>).map_err(Error::from));
+        self
+    }
+
+    /// The agent's name, for people.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Standing instructions.
+    pub fn system(mut self, instructions: impl Into<String>) -> Self {
+        self.system = Some(instructions.into());
+        self
+    }
+
+    /// How far a run may go.
+    pub fn limits(mut self, limits: ExecutionLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// How failed model calls are retried.
+    pub fn retry(mut self, retry: RetryConfig) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// How tools are spoken about; by default as the model can.
+    pub fn tool_mode(mut self, mode: ToolMode) -> Self {
+        self.tool_mode = Some(mode);
+        self
+    }
+
+    /// Sampling, output length and so on.
+    pub fn request_options(mut self, options: RequestOptions) -> Self {
+        self.request = Some(options);
+        self
+    }
+
+    /// What the answer should be.
+    pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
+        self.expected_output = Some(expected.into());
+        self
+    }
+
+    /// Time, for tests.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Identity, for tests.
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = Some(ids);
+        self
+    }
+
+    /// Puts the agent together.
+    ///
+    /// # Errors
+    /// No model was given or its name leads nowhere, two tools have one name, or the journal's
+    /// directory cannot be used.
+    pub fn build(self) -> Result<Archon, Error> {
+        let (provider, model) = match self.model.ok_or(Error::NoModel)? {
+            #[cfg(feature = "openai-compatible")]
+            Model::Named(name) => {
+                archon_providers::resolve(&name).map_err(|e| Error::Model(e.to_string()))?
+            }
+            Model::Given(provider, model) => (provider, model),
+        };
+        let toolbox = match self.toolbox {
+            Some(toolbox) => toolbox,
+            None => registry_of(self.tools)?,
+        };
+        let journal = self.journal.unwrap_or_else(|| Ok(Arc::new(MemoryJournal::new())))?;
+        let mut options = ReactAgentOptions::new(model);
+        if let Some(name) = self.name {
+            options.name = name;
+        }
+        options.system = self.system;
+        options.tool_mode = self.tool_mode;
+        options.expected_output = self.expected_output;
+        options.limits = self.limits.unwrap_or_default();
+        options.retry = self.retry.unwrap_or_default();
+        options.request = self.request.unwrap_or_default();
+        let agent = ReactAgent::new(provider, journal.clone(), options).with_toolbox(toolbox.clone());
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        Ok(Archon { agent, toolbox, journal, clock, ids })
+    }
+}
+
+fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
+    let registry = ToolRegistry::new();
+    for tool in tools {
+        registry.register_arc(tool).map_err(|e| Error::Tool(e.to_string()))?;
+    }
+    Ok(Arc::new(ToolEngine::new(Arc::new(registry))))
+}

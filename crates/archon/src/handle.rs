@@ -1,0 +1,71 @@
+//! A run under way: watch it, cancel it, wait for it.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use archon_types::{CancellationToken, Event, Outcome, RunId, SessionId};
+use futures_core::Stream;
+use tokio::task::JoinHandle;
+
+use crate::{Error, watch::EventStream};
+
+/// A run under way, as a stream of its events. Dropping the handle cancels the run.
+#[derive(Debug)]
+pub struct RunHandle {
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) events: EventStream,
+    pub(crate) task: Option<JoinHandle<Result<Outcome, Error>>>,
+}
+
+impl RunHandle {
+    /// The run's id: what `resume` takes.
+    pub fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The run's session: what the next prompt names to go on here.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// A token that cancels the run when it is cancelled.
+    pub fn cancel_token(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// Asks the run to stop. It ends with the status `Cancelled` and can be resumed.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Waits for the outcome. Events that were not read are dropped.
+    ///
+    /// # Errors
+    /// The run could not be started or kept in its journal.
+    pub async fn outcome(mut self) -> Result<Outcome, Error> {
+        match self.task.take() {
+            Some(task) => task.await.unwrap_or(Err(Error::Lost)),
+            None => Err(Error::Lost),
+        }
+    }
+}
+
+impl Stream for RunHandle {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Event>> {
+        Pin::new(&mut self.events).poll_next(task)
+    }
+}
+
+impl Drop for RunHandle {
+    fn drop(&mut self) {
+        if self.task.is_some() {
+            self.cancel.cancel();
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Agents that plan, act with tools, remember, ask before they do harm, and survive a crash.
+//!
+//! This crate stitches the others together; each can be used without it.
+//!
+//! ```no_run
+//! use archon::{Archon, tool};
+//!
+//! /// Adds two whole numbers and returns the sum.
+//! #[tool(read_only)]
+//! async fn add(a: i64, b: i64) -> String {
+//!     (a + b).to_string()
+//! }
+//!
+//! # async fn run() -> Result<(), archon::Error> {
+//! let agent = Archon::builder().model("ollama:qwen3").tool(add).build()?;
+//! let outcome = agent.run("What is 19 + 23?").await?;
+//! println!("{}", outcome.answer);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | put an agent together | [`Archon::builder`] |
+//! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | go on in a conversation | [`RunOptions::session`] |
+//! | take up a run after a crash or a cancel | [`Archon::resume`] |
+//! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
+
+mod archon;
+mod builder;
+mod error;
+mod handle;
+mod system;
+mod watch;
+
+pub use archon::{Archon, RunOptions};
+pub use archon_tools::{ToolEngine, ToolRegistry, tool};
+pub use archon_types::{
+    Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
+    ToolError, ToolResult, Toolbox,
+};
+pub use builder::ArchonBuilder;
+pub use error::Error;
+pub use handle::RunHandle;
+pub use system::{RandomIds, SystemClock};
+
+/// Models: protocols, names, scripted stand-ins.
+pub use archon_providers as providers;
+/// The machine and the driver of the loop.
+pub use archon_react_loop as react_loop;
+/// Journals.
+pub use archon_store as store;
+/// The registry, the engine and the built-in tools.
+pub use archon_tools as tools;
+/// The vocabulary.
+pub use archon_types as types;

@@ -1,0 +1,80 @@
+//! The life of one tool call: requested, started, finished, with exactly one result at the end.
+
+use archon_types::{CallId, Effect, Timestamp, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+
+/// A tool call of the turn that is under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallState {
+    /// The call's place in the run.
+    pub id: CallId,
+    /// What the model asked for.
+    pub call: ToolCall,
+    /// How far it is.
+    pub stage: CallStage,
+}
+
+/// How far a tool call is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallStage {
+    /// Nothing happened yet, or what happened may be repeated.
+    Requested {
+        /// Starts that a crash cut off.
+        attempts: u32,
+    },
+    /// It runs.
+    Started {
+        /// Which start, from 0.
+        attempt: u32,
+        /// What a second run would do.
+        effect: Effect,
+    },
+    /// It was started, the process died, and nobody knows whether it took effect.
+    InDoubt,
+    /// It has its result.
+    Finished {
+        /// The result.
+        result: Box<ToolResult>,
+        /// When it was there.
+        at: Timestamp,
+    },
+}
+
+impl CallState {
+    pub(crate) fn requested(id: CallId, call: ToolCall) -> Self {
+        Self { id, call, stage: CallStage::Requested { attempts: 0 } }
+    }
+
+    /// The result and when it was there.
+    pub fn result(&self) -> Option<(&ToolResult, Timestamp)> {
+        match &self.stage {
+            CallStage::Finished { result, at } => Some((result, *at)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn start(&mut self, attempt: u32, effect: Effect) {
+        if self.result().is_none() {
+            self.stage = CallStage::Started { attempt, effect };
+        }
+    }
+
+    /// Takes the result; a second one for the same call is ignored.
+    pub(crate) fn finish(&mut self, result: &ToolResult, at: Timestamp) {
+        if self.result().is_none() {
+            self.stage = CallStage::Finished { result: Box::new(result.clone()), at };
+        }
+    }
+
+    /// The process that ran the call is gone.
+    pub(crate) fn lose(&mut self) {
+        if let CallStage::Started { attempt, effect } = self.stage {
+            self.stage = match effect.may_repeat() {
+                true => CallStage::Requested { attempts: attempt + 1 },
+                false => CallStage::InDoubt,
+            };
+        }
+    }
+}

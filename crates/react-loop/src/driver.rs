@@ -1,0 +1,254 @@
+//! The driver: does what the machine wants, and records what happened before anyone acts on it.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context as Task, Poll},
+    time::Duration,
+};
+
+use archon_types::{
+    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, JournalError, ModelEvent, ModelFailure,
+    Outcome, Provider, ProviderError, RecordBody, Timestamp, ToolCallId, Toolbox,
+};
+use futures_util::StreamExt;
+
+use crate::{Command, ReactMachine, RunLog, decode_answer, tool_batch};
+
+/// Carries out a machine's commands with a provider and a toolbox.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Driver {
+    /// The model.
+    pub provider: Arc<dyn Provider>,
+    /// The tools.
+    pub toolbox: Arc<dyn Toolbox>,
+}
+
+impl Driver {
+    /// A driver.
+    pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
+        Self { provider, toolbox }
+    }
+
+    /// Drives the machine until its run has ended, and returns the outcome.
+    ///
+    /// # Errors
+    /// Only the journal makes this fail: what cannot be recorded is not done.
+    pub async fn drive(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        context: &Context,
+    ) -> Result<Outcome, JournalError> {
+        loop {
+            match machine.next() {
+                Command::Done(outcome) => return Ok(outcome.clone()),
+                Command::Append(body) => step(machine, log, body).await?,
+                Command::AskModel { command, attempt, turn } => {
+                    step(machine, log, RecordBody::ModelAsked { command, attempt, turn }).await?;
+                    let answer = self.ask(machine, command, attempt, context).await;
+                    step(machine, log, answer).await?;
+                }
+                Command::RunCalls(_) => tool_batch::run(&*self.toolbox, machine, log, context).await?,
+                Command::WaitUntil(due) => {
+                    let mut due = context.clock.sleep_until(due);
+                    wait(&mut due, context).await;
+                    step(machine, log, RecordBody::ClockRead).await?;
+                }
+                // Without a prompt there is nothing to do; the agent never starts a run without one.
+                Command::WaitForPrompt => {
+                    return Ok(Outcome::failed(context.run.clone(), "nothing was asked"));
+                }
+            }
+            if context.cancel.is_cancelled() {
+                note_cancel(machine, log).await?;
+            }
+        }
+    }
+
+    /// Sends the machine's request and returns the record of what came back.
+    async fn ask(
+        &self,
+        machine: &ReactMachine,
+        command: CommandId,
+        attempt: u32,
+        context: &Context,
+    ) -> RecordBody {
+        let mode = machine.config().tool_mode;
+        let mut deltas = Deltas::new(command, attempt, context);
+        let mut stream = self.provider.stream(machine.request(), context.cancel.clone());
+        let mut interrupt = pin!(interrupted(context, machine.deadline(), MODEL_GRACE));
+        let answer = std::future::poll_fn(|task| {
+            loop {
+                match stream.poll_next_unpin(task) {
+                    Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Ok(*answer)),
+                    Poll::Ready(Some(Ok(event))) => deltas.emit(event),
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(None) => {
+                        let text = "the provider's stream ended without a final message";
+                        return Poll::Ready(Err(ProviderError::Protocol(text.into())));
+                    }
+                    Poll::Pending => return interrupt.as_mut().poll(task).map(|cause| Err(cause.as_error())),
+                }
+            }
+        })
+        .await;
+        match answer {
+            Ok(answer) => RecordBody::ModelAnswered {
+                command,
+                attempt,
+                message: Box::new(decode_answer(self.signed(answer, machine, context), mode, command)),
+            },
+            Err(error) => {
+                tracing::warn!(run = %context.run, attempt, %error, "the model gave no answer");
+                let failure = ModelFailure::new(&error, draw_jitter(context));
+                RecordBody::ModelFailed { command, attempt, failure }
+            }
+        }
+    }
+
+    /// Fills in what a provider may leave out.
+    fn signed(
+        &self,
+        mut answer: AssistantMessage,
+        machine: &ReactMachine,
+        context: &Context,
+    ) -> AssistantMessage {
+        if answer.provider.is_empty() {
+            self.provider.id().clone_into(&mut answer.provider);
+        }
+        if answer.model.is_empty() {
+            answer.model.clone_from(&machine.config().model);
+        }
+        if answer.timestamp == Timestamp::default() {
+            answer.timestamp = context.clock.now();
+        }
+        answer
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").field("provider", &self.provider.id()).finish_non_exhaustive()
+    }
+}
+
+/// Appends a record and lets the machine know.
+pub(crate) async fn step(
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    body: RecordBody,
+) -> Result<(), JournalError> {
+    let record = log.append(body).await?;
+    machine.apply(&record);
+    Ok(())
+}
+
+async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
+    if machine.ended().is_none() && !machine.is_cancelled() {
+        step(machine, log, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
+    }
+    Ok(())
+}
+
+/// Why something that was under way has to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// The run was cancelled and its grace is over.
+    Cancelled,
+    /// The run's time is up.
+    Deadline,
+}
+
+impl Interrupt {
+    fn as_error(self) -> ProviderError {
+        match self {
+            Self::Cancelled => ProviderError::Cancelled,
+            Self::Deadline => ProviderError::Timeout("the run's time is up".into()),
+        }
+    }
+}
+
+/// Completes when the run's time is up, or `grace` after it was cancelled: who watches the token
+/// ends by itself before that.
+pub(crate) async fn interrupted(context: &Context, deadline: Timestamp, grace: Duration) -> Interrupt {
+    let mut time = context.clock.sleep_until(deadline);
+    if wait(&mut time, context).await {
+        return Interrupt::Deadline;
+    }
+    context.clock.sleep_until(context.clock.now() + grace).await;
+    Interrupt::Cancelled
+}
+
+/// Waits for `time`; false if the run was cancelled first.
+async fn wait(time: &mut (impl Future<Output = ()> + Unpin), context: &Context) -> bool {
+    let mut cancelled = pin!(context.cancel.cancelled());
+    std::future::poll_fn(|task: &mut Task<'_>| {
+        if Pin::new(&mut *time).poll(task).is_ready() {
+            return Poll::Ready(true);
+        }
+        cancelled.as_mut().poll(task).map(|()| false)
+    })
+    .await
+}
+
+/// Chance is an input as identity is: with seeded ids the jitter is the same every time.
+fn draw_jitter(context: &Context) -> f64 {
+    let seed = context.ids.fresh("jitter");
+    let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+    f64::from(sum % 2001) / 1000.0 - 1.0
+}
+
+/// How long a provider may take to notice a cancelled token before its stream is dropped.
+const MODEL_GRACE: Duration = Duration::from_millis(200);
+
+/// Turns a model's events into deltas with their place in the answer.
+struct Deltas<'a> {
+    context: &'a Context,
+    command: CommandId,
+    attempt: u32,
+    text: u64,
+    thinking: u64,
+    calls: Vec<(u32, ToolCallId, u64)>,
+}
+
+impl<'a> Deltas<'a> {
+    fn new(command: CommandId, attempt: u32, context: &'a Context) -> Self {
+        Self { context, command, attempt, text: 0, thinking: 0, calls: Vec::new() }
+    }
+
+    fn emit(&mut self, event: ModelEvent) {
+        let (offset, kind) = match event {
+            ModelEvent::TextDelta(text) => (advance(&mut self.text, &text), DeltaKind::Text { text }),
+            ModelEvent::ThinkingDelta(text) => {
+                (advance(&mut self.thinking, &text), DeltaKind::Thinking { text })
+            }
+            ModelEvent::ToolCallStart { index, id, name } => {
+                let id = ToolCallId::new(id);
+                self.calls.push((index, id.clone(), 0));
+                (0, DeltaKind::ToolCall { index, id, name })
+            }
+            ModelEvent::ToolCallDelta { index, arguments: text } => {
+                let Some((_, id, sent)) = self.calls.iter_mut().find(|(i, ..)| *i == index) else { return };
+                let id = id.clone();
+                (advance(sent, &text), DeltaKind::Arguments { index, id, text })
+            }
+            _ => return,
+        };
+        self.context.sink.emit(Event::Delta(Delta {
+            run: self.context.run.clone(),
+            command: self.command,
+            attempt: self.attempt,
+            offset,
+            kind,
+        }));
+    }
+}
+
+fn advance(offset: &mut u64, text: &str) -> u64 {
+    let at = *offset;
+    *offset += text.len() as u64;
+    at
+}

@@ -1,0 +1,39 @@
+//! The loop of thinking and acting.
+//!
+//! [`ReactMachine`] decides: it folds records and says what is to be done next, without time,
+//! chance or I/O. [`Driver`] does it: asks the provider, runs the tools, and appends what happened
+//! before anyone acts on it. [`ReactAgent`] holds both together behind the `Agent` trait and knows
+//! how a run is started, continued and taken up again.
+//!
+//! | question | file |
+//! |---|---|
+//! | what happens next? | `machine.rs` |
+//! | when does a run end? | `limits.rs` |
+//! | what does the model see? | `window.rs`, `text_mode.rs` |
+//! | what did a model without tool calling mean? | `action_parser.rs` |
+//! | when is a failed call tried again? | `retry.rs` |
+//! | who calls whom? | `driver.rs`, `tool_batch.rs` |
+//! | what happens after a crash? | `resume.rs` |
+
+mod action_parser;
+mod agent;
+mod calls;
+mod driver;
+mod limits;
+mod machine;
+mod resume;
+mod retry;
+mod run_log;
+mod text_mode;
+mod tool_batch;
+mod window;
+
+pub use action_parser::{Action, ParseFailure, parse_action};
+pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
+pub use calls::{CallStage, CallState};
+pub use driver::Driver;
+pub use machine::{Command, ReactMachine};
+pub use resume::{fold, fold_chain};
+pub use run_log::RunLog;
+pub use text_mode::decode_answer;
+pub use window::Messages;

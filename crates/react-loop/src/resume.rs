@@ -1,0 +1,58 @@
+//! From a log back to a machine: the same fold that ran while the log was written.
+
+use std::sync::Arc;
+
+use archon_types::{Journal, JournalError, Origin, Record, RecordBody, RunId, RunStarted};
+
+use crate::{LoopError, Messages, ReactMachine};
+
+/// Folds a run's records, after the conversation that it continues.
+///
+/// # Errors
+/// [`LoopError::NotARun`] if the log does not begin as a run's log does.
+pub fn fold(run: &RunId, records: &[Arc<Record>], history: Messages) -> Result<ReactMachine, LoopError> {
+    let started = started(run, records)?;
+    let mut machine = ReactMachine::new(started, records[0].at, history);
+    for record in &records[1..] {
+        machine.apply(record);
+    }
+    Ok(machine)
+}
+
+/// Folds the runs that a run goes back to, oldest first, and returns the conversation that they left
+/// and how many they were.
+///
+/// # Errors
+/// A run of the chain cannot be read.
+pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Messages, usize), LoopError> {
+    let mut chain = Vec::new();
+    let mut next = origin.clone();
+    while let Origin::Continues { run, records, .. } = next {
+        let mut log = journal.read(&run).await?;
+        log.truncate(usize::try_from(records).unwrap_or(usize::MAX));
+        next = started(&run, &log)?.origin.clone();
+        chain.push((run, log));
+        if chain.len() > LONGEST_CHAIN {
+            return Err(LoopError::Journal(JournalError::Corrupt {
+                run: chain[0].0.clone(),
+                record: 0,
+                problem: "its runs continue each other in a circle".into(),
+            }));
+        }
+    }
+    let mut history = Messages::default();
+    for (run, log) in chain.iter().rev() {
+        history = fold(run, log, history)?.messages().clone();
+    }
+    Ok((history, chain.len()))
+}
+
+fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+    match records.first().map(|r| &r.body) {
+        Some(RecordBody::RunStarted(started)) => Ok(started),
+        _ => Err(LoopError::NotARun { run: run.clone() }),
+    }
+}
+
+/// More runs than a person ever puts into one conversation.
+const LONGEST_CHAIN: usize = 100_000;

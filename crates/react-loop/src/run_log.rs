@@ -1,0 +1,53 @@
+//! The log of the run that is being driven: records go to the journal first, then to whoever watches.
+
+use std::sync::Arc;
+
+use archon_types::{Context, Durability, Event, JournalError, Record, RecordBody, RunWriter};
+
+/// Appends to one run's log and tells the watchers.
+pub struct RunLog {
+    writer: Box<dyn RunWriter>,
+    next_seq: u64,
+    context: Context,
+}
+
+impl RunLog {
+    /// A log that has `next_seq` records already.
+    pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
+        Self { writer, next_seq, context }
+    }
+
+    /// Appends one record. Once this returns it is as safe as its kind asks for.
+    ///
+    /// # Errors
+    /// The journal could not keep the record: nothing that depends on it may happen.
+    pub async fn append(&mut self, body: RecordBody) -> Result<Arc<Record>, JournalError> {
+        let mut records = self.append_all(vec![body]).await?;
+        // One body in, one record out.
+        Ok(records.swap_remove(0))
+    }
+
+    /// Appends several records at once, which costs one sync.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn append_all(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
+        let synced = bodies.iter().any(RecordBody::needs_sync);
+        let durability = if synced { Durability::Synced } else { Durability::Buffered };
+        let at = self.context.clock.now();
+        let records: Vec<_> =
+            (self.next_seq..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
+        self.writer.append(&records, durability).await?;
+        self.next_seq += records.len() as u64;
+        for record in &records {
+            self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
+        }
+        Ok(records)
+    }
+}
+
+impl std::fmt::Debug for RunLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunLog").field("next_seq", &self.next_seq).finish_non_exhaustive()
+    }
+}

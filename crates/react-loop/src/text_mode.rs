@@ -1,0 +1,183 @@
+//! Text mode: tools in prose, for models without tool calling.
+//!
+//! The model is told the format, writes `Thought:`, `Action:` or `Final Answer:`, and reads what a
+//! tool said as `Observation:`. Around the same machine as native tool calling; only what the model
+//! reads and how its answer is understood differ.
+
+use std::fmt::Write;
+
+use archon_types::{
+    AssistantMessage, CommandId, Content, Message, RunConfig, Timestamp, ToolCall, ToolMode, ToolResult,
+    ToolResultStatus, UserMessage,
+};
+
+use crate::{
+    CallState,
+    action_parser::{Action, parse_action},
+};
+
+/// Adds the call that an answer in text mode asks for as a block, so that whoever reads the record
+/// sees it like any other call. In native mode the answer stays as it is.
+pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: CommandId) -> AssistantMessage {
+    if mode == ToolMode::Text
+        && answer.tool_calls().next().is_none()
+        && let Ok(Action::Call { tool, arguments }) = parse_action(&answer.text())
+    {
+        let id = format!("action_{}", command.0);
+        answer.content.push(Content::ToolCall(ToolCall::new(id, tool, arguments)));
+    }
+    answer
+}
+
+pub(crate) fn system_prompt(config: &RunConfig) -> String {
+    let mut prompt = match &config.system {
+        Some(system) => format!("{}\n\n", system.as_str()),
+        None => "You are an AI assistant that uses tools to solve tasks.\n\n".to_owned(),
+    };
+    prompt.push_str("You can use these tools:\n");
+    for tool in config.tools.iter() {
+        let _ = writeln!(
+            prompt,
+            "- {}: {} Arguments (JSON Schema): {}",
+            tool.name, tool.description, tool.parameters
+        );
+    }
+    prompt.push_str(FORMAT);
+    prompt
+}
+
+/// The task, with what is expected of the answer and the question that starts the first step.
+pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
+    let mut text = format!("Task: {}\n", message.text());
+    if let Some(expected) = &config.expected_output {
+        let _ = writeln!(text, "Expected output: {expected}");
+    }
+    text.push_str("\nWhat is your next thought and action?");
+    let mut content = vec![Content::Text { text }];
+    content.extend(message.content().iter().filter(|c| c.as_text().is_none()).cloned());
+    Message::User(UserMessage { content, timestamp: message.timestamp() })
+}
+
+/// What the model reads of a call's result.
+pub(crate) fn observation(call: &CallState, config: &RunConfig, at: Timestamp) -> Message {
+    let name = &call.call.name;
+    let known = config.tools.iter().any(|t| t.name == *name);
+    let text = match call.result() {
+        _ if !known => format!(
+            "Observation: Tool `{name}` is not available. Available tools are: [{}]. Please choose from these.",
+            config.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+        Some((result, _)) => format!("Observation: {}", outcome_of(name, result)),
+        None => format!("Observation: Tool {name} gave no result"),
+    };
+    Message::user(text, at)
+}
+
+fn outcome_of(name: &str, result: &ToolResult) -> String {
+    let text = result.text();
+    match result.status {
+        ToolResultStatus::Success => format!("Tool {name} succeeded: {text}"),
+        ToolResultStatus::Timeout => {
+            let tail = text.strip_prefix("Tool execution ").unwrap_or(&text);
+            format!("Tool {name} {tail}")
+        }
+        _ => {
+            let detail = text.strip_prefix("Error: ").unwrap_or(&text);
+            format!("Tool {name} failed: {detail}. Check the arguments, or try another tool.")
+        }
+    }
+}
+
+/// What the model reads after an answer that was not understood.
+pub(crate) fn format_reminder(error: &str) -> String {
+    format!(
+        "Observation: Error parsing your response: {error}\nCould not parse your action. Please output \
+         Action: as valid JSON only."
+    )
+}
+
+const FORMAT: &str = r#"
+Think step by step. In each step write either
+
+Thought: what you know and what you need next
+Action: {"tool": "the tool's name", "arguments": {...}}
+
+or, when you are done,
+
+Thought: why you are done
+Final Answer: the answer to the task
+
+Write one action only and stop after it: its result comes back as "Observation:". Use the tools that are listed above and no others. Never write an observation yourself."#;
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use archon_types::{CallId, Encoded, ToolSpec};
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    fn config() -> RunConfig {
+        let calculator = ToolSpec::new("calculator", "Evaluates an expression.", json!({"type": "object"}));
+        let mut config = RunConfig::default();
+        config.tools = Arc::new(Encoded::new(vec![calculator]));
+        config.expected_output = Some("a number".into());
+        config.tool_mode = ToolMode::Text;
+        config
+    }
+
+    fn observe(tool: &str, result: ToolResult) -> String {
+        let mut call =
+            CallState::requested(CallId::new(CommandId(0), 0), ToolCall::new("a", tool, json!({})));
+        call.finish(&result, Timestamp::default());
+        observation(&call, &config(), Timestamp::default()).text()
+    }
+
+    // spec: R-19
+    #[test]
+    fn the_prompt_holds_role_tools_format_and_task() {
+        expect![[r#"
+            You are an AI assistant that uses tools to solve tasks.
+
+            You can use these tools:
+            - calculator: Evaluates an expression. Arguments (JSON Schema): {"type":"object"}
+
+            Think step by step. In each step write either
+
+            Thought: what you know and what you need next
+            Action: {"tool": "the tool's name", "arguments": {...}}
+
+            or, when you are done,
+
+            Thought: why you are done
+            Final Answer: the answer to the task
+
+            Write one action only and stop after it: its result comes back as "Observation:". Use the tools that are listed above and no others. Never write an observation yourself."#]]
+        .assert_eq(&system_prompt(&config()));
+        expect![[r#"
+            Task: 2+2?
+            Expected output: a number
+
+            What is your next thought and action?"#]]
+        .assert_eq(&first_prompt(&Message::user("2+2?", Timestamp::default()), &config()).text());
+    }
+
+    // spec: R-23, R-26, A-29
+    #[test]
+    fn observations_say_what_happened_and_what_to_do() {
+        let lines = [
+            observe("calculator", ToolResult::success("45")),
+            observe("calculator", ToolResult::error("division by zero")),
+            observe("calculator", ToolResult::timeout(Duration::from_millis(500).as_secs_f64())),
+            observe("send_email", ToolResult::error("not found")),
+        ];
+        expect![[r#"
+            Observation: Tool calculator succeeded: 45
+            Observation: Tool calculator failed: division by zero. Check the arguments, or try another tool.
+            Observation: Tool calculator timed out after 0.5 seconds
+            Observation: Tool `send_email` is not available. Available tools are: [calculator]. Please choose from these."#]]
+        .assert_eq(&lines.join("\n"));
+    }
+}

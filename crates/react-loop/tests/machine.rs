@@ -1,0 +1,302 @@
+//! What holds for the machine whatever the records say: it never panics, it ends within its limits,
+//! every request pairs calls and results, and a machine that was stored goes on as the original.
+
+use std::sync::Arc;
+
+use archon_react_loop::{CallStage, Command, ReactMachine, decode_answer};
+use archon_types::{
+    AssistantMessage, CallId, CommandId, Content, Effect, Encoded, LimitReached, Message, ModelFailure,
+    OnLimit, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig, RunId,
+    RunStarted, StopReason, Timestamp, ToolCall, ToolMode, ToolResult, ToolSpec,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// A run of random choices: a driver that follows the machine, with hostile records in between.
+struct Walk {
+    machine: ReactMachine,
+    seq: u64,
+    at: u64,
+    asked: u32,
+}
+
+impl Walk {
+    fn new(mode: ToolMode, on_limit: OnLimit, max_turns: u32) -> Self {
+        let mut config = RunConfig::default();
+        config.tool_mode = mode;
+        config.limits.max_turns = max_turns;
+        config.limits.on_limit = on_limit;
+        config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("t", "A tool.", json!({"type": "object"}))]));
+        let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
+        let machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
+        Self { machine, seq: 1, at: 1, asked: 0 }
+    }
+
+    fn apply(&mut self, body: RecordBody) {
+        self.at += 1;
+        self.machine.apply(&Record { seq: self.seq, at: Timestamp::from_millis(self.at), body });
+        self.seq += 1;
+        check_pairs(&self.machine);
+    }
+
+    /// Does what the machine wants, as `choice` decides. False when the run has ended.
+    fn follow(&mut self, choice: u8) -> bool {
+        let body = match self.machine.next() {
+            Command::Done(_) => return false,
+            Command::Append(body) => body,
+            Command::WaitForPrompt => prompt(),
+            Command::WaitUntil(until) => {
+                self.at = self.at.max(until.as_millis());
+                match self.machine.open_request() {
+                    Some((command, attempt)) => lost(command, attempt),
+                    None => RecordBody::ClockRead,
+                }
+            }
+            Command::AskModel { command, attempt, turn } => {
+                if attempt == 0 {
+                    self.asked += 1;
+                }
+                self.apply(RecordBody::ModelAsked { command, attempt, turn });
+                answer(command, attempt, choice, self.machine.config().tool_mode)
+            }
+            Command::RunCalls(calls) => {
+                let open = calls.iter().find(|c| c.result().is_none()).expect("a call without a result");
+                act(open.id, &open.stage, choice)
+            }
+            other => panic!("{other:?}"),
+        };
+        self.apply(body);
+        true
+    }
+}
+
+fn prompt() -> RecordBody {
+    let message = Message::user("do it", Timestamp::default()).into();
+    RecordBody::Prompted { message, source: PromptSource::Prompt }
+}
+
+fn lost(command: CommandId, attempt: u32) -> RecordBody {
+    let failure = ModelFailure::new(&ProviderError::Timeout("late".into()), 0.0);
+    RecordBody::ModelFailed { command, attempt, failure }
+}
+
+fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> RecordBody {
+    let call = |id: &str, args| Content::ToolCall(ToolCall::from_json_text(id, "t", args));
+    let (content, stop_reason) = match choice % 12 {
+        0 => (vec![Content::text("Final Answer: done")], StopReason::Stop),
+        1 => (vec![Content::text("prose")], StopReason::Length),
+        2 => (vec![], StopReason::Aborted),
+        3 => (vec![], StopReason::Error),
+        4 => return lost(command, attempt),
+        5 => {
+            let failure = ModelFailure::new(&ProviderError::Auth("no".into()), 0.0);
+            return RecordBody::ModelFailed { command, attempt, failure };
+        }
+        6 => (vec![call("a", "{}"), call("a", "{}"), call("", "{\"x\":")], StopReason::ToolUse),
+        7 => (vec![Content::text("Action: {\"tool\": \"t\"}")], StopReason::Stop),
+        8 => (vec![call("a", "{\"n\": 1}")], StopReason::Length),
+        n => (vec![call("a", &format!("{{\"n\": {n}, \"c\": {}}}", command.0))], StopReason::ToolUse),
+    };
+    let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
+    RecordBody::ModelAnswered { command, attempt, message: Box::new(decode_answer(message, mode, command)) }
+}
+
+fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
+    let result = Box::new(ToolResult::success("ok"));
+    match stage {
+        CallStage::Requested { attempts } if choice % 4 == 0 => {
+            RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::SideEffect, child_run: None }
+        }
+        CallStage::Requested { attempts } if choice % 4 == 1 => {
+            RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::ReadOnly, child_run: None }
+        }
+        CallStage::Requested { .. } => RecordBody::ToolRefused { call, result },
+        _ => RecordBody::ToolFinished { call, result },
+    }
+}
+
+/// Records that answer nothing, answer twice, or come at the wrong time.
+fn hostile(choice: u8, n: u64) -> RecordBody {
+    let (command, call) = (CommandId(n), CallId::new(CommandId(n), choice.into()));
+    let result = Box::new(ToolResult::error("late"));
+    match choice % 12 {
+        0 => answer(command, 0, choice / 12, ToolMode::Native),
+        1 => lost(command, 1),
+        2 => RecordBody::ToolFinished { call, result },
+        3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
+        4 => RecordBody::ToolRefused { call, result },
+        5 => RecordBody::Resumed,
+        6 => RecordBody::CallLost { command, attempt: 0 },
+        7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77 },
+        8 => RecordBody::Noted { text: "psst".into() },
+        9 => prompt(),
+        10 => RecordBody::CancelRequested { reason: "stop".into() },
+        _ => RecordBody::ClockRead,
+    }
+}
+
+/// Every call in the window has exactly one result, right behind the message that holds it.
+fn check_pairs(machine: &ReactMachine) {
+    let mut open: Vec<String> = Vec::new();
+    for message in machine.messages().iter() {
+        match &***message {
+            Message::ToolResult(result) => {
+                let at = open.iter().position(|id| *id == result.tool_call_id.to_string());
+                open.swap_remove(at.expect("a result without its call"));
+            }
+            other => {
+                assert!(open.is_empty(), "calls without results: {open:?}");
+                let calls = other.content().iter().filter_map(Content::as_tool_call);
+                open.extend(calls.map(|c| c.id.to_string()));
+                let mut ids = open.clone();
+                ids.sort();
+                ids.dedup();
+                assert_eq!(ids.len(), open.len(), "two calls with one id");
+            }
+        }
+    }
+    assert!(open.is_empty(), "calls without results: {open:?}");
+}
+
+fn stored_and_loaded(machine: &ReactMachine) -> ReactMachine {
+    let text = serde_json::to_string(machine).expect("a machine can be stored");
+    serde_json::from_str(&text).expect("a stored machine can be loaded")
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("ARCHON_ACCEPT").is_some_and(|v| v == "full") { 100_000 } else { 500 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    // spec: R-14, R-28, R-39, T-28
+    #[test]
+    fn any_sequence_ends_in_time_with_paired_requests_and_survives_storage(
+        text_mode in any::<bool>(),
+        on_limit in prop_oneof![Just(OnLimit::Stop), Just(OnLimit::Error), Just(OnLimit::ForceSummary)],
+        max_turns in 1u32..8,
+        choices in prop::collection::vec((any::<u8>(), any::<u8>(), 0u64..6), 1..80),
+    ) {
+        let mode = if text_mode { ToolMode::Text } else { ToolMode::Native };
+        let mut walk = Walk::new(mode, on_limit, max_turns);
+        for (choice, other, n) in &choices {
+            if other % 4 == 0 {
+                walk.apply(hostile(*choice, *n));
+            }
+            let loaded = stored_and_loaded(&walk.machine);
+            prop_assert_eq!(&loaded, &walk.machine);
+            walk.machine = loaded;
+            walk.follow(*choice);
+        }
+        // Left alone, with a model that calls tools for ever, it ends.
+        let mut steps = 0;
+        while walk.follow(9) {
+            steps += 1;
+            prop_assert!(steps < 2_000, "it does not end: {:?}", walk.machine.next());
+        }
+        prop_assert!(walk.machine.ended().is_some());
+        let summaries = u32::from(on_limit == OnLimit::ForceSummary);
+        // A resumed run asks again for what its cancelled or failed attempt was to answer.
+        let again = choices.iter().filter(|(c, o, _)| o % 4 == 0 && c % 12 == 5).count() as u32;
+        let stopped = choices.len() as u32;
+        prop_assert!(walk.asked <= max_turns + summaries + again * stopped, "asked {} times", walk.asked);
+    }
+}
+
+fn run_with(
+    limits: impl FnOnce(&mut RunConfig),
+    mut choose: impl FnMut(u32) -> u8,
+) -> (Outcome, Vec<String>) {
+    let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+    let mut config = walk.machine.config().clone();
+    limits(&mut config);
+    let started = RunStarted::new(RunId::new("r"), "s".into(), "a".into(), "l".into(), config);
+    walk.machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
+    while {
+        let choice = choose(walk.asked);
+        walk.follow(choice)
+    } {}
+    let texts =
+        walk.machine.messages().iter().filter(|m| matches!(&****m, Message::User(_))).map(|m| m.text());
+    (walk.machine.ended().cloned().expect("an outcome"), texts.collect())
+}
+
+// spec: R-14, A-06
+#[test]
+fn a_limit_stops_the_run_exactly_there_and_says_so() {
+    for max in [3, 5] {
+        let (outcome, texts) = run_with(|c| c.limits.max_turns = max, |_| 9);
+        assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max }));
+        assert_eq!(outcome.turns, max);
+        assert_eq!(
+            texts.last().map(String::as_str),
+            Some(&*format!("[Agent stopped: Max turns reached ({max})]"))
+        );
+    }
+}
+
+// spec: R-15
+#[test]
+fn at_a_limit_the_run_fails_or_asks_for_a_summary_as_it_was_told() {
+    let (outcome, _) = run_with(
+        |c| {
+            c.limits.max_turns = 2;
+            c.limits.on_limit = OnLimit::Error;
+        },
+        |_| 9,
+    );
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.error.as_deref(), Some("Max turns reached (2)"));
+
+    let (outcome, texts) = run_with(
+        |c| {
+            c.limits.max_turns = 2;
+            c.limits.on_limit = OnLimit::ForceSummary;
+        },
+        |asked| if asked < 2 { 9 } else { 1 },
+    );
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 2 }));
+    assert_eq!((outcome.answer.as_str(), outcome.turns), ("prose", 3));
+    assert!(texts.last().is_some_and(|t| t.starts_with("You have executed enough steps.")), "{texts:?}");
+}
+
+// spec: R-24
+#[test]
+fn a_repeated_call_is_pointed_out_and_ends_the_run_in_the_end() {
+    let (outcome, texts) = run_with(|_| {}, |_| 8);
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Repeats { max: 3 }));
+    assert_eq!(outcome.turns, 4);
+    let hints = texts.iter().filter(|t| t.starts_with("You already tried this action")).count();
+    assert_eq!(hints, 3);
+}
+
+// spec: R-22
+#[test]
+fn three_answers_in_a_row_that_make_no_sense_fail_the_run() {
+    let (outcome, texts) = run_with(|c| c.tool_mode = ToolMode::Text, |_| 1);
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.turns, 3);
+    let reminder = "Could not parse your action. Please output Action: as valid JSON only.";
+    assert_eq!(texts.iter().filter(|t| t.ends_with(reminder)).count(), 2);
+}
+
+// spec: P-31, P-32
+#[test]
+fn a_failed_call_is_tried_again_and_then_given_up() {
+    let mut attempts = Vec::new();
+    let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 5);
+    loop {
+        if let Command::AskModel { command, attempt, .. } = walk.machine.next() {
+            attempts.push((command.0, attempt, walk.at));
+        }
+        if !walk.follow(4) {
+            break;
+        }
+    }
+    let outcome = walk.machine.ended().expect("an outcome");
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.error.as_deref(), Some("timed out: late"));
+    let waits: Vec<_> = attempts.windows(2).map(|w| (w[1].1, (w[1].2 - w[0].2) / 1000)).collect();
+    assert_eq!(waits, [(1, 1), (2, 2), (3, 4)]);
+}

@@ -1,0 +1,102 @@
+//! `AgentEvent`: the event stream of other agent systems, for user interfaces and recorders.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentId, AgentMessage, ContinuationKind, Json, LoopId, Message, RunId, SessionId, StreamDelta, Timestamp,
+    ToolCallId, ToolResult, TurnTrigger, Usage, iso8601,
+};
+
+/// What happens in a loop, for user interfaces and recorders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "snake_case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields are named by their types")]
+pub enum AgentEvent {
+    /// A loop begins. `continuation_kind` is absent for the first loop of a session.
+    AgentStart {
+        agent_id: AgentId,
+        session_id: SessionId,
+        loop_id: LoopId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_loop_id: Option<RunId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        continuation_kind: Option<ContinuationKind>,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Json>,
+    },
+    /// A loop ended. `messages` are all that it added to the conversation.
+    AgentEnd {
+        loop_id: LoopId,
+        messages: Vec<AgentMessage>,
+        usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rejection: Option<String>,
+    },
+    /// A turn begins.
+    TurnStart {
+        loop_id: LoopId,
+        turn_index: u32,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        triggered_by: TurnTrigger,
+    },
+    /// A turn ended, its tool results are there.
+    TurnEnd {
+        loop_id: LoopId,
+        message: AgentMessage,
+        usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+        tool_results: Vec<Message>,
+    },
+    /// A message begins; an assistant message is still empty here.
+    MessageStart { loop_id: LoopId, message: AgentMessage },
+    /// A piece of the assistant message arrived. The whole of it comes with `MessageEnd`.
+    MessageUpdate { loop_id: LoopId, delta: StreamDelta },
+    /// A message is complete.
+    MessageEnd { loop_id: LoopId, message: AgentMessage },
+    /// A tool starts.
+    ToolExecutionStart { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, args: Json },
+    /// A tool has part of its result.
+    ToolExecutionUpdate {
+        loop_id: LoopId,
+        tool_call_id: ToolCallId,
+        tool_name: String,
+        partial_result: ToolResult,
+    },
+    /// A tool ended.
+    ToolExecutionEnd {
+        loop_id: LoopId,
+        tool_call_id: ToolCallId,
+        tool_name: String,
+        result: ToolResult,
+        is_error: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child_loop_id: Option<RunId>,
+    },
+    /// A tool says something to the person.
+    ProgressMessage { loop_id: LoopId, tool_call_id: ToolCallId, tool_name: String, text: String },
+    /// A filter refused the prompt.
+    InputRejected { loop_id: LoopId, reason: String },
+    /// Several loops begin side by side.
+    ParallelLoopStart {
+        session_id: SessionId,
+        loop_ids: Vec<LoopId>,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+    },
+    /// One of several loops was chosen.
+    ParallelLoopEnd {
+        session_id: SessionId,
+        selected_loop_id: LoopId,
+        selected_config_index: usize,
+        evaluation_usage: Usage,
+        #[serde(with = "iso8601")]
+        timestamp: Timestamp,
+    },
+}

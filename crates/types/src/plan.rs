@@ -1,0 +1,162 @@
+//! Plans: who makes them, from what, and why there may be none.
+
+use std::collections::BTreeMap;
+
+use futures_core::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use crate::{Context, Json, ProviderError, SubTask, SubTaskId, SubTaskStatus, Task, TaskId, ToolDefinition};
+
+/// Turns a goal into a task with subtasks: with a model, from a template, from a script.
+pub trait Planner: Send + Sync {
+    /// Makes a plan for the goal.
+    ///
+    /// # Errors
+    /// [`PlanError`] when there is no plan, or none that can be followed.
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>>;
+
+    /// Makes a new plan for the rest of a task, of which something failed for `reason`.
+    ///
+    /// The new task keeps id, query, shared context and completed steps of the old one. Unless a
+    /// planner knows better, the goal is planned once more with the failure in the context.
+    ///
+    /// # Errors
+    /// As for [`create_plan`](Self::create_plan), and [`PlanError::IdTaken`].
+    fn replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            let context = context.clone().after_failure(task, reason);
+            let fresh = self.create_plan(&task.goal, &context).await?;
+            task.replanned(fresh.subtasks)
+        })
+    }
+}
+
+/// What a planner may know and use besides the goal.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanningContext {
+    /// The run that plans: its identity, clock and cancellation.
+    pub run: Context,
+    /// The tools that a step may name.
+    pub tools: Vec<ToolDefinition>,
+    /// What is known at the start; becomes the task's context.
+    pub values: serde_json::Map<String, Json>,
+    /// What was remembered for this goal, most relevant first.
+    pub memories: Vec<String>,
+    /// Steps of an earlier plan that are completed: a new step may depend on one, and not reuse its id.
+    pub completed: Vec<SubTask>,
+    /// Why the earlier plan failed, if there was one.
+    pub failure: Option<String>,
+}
+
+impl PlanningContext {
+    /// A context in which there are no tools and nothing is known.
+    pub fn new(run: Context) -> Self {
+        Self {
+            run,
+            tools: Vec::new(),
+            values: serde_json::Map::new(),
+            memories: Vec::new(),
+            completed: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The context of a new plan for a task that failed.
+    pub fn after_failure(mut self, task: &Task, reason: impl Into<String>) -> Self {
+        let completed = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Completed);
+        self.completed = completed.cloned().collect();
+        self.failure = Some(reason.into());
+        self
+    }
+}
+
+/// A [`Task`] as a graph that can be followed. Made from the task; never a truth of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Plan {
+    /// The task.
+    pub task_id: TaskId,
+    /// For each step the steps that depend on it: `{A: [B, C]}` means that B and C wait for A.
+    pub subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
+    /// All steps in an order in which each comes after everything that it depends on.
+    pub execution_order: Vec<SubTaskId>,
+}
+
+impl Plan {
+    /// A plan from its parts; nothing is checked.
+    pub fn new(
+        task_id: TaskId,
+        subtask_dag: BTreeMap<SubTaskId, Vec<SubTaskId>>,
+        execution_order: Vec<SubTaskId>,
+    ) -> Self {
+        Self { task_id, subtask_dag, execution_order }
+    }
+}
+
+/// Why there is no plan, or none that can be followed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The model that plans gave no answer.
+    #[error("the model gave no plan: {0}")]
+    Model(#[from] ProviderError),
+    /// What the planner got is not a plan.
+    #[error("the plan cannot be read: {problem}")]
+    Unreadable {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A step refers to something that is not there, or twice there.
+    #[error("the plan's subtask {id} {problem}")]
+    Invalid {
+        /// The step.
+        id: SubTaskId,
+        /// For instance `depends on b, which the plan does not have`.
+        problem: String,
+    },
+    /// Steps wait for each other.
+    #[error("Cycle detected in dependency graph: {}", join(path))]
+    Cycle {
+        /// The way round; first and last are the same.
+        path: Vec<SubTaskId>,
+    },
+    /// A new step has the id of a completed one and means something else.
+    #[error("the new plan uses the id {id} of a completed subtask for another one")]
+    IdTaken {
+        /// The id.
+        id: SubTaskId,
+    },
+    /// Planning was cancelled.
+    #[error("planning was cancelled")]
+    Cancelled,
+}
+
+impl PlanError {
+    /// What can be done about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Model(e) if e.is_retryable() => "try again later",
+            Self::Model(_) => "check the planner's model, key and address",
+            Self::Unreadable { .. } => "ask again with the problem, or use a stronger model",
+            Self::Invalid { .. } | Self::Cycle { .. } | Self::IdTaken { .. } => {
+                "ask the planner again with this message"
+            }
+            Self::Cancelled => "start the task again",
+        }
+    }
+}
+
+fn join(path: &[SubTaskId]) -> String {
+    path.iter().map(SubTaskId::as_str).collect::<Vec<_>>().join(" → ")
+}

@@ -1,0 +1,161 @@
+//! Content, messages, transcript entries and token usage.
+
+use archon_types::{
+    AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
+    ToolCall, ToolResult, ToolResultMessage, Usage, UserMessage,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::{
+    samples::{answer, usage},
+    support::{at, names, round_trip},
+};
+
+// spec: T-01, T-18
+#[test]
+fn content_blocks() {
+    let thinking = |signature: Option<&str>| Content::Thinking {
+        thinking: "hm".into(),
+        signature: signature.map(str::to_owned),
+    };
+    round_trip(&Content::text("hi"), &expect![[""]]);
+    let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
+    round_trip(&image, &expect![[""]]);
+    round_trip(&thinking(None), &expect![[""]]);
+    round_trip(&thinking(Some("s")), &expect![[""]]);
+    let call = ToolCall::new("c1", "calculator", json!({"b": 1, "a": 2}));
+    round_trip(&Content::from(call), &expect![[""]]);
+}
+
+// spec: T-18
+#[test]
+fn arguments_that_are_not_json_are_kept_and_never_repaired() {
+    let parse = |text| ToolCall::from_json_text("c1", "t", text);
+    for (text, arguments) in [("", json!({})), (" \n", json!({})), ("{\"a\":1}", json!({"a": 1})), ("[]", json!([]))] {
+        assert_eq!(parse(text), ToolCall::new("c1", "t", arguments), "{text:?}");
+    }
+    for text in ["{\"a\":", "{'a': 1}", "{} {}", "nul"] {
+        let call = parse(text);
+        assert_eq!(call.arguments, json!({}), "{text:?}");
+        assert_eq!(call.malformed.as_ref().unwrap().text, text);
+    }
+    round_trip(&parse("{\"a\":"), &expect![[""]]);
+}
+
+// spec: T-01
+#[test]
+fn only_text_blocks_are_joined() {
+    let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
+    let blocks = [Content::text("a"), thinking, Content::text("b")];
+    assert_eq!(Content::join_text(&blocks), "a\nb");
+    assert_eq!(Content::join_text(&blocks[..1]), "a");
+    assert_eq!(Content::join_text(&[]), "");
+}
+
+// spec: T-02, T-33
+#[test]
+fn messages() {
+    round_trip(&Message::user("hi", at(5)), &expect![[""]]);
+    round_trip(&Message::Assistant(answer(vec!["hello".into()])), &expect![[""]]);
+    let failed = AssistantMessage {
+        stop_reason: StopReason::Error,
+        error_message: Some("overloaded".into()),
+        ..AssistantMessage::default()
+    };
+    round_trip(&Message::Assistant(failed), &expect![[""]]);
+    let call = ToolCall::new("c1", "calculator", json!({}));
+    let result = Message::tool_result(&call, &ToolResult::error("no"), at(6));
+    round_trip(&result, &expect![[""]]);
+}
+
+// spec: T-02, T-03
+#[test]
+fn a_tool_result_has_one_form_whatever_the_provider() {
+    let call = ToolCall::new("c1", "calculator", json!({"x": 1}));
+    let Message::ToolResult(message) = Message::tool_result(&call, &ToolResult::success("30"), at(6)) else {
+        panic!("not a tool result")
+    };
+    let expected = ToolResultMessage {
+        tool_call_id: "c1".into(),
+        tool_name: "calculator".into(),
+        content: vec!["30".into()],
+        is_error: false,
+        timestamp: at(6),
+    };
+    assert_eq!(message, expected);
+}
+
+// spec: T-04
+#[test]
+fn metadata_defaults_and_iso_time() {
+    let metadata = MessageMetadata::new("msg_1", at(1_700_000_000_123));
+    round_trip(&metadata, &expect![[""]]);
+    let sparse = r#"{"message_id":"msg_1","timestamp":"2023-11-14T23:13:20.123+01:00"}"#;
+    assert_eq!(serde_json::from_str::<MessageMetadata>(sparse).unwrap(), metadata);
+    let message =
+        LlmMessage { message: Message::user("hi", at(5)), turn_id: Some("turn_1".into()), metadata: Some(metadata) };
+    round_trip(&message, &expect![[""]]);
+}
+
+// spec: T-05
+#[test]
+fn a_transcript_tells_messages_and_extensions_apart() {
+    let extension = AgentMessage::from(ExtensionMessage::new("ui_update", json!({"role": "user", "content": []})));
+    round_trip(&extension, &expect![[""]]);
+    assert_eq!(extension.as_llm(), None);
+
+    let user = Message::User(UserMessage { content: vec!["extension".into()], timestamp: at(1) });
+    for message in [user, Message::Assistant(answer(vec!["hi".into()]))] {
+        let entry = AgentMessage::from(message.clone());
+        let read: AgentMessage = serde_json::from_value(serde_json::to_value(&entry).unwrap()).unwrap();
+        assert_eq!(read.as_llm(), Some(&message));
+    }
+
+    // A message that has an extension's fields as well stays a message.
+    let both = json!({"role": "user", "content": [], "timestamp": 1, "kind": "k", "data": 1});
+    assert!(serde_json::from_value::<AgentMessage>(both).unwrap().as_llm().is_some());
+    for neither in [json!({"role": "robot"}), json!({"kind": "k", "data": 1}), json!({})] {
+        assert!(serde_json::from_value::<AgentMessage>(neither.clone()).is_err(), "{neither}");
+    }
+}
+
+// spec: T-06, T-34
+#[test]
+fn stop_reasons() {
+    use StopReason::{Aborted, Error, Length, Stop, ToolUse};
+    names(&[Stop, Length, ToolUse, Error, Aborted], "stop length toolUse error aborted");
+}
+
+// spec: T-07
+#[test]
+fn usage_and_cache_hit_rate() {
+    round_trip(&usage(), &expect![[""]]);
+    assert_eq!(serde_json::from_str::<Usage>(r#"{"input":3}"#).unwrap(), Usage { input: 3, ..Usage::default() });
+    let rate = |input, cache_read, cache_write| {
+        Usage { input, cache_read, cache_write, output: 9, total_tokens: 0 }.cache_hit_rate()
+    };
+    assert_eq!(rate(0, 0, 0), 0.0);
+    assert_eq!(rate(10, 0, 0), 0.0);
+    assert_eq!(rate(10, 30, 0), 0.75);
+    assert_eq!(rate(5, 10, 5), 0.5);
+    assert_eq!(rate(0, 7, 0), 1.0);
+    assert!(rate(u64::MAX, u64::MAX, u64::MAX) <= 1.0);
+}
+
+// spec: T-07
+#[test]
+fn usage_adds_up_where_no_total_was_reported() {
+    let unreported = Usage { input: 1, output: 2, cache_read: 3, cache_write: 4, total_tokens: 0 };
+    assert_eq!(unreported.total(), 10);
+    assert_eq!(Usage { total_tokens: 12, ..unreported }.total(), 12);
+
+    let mut sum = Usage::default();
+    sum += unreported;
+    sum += usage();
+    let expected = Usage { input: 11, output: 7, cache_read: 33, cache_write: 4, total_tokens: 55 };
+    assert_eq!(sum, expected);
+
+    sum += Usage { input: u64::MAX, output: u64::MAX, ..unreported };
+    assert_eq!((sum.input, sum.total()), (u64::MAX, u64::MAX));
+}

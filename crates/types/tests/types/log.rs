@@ -1,0 +1,184 @@
+//! Runs as they stand in a log: ids, times, origins, heads of runs, errors of journals.
+
+use std::sync::Arc;
+
+use archon_types::{
+    CallId, CommandId, ContinuationKind, JournalError, LimitReached, Origin, OutcomeStatus, PromptSource,
+    Record, RecordBody, RunHead, RunId, SubTaskId, Timestamp, TurnTrigger,
+};
+use expect_test::expect;
+
+use crate::{
+    samples::{asked, ended, finished, prompted, started},
+    support::{at, round_trip},
+};
+
+// spec: T-37, T-33
+#[test]
+fn ids_are_plain_text_in_json_and_types_of_their_own_in_rust() {
+    round_trip(&RunId::new("run_1"), &expect![[""]]);
+    round_trip(&SubTaskId::from("é \" 1".to_owned()), &expect![[""]]);
+    round_trip(&CallId::new(CommandId(3), 1), &expect![[""]]);
+    assert_eq!(CallId::new(CommandId(3), 1).to_string(), "3.1");
+    assert_eq!(format!("{:?} {}", RunId::new("a"), RunId::new("a")), "\"a\" a");
+    let map = std::collections::HashMap::from([(RunId::new("run_1"), 1)]);
+    assert_eq!(map.get("run_1"), Some(&1));
+}
+
+// spec: T-37
+#[test]
+fn time_sortable_ids_sort_by_time() {
+    let [early, late] = ["run_0190a000", "run_0190b000"].map(RunId::from);
+    assert!(early < late);
+}
+
+// spec: T-11
+#[test]
+fn continuations() {
+    let tag = "2026-01-31T08:00:00Z".to_owned();
+    round_trip(&ContinuationKind::Default, &expect![[""]]);
+    round_trip(&ContinuationKind::Rerun { tag: tag.clone() }, &expect![[""]]);
+    let continuation = ContinuationKind::Branch { tag };
+    round_trip(&Origin::Continues { run: "run_0".into(), records: 4, continuation }, &expect![[""]]);
+    round_trip(&Origin::Prompt, &expect![[""]]);
+}
+
+// spec: T-12
+#[test]
+fn what_triggers_the_first_turn() {
+    let tag = || "t".to_owned();
+    let continues =
+        |continuation| Origin::Continues { run: "run_0".into(), records: 4, continuation };
+    let called = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(0), 0) };
+    for configured in [TurnTrigger::User, TurnTrigger::SubAgent] {
+        let table = [
+            (continues(ContinuationKind::Branch { tag: tag() }), TurnTrigger::Branch),
+            (continues(ContinuationKind::Rerun { tag: tag() }), TurnTrigger::Continuation),
+            (continues(ContinuationKind::Default), TurnTrigger::Continuation),
+            (Origin::Prompt, configured),
+            (called.clone(), configured),
+        ];
+        for (origin, expected) in table {
+            assert_eq!(TurnTrigger::first(&origin, configured), expected, "{origin:?}, {configured:?}");
+        }
+    }
+}
+
+// spec: T-04, T-29
+#[test]
+fn timestamps_in_iso_form() {
+    let table = [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_700_000_000_123, "2023-11-14T22:13:20.123Z"),
+        (253_402_207_200_000, "9999-12-30T22:00:00.000Z"),
+        (u64::MAX, "+18446744073709551615ms"),
+    ];
+    for (ms, text) in table {
+        assert_eq!(at(ms).to_string(), text);
+        assert_eq!(text.parse::<Timestamp>().unwrap(), at(ms), "{text}");
+    }
+    let forms = [
+        ("2023-11-14T23:13:20.123456+01:00", 1_700_000_000_123),
+        ("2023-11-14 22:13:20Z", 1_700_000_000_000),
+        ("2023-11-14T22:13:20.123456", 1_700_000_000_123),
+        ("1969-12-31T23:59:59Z", 0),
+    ];
+    for (text, ms) in forms {
+        assert_eq!(text.parse::<Timestamp>().unwrap(), at(ms), "{text}");
+    }
+    for text in ["", "yesterday", "+ms", "+1", "2023-13-01T00:00:00Z"] {
+        assert!(text.parse::<Timestamp>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn time_never_runs_backwards_or_over() {
+    use std::time::Duration;
+    assert_eq!(at(5).since(at(9)), Duration::ZERO);
+    assert_eq!(at(9).since(at(5)), Duration::from_millis(4));
+    assert_eq!(at(u64::MAX) + Duration::MAX, at(u64::MAX));
+}
+
+fn head(bodies: Vec<RecordBody>) -> RunHead {
+    let records: Vec<_> =
+        (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(100 + seq), body })).collect();
+    RunHead::of("run_1".into(), &records)
+}
+
+#[test]
+fn the_head_of_a_run_says_how_it_stands() {
+    let start = || RecordBody::RunStarted(Box::new(started()));
+    let limit = OutcomeStatus::Limit(LimitReached::Turns { max: 1 });
+    let waiting = || RecordBody::Suspended { waiting: vec![] };
+    let table = [
+        (vec![], "running"),
+        (vec![start(), asked(0, 0)], "running"),
+        (vec![start(), waiting()], "suspended"),
+        (vec![start(), waiting(), RecordBody::Resumed], "running"),
+        (vec![start(), finished("30")], "finished"),
+        (vec![start(), ended(OutcomeStatus::Failed, Some("no"))], "failed"),
+        (vec![start(), ended(limit, None)], "limit"),
+        (vec![start(), ended(OutcomeStatus::Cancelled, None)], "cancelled"),
+        (vec![start(), ended(OutcomeStatus::Suspended, None)], "suspended"),
+        (vec![start(), ended(OutcomeStatus::Cancelled, None), RecordBody::Resumed], "running"),
+    ];
+    for (bodies, status) in table {
+        assert_eq!(head(bodies.clone()).status, status, "{bodies:?}");
+    }
+}
+
+#[test]
+fn the_head_of_a_run_names_its_first_prompt_and_its_times() {
+    let long = "ü".repeat(100);
+    let extension = archon_types::ExtensionMessage::new("k", serde_json::Value::Null).into();
+    let head = head(vec![
+        RecordBody::RunStarted(Box::new(started())),
+        RecordBody::Prompted { message: extension, source: PromptSource::Prompt },
+        prompted(&long, PromptSource::Prompt),
+        prompted("second", PromptSource::FollowUp),
+    ]);
+    assert_eq!(head.task, "ü".repeat(80));
+    assert_eq!((head.started_at, head.updated_at), (at(100), at(103)));
+    round_trip(&RunHead { task: "first".into(), ..head }, &expect![[""]]);
+    round_trip(&RunHead::unreadable("run_2".into(), "cut off"), &expect![[""]]);
+}
+
+#[test]
+fn journal_errors_name_the_run_and_give_advice_apart() {
+    let run = RunId::new("run_1");
+    let errors = [
+        JournalError::UnknownRun { run: run.clone() },
+        JournalError::Exists { run: run.clone() },
+        JournalError::Locked { run: run.clone() },
+        JournalError::FutureFormat { run: run.clone(), found: 9, supported: 1 },
+        JournalError::Corrupt { run, record: 3, problem: "not JSON".into() },
+        JournalError::BadId { id: "../run_1".into() },
+        JournalError::Storage {
+            action: "write",
+            place: "run_1".into(),
+            source: std::io::Error::other("disk full"),
+        },
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("run_1"), "{error}");
+        assert!(!error.advice().is_empty());
+    }
+}
+
+#[test]
+fn what_is_an_input_and_what_follows_from_inputs() {
+    let derived: Vec<_> = crate::samples::records().iter().filter(|r| !r.body.is_input()).map(kind).collect();
+    expect![[""]].assert_eq(&distinct(derived));
+    let synced: Vec<_> = crate::samples::records().iter().filter(|r| r.body.needs_sync()).map(kind).collect();
+    expect![[""]].assert_eq(&distinct(synced));
+}
+
+fn kind(record: &Arc<Record>) -> String {
+    serde_json::to_value(&record.body).unwrap()["type"].as_str().unwrap().to_owned()
+}
+
+fn distinct(mut kinds: Vec<String>) -> String {
+    kinds.dedup();
+    kinds.join(" ")
+}
+

@@ -1,0 +1,19 @@
+//! What archon-types promises: the shape of everything that is written as JSON, the folds over the
+//! log, the tables behind the states, and the defaults of the traits.
+
+mod agent_events;
+mod bus;
+mod conversation;
+mod golden;
+mod log;
+mod memory;
+mod models;
+mod planning;
+mod properties;
+mod rounds;
+mod samples;
+#[cfg(feature = "schema")]
+mod schema;
+mod states;
+mod support;
+mod tools;

@@ -1,0 +1,117 @@
+//! What a provider is asked, why it may fail, and how long a retry waits.
+
+use std::time::Duration;
+
+use archon_types::{
+    ApiErrorKind, CredentialKey, Message, ProviderError, Request, RequestOptions, ResponseFormat, RetryConfig,
+    Secret, ThinkingLevel, ToolChoice,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::support::{at, names, round_trip};
+
+// spec: T-32, T-34
+#[test]
+fn thinking_levels() {
+    use ThinkingLevel::{High, Low, Medium, Minimal, Off};
+    let all = [Off, Minimal, Low, Medium, High];
+    names(&all, "off minimal low medium high");
+    assert!(all.is_sorted());
+    assert_eq!(ThinkingLevel::default(), Off);
+}
+
+// spec: T-33
+#[test]
+fn request_options() {
+    round_trip(&RequestOptions::default(), &expect![[""]]);
+    let mut options = RequestOptions::default();
+    options.max_tokens = Some(100);
+    options.temperature = Some(0.2);
+    options.seed = Some(u64::MAX);
+    options.stop = vec!["END".into()];
+    options.tool_choice = ToolChoice::Tool("calculator".into());
+    options.thinking = ThinkingLevel::Low;
+    options.response_format = Some(ResponseFormat { name: "n".into(), schema: json!({"type": "object"}) });
+    round_trip(&options, &expect![[""]]);
+}
+
+#[test]
+fn a_clone_of_a_request_shares_its_messages() {
+    let request = Request::new("m", vec![Message::user("hi", at(1))]);
+    let clone = request.clone();
+    assert!(std::sync::Arc::ptr_eq(&request.messages, &clone.messages));
+    assert_eq!(clone.messages[0].text(), "hi");
+}
+
+// spec: P-31
+#[test]
+fn what_may_be_retried() {
+    let wait = Some(Duration::from_secs(7));
+    let text = || "text".to_owned();
+    let api = |kind| ProviderError::Api { status: 400, kind, message: text() };
+    let table: [(ProviderError, &str, bool, Option<Duration>); 13] = [
+        (ProviderError::RateLimited { retry_after: wait, message: text() }, "rate_limited", true, wait),
+        (ProviderError::RateLimited { retry_after: None, message: text() }, "rate_limited", true, None),
+        (ProviderError::Overloaded { status: 529, retry_after: wait, message: text() }, "overloaded", true, wait),
+        (ProviderError::Network(text()), "network", true, None),
+        (ProviderError::Timeout(text()), "timeout", true, None),
+        (ProviderError::Auth(text()), "auth", false, None),
+        (api(ApiErrorKind::InvalidRequest), "api", false, None),
+        (api(ApiErrorKind::NotFound), "api", false, None),
+        (api(ApiErrorKind::ContentFiltered), "api", false, None),
+        (ProviderError::ContextOverflow(text()), "context_overflow", false, None),
+        (ProviderError::Protocol(text()), "protocol", false, None),
+        (ProviderError::Cancelled, "cancelled", false, None),
+        (ProviderError::Other(text()), "other", false, None),
+    ];
+    for (error, code, retryable, retry_after) in table {
+        assert_eq!((error.code(), error.is_retryable(), error.retry_after()), (code, retryable, retry_after), "{error:?}");
+        assert!(error == ProviderError::Cancelled || error.to_string().contains("text"), "{error}");
+    }
+}
+
+// spec: P-32
+#[test]
+fn delays_grow_to_the_ceiling_and_jitter_comes_after_it() {
+    let config = RetryConfig::default();
+    assert_eq!((config.max_retries, RetryConfig::none().max_retries), (3, 0));
+    round_trip(&config, &expect![[""]]);
+    let table: [(u32, f64, u64); 12] = [
+        (0, 0.0, 1_000),
+        (1, 0.0, 2_000),
+        (2, 0.0, 4_000),
+        (4, 0.0, 16_000),
+        (5, 0.0, 30_000),
+        (u32::MAX, 0.0, 30_000),
+        (0, 1.0, 1_200),
+        (0, -1.0, 800),
+        (0, 0.5, 1_100),
+        (9, 1.0, 36_000),
+        (9, -1.0, 24_000),
+        (0, 99.0, 1_200),
+    ];
+    for (attempt, jitter, ms) in table {
+        let delay = config.delay_for_attempt(attempt, jitter);
+        assert_eq!(delay, Duration::from_millis(ms), "attempt {attempt}, jitter {jitter}");
+    }
+}
+
+// spec: P-32
+#[test]
+fn no_initial_delay_means_no_delay_ever() {
+    let mut config = RetryConfig::default();
+    config.initial_delay_ms = 0;
+    assert_eq!(config.delay_for_attempt(5_000, 1.0), Duration::ZERO);
+}
+
+#[test]
+fn a_secret_shows_itself_to_nobody_who_formats_it() {
+    let secret = Secret::from("sk-12345");
+    let json = Secret::new(json!({"token": "sk-12345"}));
+    let shown = [format!("{secret:?} {secret:#?} {secret}"), format!("{json:?} {:?}", Some(&json))].concat();
+    assert!(!shown.contains("sk"), "{shown}");
+    assert!(!shown.contains("token"), "{shown}");
+    assert_eq!(secret.expose(), "sk-12345");
+    assert_eq!(CredentialKey::primary("acme".into(), "github").account, "primary");
+}

@@ -1,0 +1,211 @@
+//! One sample of every kind of record and delta, for the golden log and the schema.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_types::{
+    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Content, ContinuationKind, Delta,
+    DeltaKind, Effect, Encoded, Event, ExtensionMessage, LimitReached, LlmMessage, Message, MessageMetadata,
+    ModelFailure, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig,
+    RunStarted, StopReason, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
+    TurnTrigger, Usage, UserMessage,
+};
+use serde_json::json;
+
+use crate::support::at;
+
+/// Every kind of record at least once, as the log of one run.
+pub(crate) fn records() -> Vec<Arc<Record>> {
+    let bodies = starts().into_iter().chain(prompts()).chain(model_calls()).chain(tool_calls()).chain(ends());
+    (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body })).collect()
+}
+
+/// Every kind of delta.
+pub(crate) fn deltas() -> Vec<Delta> {
+    let call = CallId::new(CommandId(0), 0);
+    let kinds = [
+        DeltaKind::Text { text: "Hel".into() },
+        DeltaKind::Thinking { text: "hm".into() },
+        DeltaKind::ToolCall { index: 0, id: "c1".into(), name: "calculator".into() },
+        DeltaKind::Arguments { index: 0, id: "c1".into(), text: "{\"a\":".into() },
+        DeltaKind::Progress { call, text: "half way".into() },
+        DeltaKind::Partial { call, result: Box::new(ToolResult::success("so far")) },
+    ];
+    let delta = |kind| Delta { run: "run_1".into(), command: CommandId(0), attempt: 0, offset: 3, kind };
+    kinds.map(delta).into()
+}
+
+/// A record or delta as watchers see it.
+pub(crate) fn events() -> Vec<Event> {
+    let records = records().into_iter().map(|record| Event::Record { run: "run_1".into(), record });
+    records.chain(deltas().into_iter().map(Event::Delta)).collect()
+}
+
+pub(crate) fn spec() -> ToolSpec {
+    let schema = json!({"type": "object", "properties": {"expression": {"type": "string"}}});
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.timeout_ms = Some(5_000);
+    annotations.permissions = vec!["compute".into()];
+    let mut spec = ToolSpec::new("calculator", "Calculates.", schema).with_annotations(annotations);
+    spec.label = "Calculator".into();
+    spec.examples = vec![json!({"expression": "1+1"})];
+    spec
+}
+
+pub(crate) fn config() -> RunConfig {
+    let mut config = RunConfig::default();
+    config.provider = "scripted".into();
+    config.model = "test-1".into();
+    config.system = Some(Arc::new(Encoded::new("Be brief.".into())));
+    config.tools = Arc::new(Encoded::new(vec![spec()]));
+    config
+}
+
+pub(crate) fn started() -> RunStarted {
+    RunStarted::new("run_1".into(), "s_1".into(), "agent_1".into(), "s_1.default.1".into(), config())
+}
+
+pub(crate) fn usage() -> Usage {
+    Usage { input: 10, output: 5, cache_read: 30, cache_write: 0, total_tokens: 45 }
+}
+
+pub(crate) fn answer(content: Vec<Content>) -> AssistantMessage {
+    let stop_reason = match content.iter().any(|c| c.as_tool_call().is_some()) {
+        true => StopReason::ToolUse,
+        false => StopReason::Stop,
+    };
+    AssistantMessage {
+        content,
+        stop_reason,
+        model: "test-1".into(),
+        provider: "scripted".into(),
+        usage: usage(),
+        timestamp: at(7),
+        error_message: None,
+    }
+}
+
+pub(crate) fn prompted(text: &str, source: PromptSource) -> RecordBody {
+    RecordBody::Prompted { message: Message::user(text, at(1)).into(), source }
+}
+
+pub(crate) fn answered(command: u64, content: Vec<Content>) -> RecordBody {
+    RecordBody::ModelAnswered { command: CommandId(command), attempt: 0, message: Box::new(answer(content)) }
+}
+
+pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
+    RecordBody::ModelAsked { command: CommandId(command), attempt, turn: 0 }
+}
+
+pub(crate) fn finished(answer: &str) -> RecordBody {
+    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
+    outcome.answer = answer.into();
+    outcome.turns = 1;
+    outcome.usage = usage();
+    RecordBody::RunFinished(Box::new(outcome))
+}
+
+pub(crate) fn ended(status: OutcomeStatus, error: Option<&str>) -> RecordBody {
+    let mut outcome = Outcome::new("run_1".into(), status);
+    outcome.error = error.map(str::to_owned);
+    RecordBody::RunFinished(Box::new(outcome))
+}
+
+fn starts() -> Vec<RecordBody> {
+    let mut branch = started();
+    branch.tenant = "team:eng:alice".into();
+    let continuation = ContinuationKind::Branch { tag: "2026-01-31T08:00:00Z".into() };
+    branch.origin = Origin::Continues { run: "run_0".into(), records: 4, continuation };
+    branch.config.tool_mode = ToolMode::Text;
+    branch.config.expected_output = Some("a number".into());
+    let mut child = started();
+    child.origin = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(2), 1) };
+    child.first_turn = TurnTrigger::SubAgent;
+    child.config = RunConfig::default();
+    [started(), branch, child].map(|s| RecordBody::RunStarted(Box::new(s))).into()
+}
+
+fn prompts() -> Vec<RecordBody> {
+    let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
+    let message = Message::User(UserMessage { content: vec![Content::text("What is this?"), image], timestamp: at(1) });
+    let metadata = Some(MessageMetadata::new("msg_1", at(1_700_000_000_123)));
+    let said = AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata });
+    let extension = ExtensionMessage::new("ui_update", json!({"pane": 2})).into();
+    let result = Message::ToolResult(ToolResultMessage {
+        tool_call_id: "c0".into(),
+        tool_name: "clock".into(),
+        content: vec!["noon".into()],
+        is_error: false,
+        timestamp: at(2),
+    });
+    vec![
+        RecordBody::Prompted { message: said, source: PromptSource::Prompt },
+        RecordBody::Prompted { message: extension, source: PromptSource::Steer },
+        RecordBody::Prompted { message: result.into(), source: PromptSource::FollowUp },
+    ]
+}
+
+fn model_calls() -> Vec<RecordBody> {
+    let command = CommandId(0);
+    let retry_after = Some(Duration::from_millis(1500));
+    let error = ProviderError::RateLimited { retry_after, message: "slow down".into() };
+    let thinking = Content::Thinking { thinking: "Let me see.".into(), signature: Some("sig".into()) };
+    let call = ToolCall::new("c1", "calculator", json!({"expression": "15% of 200"}));
+    let broken = ToolCall::from_json_text("c2", "calculator", "{\"expression\":");
+    vec![
+        asked(0, 0),
+        RecordBody::ModelFailed { command, attempt: 0, failure: ModelFailure::new(&error, 0.25) },
+        RecordBody::CallLost { command, attempt: 1 },
+        answered(0, vec![thinking, "I calculate.".into(), call.into(), broken.into()]),
+    ]
+}
+
+fn tool_calls() -> Vec<RecordBody> {
+    let [first, second] = [0, 1].map(|i| CallId::new(CommandId(0), i));
+    let mut request = ApprovalRequest::new("ask_1", "Calculate", json!({"tool": "calculator"}));
+    request.agent_name = "agent_1".into();
+    request.expires_at = Some(at(1_700_000_900_000));
+    let mut result = ToolResult::success("30").measured(Duration::from_millis(12), "1.0.0");
+    result.child_run = Some("run_2".into());
+    let answer = |answer| RecordBody::ToolAnswered { call: first, answer };
+    let start = |attempt, child_run| RecordBody::ToolStarted {
+        call: first,
+        attempt,
+        effect: Effect::ReadOnly,
+        child_run,
+    };
+    vec![
+        RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
+        RecordBody::ToolAsked { call: first, request: Box::new(request) },
+        answer(Answer::Approve),
+        answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
+        answer(Answer::Cancel { reason: "no".into() }),
+        start(0, None),
+        start(1, Some("run_2".into())),
+        RecordBody::ToolFinished { call: first, result: Box::new(result) },
+    ]
+}
+
+fn ends() -> Vec<RecordBody> {
+    let limits = [
+        LimitReached::Turns { max: 50 },
+        LimitReached::Tokens { max: 1_000_000 },
+        LimitReached::Duration { max_ms: 600_000 },
+        LimitReached::Repeats { max: 3 },
+    ];
+    let mut bodies = vec![
+        RecordBody::CancelRequested { reason: "Ctrl-C".into() },
+        RecordBody::Resumed,
+        RecordBody::ClockRead,
+        RecordBody::Noted { text: "[Agent stopped: Max turns reached (50)]".into() },
+        RecordBody::Suspended { waiting: vec![CallId::new(CommandId(0), 0)] },
+    ];
+    bodies.extend(limits.map(RecordBody::LimitReached));
+    bodies.extend(limits.map(|limit| ended(OutcomeStatus::Limit(limit), None)));
+    bodies.extend([
+        ended(OutcomeStatus::Failed, Some("no model")),
+        ended(OutcomeStatus::Cancelled, None),
+        ended(OutcomeStatus::Suspended, None),
+        finished("30"),
+    ]);
+    bodies
+}
