@@ -14,8 +14,8 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use archon::{
-    Archon, Event, RunOptions, ToolContext, ToolError,
-    providers::{OpenAiCompatible, OpenAiCompatibleOptions},
+    Archon, Event, RunOptions, Tool, ToolContext, ToolError,
+    providers::{OpenAiCompatible, OpenAiOptions},
     tools::FnTool,
     types::{DeltaKind, ExecutionLimits, Sink, ToolAnnotations, ToolResult, ToolSpec},
 };
@@ -58,8 +58,7 @@ async fn main() -> Result<()> {
     let args = Args::parse()?;
     let counters = Arc::new(Counters::default());
     let start = Instant::now();
-    let options = OpenAiCompatibleOptions::new(&args.base_url);
-    let provider = Arc::new(OpenAiCompatible::new(options)?);
+    let provider = Arc::new(OpenAiCompatible::new(&args.base_url, OpenAiOptions::default())?);
     let agent = |model: &str| {
         let counters = counters.clone();
         let mut limits = ExecutionLimits::default();
@@ -81,7 +80,7 @@ async fn main() -> Result<()> {
     measure(&args, agent(&args.model)?, counters).await
 }
 
-fn add_tool(counters: Arc<Counters>, start: Instant) -> FnTool {
+fn add_tool(counters: Arc<Counters>, start: Instant) -> impl Tool + use<> {
     let schema = serde_json::json!({
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_react_loop::{ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
-use archon_tools::{ToolEngine, ToolRegistry};
+use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
     Clock, ExecutionLimits, Ids, Journal, Provider, RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
 };
@@ -53,8 +53,8 @@ impl ArchonBuilder {
     }
 
     /// Adds a tool. Ignored when a whole [`toolbox`](Self::toolbox) is given.
-    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        self.tools.push(Arc::new(tool));
+    pub fn tool<How>(mut self, tool: impl IntoTool<How>) -> Self {
+        self.tools.push(tool.into_tool());
         self
     }
 
@@ -146,9 +146,7 @@ impl ArchonBuilder {
     pub fn build(self) -> Result<Archon, Error> {
         let (provider, model) = match self.model.ok_or(Error::NoModel)? {
             #[cfg(feature = "openai-compatible")]
-            Model::Named(name) => {
-                archon_providers::resolve(&name).map_err(|e| Error::Model(e.to_string()))?
-            }
+            Model::Named(name) => named(&name)?,
             Model::Given(provider, model) => (provider, model),
         };
         let toolbox = match self.toolbox {
@@ -175,8 +173,13 @@ impl ArchonBuilder {
 
 fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
     let registry = ToolRegistry::new();
-    for tool in tools {
-        registry.register_arc(tool).map_err(|e| Error::Tool(e.to_string()))?;
-    }
-    Ok(Arc::new(ToolEngine::new(Arc::new(registry))))
+    registry.register_all(tools)?;
+    Ok(Arc::new(ToolEngine::new(registry)))
+}
+
+#[cfg(feature = "openai-compatible")]
+fn named(name: &str) -> Result<(Arc<dyn Provider>, String), Error> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let found = archon_providers::resolve(name, variable, Default::default())?;
+    Ok((found.provider, found.model))
 }

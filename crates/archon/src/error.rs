@@ -11,11 +11,12 @@ pub enum Error {
     #[error("no model: call `model(\"provider:name\")` or `provider(…)` on the builder")]
     NoModel,
     /// The model's name leads nowhere.
-    #[error("{0}")]
-    Model(String),
+    #[cfg(feature = "openai-compatible")]
+    #[error(transparent)]
+    Model(#[from] archon_providers::SetupError),
     /// A tool could not be registered.
-    #[error("{0}")]
-    Tool(String),
+    #[error(transparent)]
+    Tool(#[from] archon_tools::Error),
     /// The session has no run to go on from.
     #[error("no run of session {0} was found")]
     UnknownSession(SessionId),

@@ -1,0 +1,19 @@
+//! An agent with one tool. `cargo run -p archon --example hello -- ollama:qwen3 "What is 19 + 23?"`
+
+use archon::{Archon, tool};
+
+/// Adds two whole numbers and returns the sum.
+#[tool(read_only)]
+async fn add(a: i64, b: i64) -> String {
+    (a + b).to_string()
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let mut args = std::env::args().skip(1);
+    let (model, task) = (args.next().unwrap_or("ollama:qwen3".into()), args.next());
+    let agent = Archon::builder().model(model).tool(add).build()?;
+    let outcome = agent.run(task.unwrap_or("What is 19 + 23?".into())).await?;
+    println!("{}", outcome.answer);
+    Ok(())
+}

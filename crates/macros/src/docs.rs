@@ -1,0 +1,111 @@
+//! Doc comments: what the model reads about a tool and about each of its arguments.
+
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+/// The text of the doc comments among `attributes`: common leading space removed, ends trimmed.
+pub(crate) fn text(attributes: &[Attribute]) -> String {
+    let lines: Vec<String> = attributes.iter().filter_map(doc_line).collect();
+    let lines: Vec<&str> = lines.iter().flat_map(|block| block.split('\n')).collect();
+    let unindented = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    unindented.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// Whether the attribute is a doc comment, in either spelling.
+pub(crate) fn is_doc(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
+}
+
+fn doc_line(attribute: &Attribute) -> Option<String> {
+    match &attribute.meta {
+        Meta::NameValue(meta) if is_doc(attribute) => match &meta.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A function's documentation as a tool needs it.
+pub(crate) struct Documentation {
+    /// Everything before the first heading. The rest is for people: errors, panics, examples.
+    pub(crate) description: String,
+    arguments: Vec<(String, String)>,
+}
+
+impl Documentation {
+    pub(crate) fn parse(docs: &str) -> Self {
+        let heading = docs.lines().position(is_heading).unwrap_or(usize::MAX);
+        let description = docs.lines().take(heading).collect::<Vec<_>>().join("\n").trim().to_owned();
+        Self { description, arguments: argument_list(docs) }
+    }
+
+    /// What the list under `# Arguments` says about `name`.
+    pub(crate) fn argument(&self, name: &str) -> Option<&str> {
+        self.arguments.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
+    }
+
+    /// The first name under `# Arguments` that is none of `parameters`.
+    pub(crate) fn stray_argument(&self, parameters: &[String]) -> Option<&str> {
+        self.arguments.iter().map(|(name, _)| name.as_str()).find(|name| !parameters.iter().any(|p| p == name))
+    }
+}
+
+fn is_heading(line: &str) -> bool {
+    line.starts_with('#') && line.trim_start_matches('#').starts_with(' ')
+}
+
+/// The items of the list under `# Arguments`: ``- `name`: text``, with `*` or `-`, with or without
+/// back-ticks, with `:` or `-` between. An indented line goes on with the item before it.
+fn argument_list(docs: &str) -> Vec<(String, String)> {
+    let section = docs.lines().skip_while(|line| !is_arguments_heading(line)).skip(1);
+    let mut items: Vec<(String, String)> = Vec::new();
+    for line in section.take_while(|line| !is_heading(line)) {
+        if let Some(item) = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")) {
+            items.extend(argument_item(item));
+        } else if let (Some((_, text)), false) = (items.last_mut(), line.trim().is_empty()) {
+            text.push(' ');
+            text.push_str(line.trim());
+        }
+    }
+    items
+}
+
+fn is_arguments_heading(line: &&str) -> bool {
+    is_heading(line) && line.trim_start_matches('#').trim().eq_ignore_ascii_case("arguments")
+}
+
+fn argument_item(item: &str) -> Option<(String, String)> {
+    let item = item.trim();
+    let (name, rest) = match item.strip_prefix('`') {
+        Some(quoted) => quoted.split_once('`')?,
+        None => item.split_at(item.find(|c: char| !c.is_alphanumeric() && c != '_')?),
+    };
+    let text = rest.trim_start().strip_prefix([':', '-', '–', '—'])?;
+    Some((name.to_owned(), text.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(docs: &str, description: &str, arguments: &[(&str, &str)]) {
+        let parsed = Documentation::parse(docs);
+        assert_eq!(parsed.description, description);
+        let found: Vec<_> = parsed.arguments.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
+        assert_eq!(found, arguments);
+    }
+
+    // spec: TE-34
+    #[test]
+    fn the_description_ends_at_the_first_heading_and_the_arguments_are_a_list() {
+        check("Adds.", "Adds.", &[]);
+        check("Adds.\n\nTwice.\n\n# Errors\nNever.", "Adds.\n\nTwice.", &[]);
+        check(
+            "Adds.\n\n# Arguments\n* `a` - the first\n- b: the second,\n  which is longer\n\n# Panics\n- c: no",
+            "Adds.",
+            &[("a", "the first"), ("b", "the second, which is longer")],
+        );
+        check("Counts #hashtags.", "Counts #hashtags.", &[]);
+        check("Adds.\n# Arguments\nnone of them matter\n- ``", "Adds.", &[]);
+    }
+}

@@ -1,0 +1,260 @@
+//! What `#[tool]` writes: the tool's type, its constructor, and the function inside.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Error, ItemFn, LitStr, Result, ext::IdentExt, parse2};
+
+use crate::{
+    attribute::{Attribute, Effect, check_function_name},
+    docs::{self, Documentation},
+    parameter_names,
+    signature::{self, Argument, Parameter},
+};
+
+/// Everything that the parts of the expansion draw on.
+struct Expansion {
+    attribute: Attribute,
+    function: ItemFn,
+    parameters: Vec<Parameter>,
+    documentation: Documentation,
+    /// The module that generated code reaches everything through.
+    support: TokenStream,
+}
+
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream, home: &str) -> Result<TokenStream> {
+    let attribute = Attribute::parse(attribute)?;
+    let mut function: ItemFn = parse2(item)
+        .map_err(|e| Error::new(e.span(), format!("`#[tool]` stands before a free function: {e}")))?;
+    let parameters = signature::parameters(&mut function)?;
+    let documentation = Documentation::parse(&docs::text(&function.attrs));
+    let home = match &attribute.home {
+        Some(path) => path.to_token_stream(),
+        None => home.parse()?,
+    };
+    let expansion =
+        Expansion { attribute, function, parameters, documentation, support: quote!(#home::macro_support) };
+    expansion.check()?;
+    Ok(expansion.tokens())
+}
+
+impl Expansion {
+    fn check(&self) -> Result<()> {
+        let ident = &self.function.sig.ident;
+        if self.description().is_empty() {
+            return Err(Error::new(
+                ident.span(),
+                "a tool needs a doc comment: the model reads it to decide when to call the tool",
+            ));
+        }
+        let names: Vec<String> = self.arguments().map(|argument| argument.name.clone()).collect();
+        if let Some(stray) = self.documentation.stray_argument(&names) {
+            let message = format!("`# Arguments` describes `{stray}`, which is no parameter");
+            return Err(Error::new(ident.span(), message));
+        }
+        match &self.attribute.name {
+            Some(_) => Ok(()),
+            None => check_function_name(&ident.unraw().to_string(), ident.span()),
+        }
+    }
+
+    fn tokens(&self) -> TokenStream {
+        let ident = &self.function.sig.ident;
+        let vis = &self.function.vis;
+        let documents = self.function.attrs.iter().filter(|attribute| docs::is_doc(attribute));
+        let type_docs = format!("The type of the tool [`{ident}()`]; `run` is the function itself.");
+        let inner = self.inner_function();
+        let implementation = self.implementation();
+        quote! {
+            #[doc = #type_docs]
+            #[allow(non_camel_case_types)]
+            #[derive(Clone, Copy, Debug)]
+            #[non_exhaustive]
+            #vis struct #ident {}
+
+            #(#documents)*
+            #vis fn #ident() -> #ident {
+                #ident {}
+            }
+
+            impl #ident {
+                #inner
+            }
+
+            const _: () = {
+                #implementation
+            };
+        }
+    }
+
+    /// The function as it was written, under the name `run`.
+    fn inner_function(&self) -> ItemFn {
+        let mut function = self.function.clone();
+        function.sig.ident = Ident::new("run", self.function.sig.ident.span());
+        function
+    }
+
+    fn implementation(&self) -> TokenStream {
+        let ident = &self.function.sig.ident;
+        let support = &self.support;
+        let arguments = self.arguments_struct();
+        let defaults = self.default_functions();
+        let spec = self.spec();
+        let call = self.call();
+        quote! {
+            #(#defaults)*
+            #arguments
+
+            #[automatically_derived]
+            impl #support::Tool for #ident {
+                fn spec(&self) -> &#support::ToolSpec {
+                    static SPEC: ::std::sync::LazyLock<#support::ToolSpec> = ::std::sync::LazyLock::new(|| { #spec });
+                    &SPEC
+                }
+
+                fn call<'a>(
+                    &'a self,
+                    arguments: #support::Json,
+                    context: &'a #support::ToolContext,
+                ) -> #support::BoxFuture<'a, ::core::result::Result<#support::ToolResult, #support::ToolError>> {
+                    ::std::boxed::Box::pin(async move { #call })
+                }
+            }
+        }
+    }
+
+    /// The struct that the arguments are read into and that the schema is derived from.
+    fn arguments_struct(&self) -> TokenStream {
+        let support = &self.support;
+        let serde = path_text(&quote!(#support::serde));
+        let schemars = path_text(&quote!(#support::schemars));
+        let fields = self.arguments().enumerate().map(|(index, argument)| {
+            let Argument { ident, owned, .. } = argument;
+            let docs = self.argument_docs(argument).map(|text| quote!(#[doc = #text]));
+            let default = argument.default.as_ref().map(|_| {
+                let function = default_function(index).to_string();
+                quote!(#[serde(default = #function)])
+            });
+            quote!(#docs #default #ident: #owned)
+        });
+        quote! {
+            #[derive(#support::serde::Deserialize, #support::schemars::JsonSchema)]
+            #[serde(crate = #serde, deny_unknown_fields)]
+            #[schemars(crate = #schemars)]
+            struct Arguments { #(#fields),* }
+        }
+    }
+
+    fn default_functions(&self) -> Vec<TokenStream> {
+        let functions = self.arguments().enumerate().filter_map(|(index, argument)| {
+            let value = argument.default.as_ref()?;
+            let (name, owned) = (default_function(index), &argument.owned);
+            let value = if argument.by_reference { quote!((#value).into()) } else { value.clone() };
+            Some(quote!(fn #name() -> #owned { #value }))
+        });
+        functions.collect()
+    }
+
+    fn spec(&self) -> TokenStream {
+        let support = &self.support;
+        let name = match &self.attribute.name {
+            Some(name) => name.clone(),
+            None => LitStr::new(&self.function.sig.ident.unraw().to_string(), Span::call_site()),
+        };
+        let description = self.description();
+        let version = self.attribute.version.as_ref().map(|version| quote!(spec.version = #version.into();));
+        let effect = self.attribute.effect.map(|effect| match effect {
+            Effect::ReadOnly => quote!(spec.annotations = #support::ToolAnnotations::read_only();),
+            Effect::Idempotent => quote!(spec.annotations.effect = #support::Effect::Idempotent;),
+        });
+        let flags = self.flags().into_iter().map(|flag| quote!(spec.annotations.#flag = true;));
+        let timeout = self.attribute.timeout_ms.map(|ms| {
+            quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms);)
+        });
+        quote! {
+            #[allow(unused_mut)]
+            let mut spec = #support::spec::<Arguments>(#name, #description);
+            #version
+            #effect
+            #(#flags)*
+            #timeout
+            spec
+        }
+    }
+
+    /// The annotations to set; a function that is not async may block its thread.
+    fn flags(&self) -> Vec<Ident> {
+        let implied = self.function.sig.asyncness.is_none().then_some("blocking");
+        let mut words: Vec<&str> = self.attribute.flags.iter().copied().chain(implied).collect();
+        words.sort_unstable();
+        words.dedup();
+        words.into_iter().map(|word| Ident::new(word, Span::call_site())).collect()
+    }
+
+    fn call(&self) -> TokenStream {
+        let support = &self.support;
+        let tool = &self.function.sig.ident;
+        let fields = self.arguments().map(|argument| &argument.ident);
+        let passed = self.parameters.iter().map(|parameter| match parameter {
+            Parameter::Context { by_reference: true } => quote!(context),
+            Parameter::Context { by_reference: false } => quote!(::core::clone::Clone::clone(context)),
+            Parameter::Argument(argument) => {
+                let ident = &argument.ident;
+                if argument.by_reference { quote!(&#ident) } else { quote!(#ident) }
+            }
+        });
+        let wait = self.function.sig.asyncness.map(|_| quote!(.await));
+        let success = quote!((&#support::Returned::new(returned)).into_result());
+        let finish = if signature::returns_result(&self.function.sig.output) {
+            quote! {
+                match returned {
+                    ::core::result::Result::Ok(returned) => #success,
+                    ::core::result::Result::Err(failed) => {
+                        ::core::result::Result::Err((&#support::Failed::new(failed)).into_error())
+                    }
+                }
+            }
+        } else {
+            success
+        };
+        quote! {
+            #[allow(unused_imports)]
+            use #support::{IntoErrorDirectly as _, IntoErrorFromText as _, IntoResultDirectly as _, IntoResultFromJson as _};
+            let Arguments { #(#fields),* } = #support::arguments(arguments)?;
+            #[allow(clippy::let_unit_value)]
+            let returned = #tool::run(#(#passed),*) #wait;
+            #finish
+        }
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = &Argument> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Argument(argument) => Some(&**argument),
+            Parameter::Context { .. } => None,
+        })
+    }
+
+    /// The argument's own doc comment, else the function's list, else what the name means.
+    fn argument_docs(&self, argument: &Argument) -> Option<String> {
+        if !argument.docs.is_empty() {
+            return Some(argument.docs.clone());
+        }
+        let listed = self.documentation.argument(&argument.name);
+        listed.or_else(|| parameter_names::meaning(&argument.name)).map(str::to_owned)
+    }
+
+    fn description(&self) -> String {
+        match &self.attribute.description {
+            Some(description) => description.value(),
+            None => self.documentation.description.clone(),
+        }
+    }
+}
+
+fn default_function(index: usize) -> Ident {
+    format_ident!("default_{index}")
+}
+
+/// The path as serde and schemars want it: text without the spaces that tokens are printed with.
+fn path_text(path: &TokenStream) -> String {
+    path.to_string().replace(' ', "")
+}

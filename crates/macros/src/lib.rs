@@ -1,0 +1,34 @@
+//! `#[tool]`: a function becomes a tool that a model can call, its signature the schema.
+//!
+//! The same macro goes by two names, because a procedural macro cannot know through which crate it
+//! was reached: [`macro@tool`] writes paths into `archon_tools`, [`macro@facade_tool`] into
+//! `archon::tools`. Each of these crates re-exports its own as `tool`. What the macro means is
+//! described at `archon_tools::tool`, where the examples can be compiled.
+
+mod attribute;
+mod docs;
+mod expand;
+mod parameter_names;
+mod signature;
+
+use proc_macro::TokenStream;
+
+/// Makes a tool of a function, for crates that depend on `archon-tools`; see `archon_tools::tool`.
+#[proc_macro_attribute]
+pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    run(attribute, item, "::archon_tools")
+}
+
+/// Makes a tool of a function, for crates that depend on `archon`; see `archon_tools::tool`.
+#[proc_macro_attribute]
+pub fn facade_tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    run(attribute, item, "::archon::tools")
+}
+
+fn run(attribute: TokenStream, item: TokenStream, home: &str) -> TokenStream {
+    match expand::expand(attribute.into(), item.into(), home) {
+        Ok(tokens) => tokens,
+        Err(e) => e.to_compile_error(),
+    }
+    .into()
+}

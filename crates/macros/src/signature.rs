@@ -1,0 +1,164 @@
+//! The signature of a function that becomes a tool: its parameters, and what cannot be one.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, Ident, ItemFn, Pat, PatType, PathArguments, Result, ReturnType,
+    Type, ext::IdentExt, spanned::Spanned,
+};
+
+use crate::docs;
+
+/// One parameter of the function.
+pub(crate) enum Parameter {
+    /// The model sends it.
+    Argument(Box<Argument>),
+    /// The engine gives it: `&ToolContext`, or an owned one.
+    Context { by_reference: bool },
+}
+
+/// A parameter that the model sends.
+pub(crate) struct Argument {
+    /// As written, perhaps raw.
+    pub(crate) ident: Ident,
+    /// As the model knows it.
+    pub(crate) name: String,
+    /// Its doc comment; empty if it has none.
+    pub(crate) docs: String,
+    /// The owned type that is read from JSON.
+    pub(crate) owned: TokenStream,
+    /// The function takes a reference to `owned`.
+    pub(crate) by_reference: bool,
+    /// The expression of `#[default(...)]`.
+    pub(crate) default: Option<TokenStream>,
+}
+
+/// Reads the parameters and takes the attributes off that only this macro understands.
+pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
+    refuse_unusable(function)?;
+    let mut parameters = Vec::new();
+    for input in &mut function.sig.inputs {
+        match input {
+            FnArg::Receiver(receiver) => {
+                return Err(Error::new(
+                    receiver.self_token.span(),
+                    "`#[tool]` takes a free function; implement `Tool` by hand for a type with state",
+                ));
+            }
+            FnArg::Typed(typed) => parameters.push(parameter(typed)?),
+        }
+    }
+    Ok(parameters)
+}
+
+/// Whether the function returns something called `Result`.
+pub(crate) fn returns_result(output: &ReturnType) -> bool {
+    matches!(output, ReturnType::Type(_, ty) if last_segment(ty).is_some_and(|name| name == "Result"))
+}
+
+fn refuse_unusable(function: &ItemFn) -> Result<()> {
+    let signature = &function.sig;
+    let refuse = |at: &dyn Spanned, why: &str| Err(Error::new(at.span(), why));
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        return refuse(&signature.generics, "a tool has one schema, so its function cannot be generic");
+    }
+    if let Some(constness) = &signature.constness {
+        return refuse(constness, "a tool's function cannot be `const`");
+    }
+    if !matches!(signature.safety, syn::Safety::Default) {
+        return refuse(&signature.safety, "a model calls the tool, so its function cannot be `unsafe`");
+    }
+    match &signature.abi {
+        Some(abi) => refuse(abi, "a tool's function has the Rust ABI"),
+        None => Ok(()),
+    }
+}
+
+fn parameter(typed: &mut PatType) -> Result<Parameter> {
+    let default = take_default(&mut typed.attrs)?;
+    let docs = docs::text(&typed.attrs);
+    typed.attrs.retain(|attribute| !docs::is_doc(attribute));
+    if let Some(by_reference) = is_context(&typed.ty) {
+        return Ok(Parameter::Context { by_reference });
+    }
+    let Pat::Ident(pattern) = &*typed.pat else {
+        return Err(Error::new(
+            typed.pat.span(),
+            "a tool's parameter needs a name, which is what the model calls it; take it apart inside the function",
+        ));
+    };
+    let (owned, by_reference) = owned_type(&typed.ty)?;
+    Ok(Parameter::Argument(Box::new(Argument {
+        ident: pattern.ident.clone(),
+        name: pattern.ident.unraw().to_string(),
+        docs,
+        owned,
+        by_reference,
+        default,
+    })))
+}
+
+fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> {
+    let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("default")) else {
+        return Ok(None);
+    };
+    let attribute = attributes.remove(at);
+    match attribute.meta.require_list() {
+        Ok(list) if !list.tokens.is_empty() => Ok(Some(list.tokens.clone())),
+        _ => Err(Error::new(attribute.span(), "write the value: `#[default(10)]`")),
+    }
+}
+
+/// `Some` for a tool context; true if it is taken by reference.
+fn is_context(ty: &Type) -> Option<bool> {
+    match ty {
+        Type::Reference(reference) => {
+            (reference.mutability.is_none() && is_context(&reference.elem) == Some(false)).then_some(true)
+        }
+        _ => (last_segment(ty)? == "ToolContext").then_some(false),
+    }
+}
+
+/// What is read from JSON for a parameter of type `ty`, and whether a reference to it is passed.
+fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
+    match ty {
+        Type::Reference(reference) => match &*reference.elem {
+            elem if reference.mutability.is_none() && last_segment(elem).is_some_and(|name| name == "str") => {
+                Ok((quote!(::std::string::String), true))
+            }
+            Type::Slice(slice) if reference.mutability.is_none() => {
+                let elem = &slice.elem;
+                Ok((quote!(::std::vec::Vec<#elem>), true))
+            }
+            _ => Err(Error::new(
+                ty.span(),
+                "a tool owns its arguments: take the type itself (`&str`, `&[T]` and `&ToolContext` are fine too)",
+            )),
+        },
+        Type::ImplTrait(_) => {
+            Err(Error::new(ty.span(), "a tool has one schema: name the type instead of `impl Trait`"))
+        }
+        _ if holds_reference(ty) => {
+            Err(Error::new(ty.span(), "a tool owns its arguments: use an owned type inside, for instance `String`"))
+        }
+        _ => Ok((quote!(#ty), false)),
+    }
+}
+
+/// Whether a type argument of `ty` is a reference, as in `Option<&str>`.
+fn holds_reference(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.iter().any(|segment| match &segment.arguments {
+        PathArguments::AngleBracketed(list) => list.args.iter().any(|argument| {
+            matches!(argument, GenericArgument::Type(inner) if matches!(inner, Type::Reference(_)) || holds_reference(inner))
+        }),
+        _ => false,
+    })
+}
+
+fn last_segment(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
+        _ => None,
+    }
+}

@@ -1,0 +1,224 @@
+//! From what a service answered to why it gave no answer: status × body × headers → [`ProviderError`].
+//!
+//! Services agree on little but the status; what they write into the body is data here, so a new
+//! phrase is one more line in a table.
+
+use std::time::Duration;
+
+use archon_types::{ApiErrorKind, Json, ProviderError};
+
+use crate::redact::Redactor;
+
+/// Phrases, in lower case, by which services say that the conversation does not fit. The second part
+/// names who says it so.
+pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
+    ("context_length_exceeded", "OpenAI, Cerebras: the error's code"),
+    ("maximum context length", "OpenAI, DeepSeek, OpenRouter, vLLM"),
+    ("exceeds the context window", "OpenAI: responses"),
+    ("prompt is too long", "Anthropic, Fireworks"),
+    ("exceed context limit", "Anthropic: prompt and answer together"),
+    ("input token count", "Gemini, with `exceeds the maximum number of tokens`"),
+    ("input is too long for requested model", "Bedrock"),
+    ("maximum prompt length is", "xAI"),
+    ("reduce the length of the messages", "Groq, Cerebras"),
+    ("too large for model with", "Mistral"),
+    ("exceeds the available context size", "llama.cpp"),
+    ("exceed_context_size_error", "llama.cpp: the error's type"),
+    ("greater than the context length", "LM Studio"),
+    ("loaded with context length of only", "LM Studio"),
+    ("exceeded max context length", "Ollama"),
+    ("input length exceeds", "Ollama"),
+    ("longer than the maximum model length", "vLLM"),
+    ("`inputs` tokens + `max_new_tokens` must be", "Together, text-generation-inference"),
+    ("inputs tokens + max_new_tokens must be", "Together, text-generation-inference"),
+    ("total number of tokens in the prompt cannot exceed", "Cohere"),
+    ("prompt token count of", "GitHub Models, with `exceeds the limit of`"),
+    ("exceeded model token limit", "Moonshot"),
+    ("context window exceeds limit", "MiniMax"),
+    ("model_context_window_exceeded", "Z.ai: the finish reason"),
+    ("range of input length should be", "Alibaba"),
+];
+
+/// Whether a service's words mean that the conversation does not fit into the model's window.
+pub fn is_context_overflow(text: &str) -> bool {
+    let text = text.to_lowercase();
+    OVERFLOW_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+}
+
+/// A response that is no answer, without its body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Failure {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) retry_after: Option<Duration>,
+    /// Where a redirect leads.
+    pub(crate) location: Option<String>,
+}
+
+impl Failure {
+    /// What the failure is, given the body's text, from which secrets were taken out before.
+    pub(crate) fn classify(self, body: &str) -> ProviderError {
+        if let Some(location) = &self.location {
+            let message = format!("redirects to {location:?}; use that as the base URL if it is right");
+            return self.api(ApiErrorKind::Other, message);
+        }
+        match serde_json::from_str::<Json>(body).ok().as_ref().and_then(Said::from_json) {
+            Some(said) => self.said(said),
+            None => {
+                let message = self.excerpt(body);
+                self.by_status(message, is_context_overflow(body))
+            }
+        }
+    }
+
+    /// What an error object means. Words come before the status: many services send 400 for everything,
+    /// and an error in the middle of a stream has no status of its own.
+    fn said(mut self, said: Said) -> ProviderError {
+        if (200..300).contains(&self.status) {
+            self.status = said.status.unwrap_or(0);
+        }
+        let kind = said.kind.to_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
+        let overflow = is_context_overflow(&said.message) || is_context_overflow(&kind);
+        if has(&["content_filter", "content_policy", "moderation", "safety"]) {
+            return self.api(ApiErrorKind::ContentFiltered, said.message);
+        }
+        if has(&["insufficient_quota", "billing"]) {
+            // Sent with 429, and no wait helps.
+            return self.api(ApiErrorKind::Other, said.message);
+        }
+        if self.status != 0 {
+            return self.by_status(said.message, overflow);
+        }
+        let status_of_kind = [
+            (429, &["rate_limit", "too_many_requests", "resource_exhausted"][..]),
+            (401, &["auth", "api_key", "permission"]),
+            (404, &["not_found"]),
+            (503, &["overloaded", "server_error", "internal", "unavailable", "insufficient_system_resource"]),
+            (504, &["timeout", "timed_out"]),
+        ];
+        if !overflow && let Some((status, _)) = status_of_kind.iter().find(|(_, words)| has(words)) {
+            self.status = *status;
+        }
+        self.by_status(said.message, overflow)
+    }
+
+    fn by_status(self, message: String, overflow: bool) -> ProviderError {
+        let retry_after = self.retry_after;
+        match self.status {
+            401 | 403 => ProviderError::Auth(message),
+            429 => ProviderError::RateLimited { retry_after, message },
+            // 413 alone may as well be a body that is too large, for instance a picture.
+            _ if overflow => ProviderError::ContextOverflow(message),
+            408 => ProviderError::Timeout(message),
+            404 => self.api(ApiErrorKind::NotFound, message),
+            400 | 413 | 422 => self.api(ApiErrorKind::InvalidRequest, message),
+            501 | 505 => self.api(ApiErrorKind::Other, message),
+            425 | 500..=599 => ProviderError::Overloaded { status: self.status, retry_after, message },
+            200..=299 => ProviderError::Protocol(message),
+            _ => self.api(ApiErrorKind::Other, message),
+        }
+    }
+
+    fn api(&self, kind: ApiErrorKind, message: String) -> ProviderError {
+        ProviderError::Api { status: self.status, kind, message }
+    }
+
+    /// A body that is not the service's own words, most likely a gateway's page.
+    fn excerpt(&self, body: &str) -> String {
+        let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
+        format!("status {}, {kind}: {}", self.status, first_words(body))
+    }
+}
+
+/// What an error object says.
+struct Said {
+    message: String,
+    /// Type and code, joined.
+    kind: String,
+    /// A status in the object itself.
+    status: Option<u16>,
+}
+
+impl Said {
+    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`
+    /// and a list that begins with one of them.
+    fn from_json(body: &Json) -> Option<Self> {
+        let body = body.get(0).unwrap_or(body);
+        let error = match body.get("error") {
+            Some(error @ Json::Object(_)) => error,
+            Some(Json::String(text)) => return Some(Self::text(text)),
+            _ => body,
+        };
+        let message = error.get("message").or_else(|| error.get("detail"))?;
+        let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        let words = ["type", "code", "status"].map(|key| match error.get(key) {
+            Some(Json::String(word)) => word.clone(),
+            _ => String::new(),
+        });
+        let status = error.get("code").or_else(|| error.get("status"));
+        let status = status.and_then(|s| s.as_u64().or_else(|| s.as_str()?.parse().ok()));
+        let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (100..600).contains(s));
+        Some(Self { message, kind: words.join(" "), status })
+    }
+
+    fn text(text: &str) -> Self {
+        Self { message: text.to_owned(), kind: String::new(), status: None }
+    }
+}
+
+/// Whether a JSON text is an error object and not an answer.
+pub(crate) fn is_error(text: &str) -> bool {
+    serde_json::from_str::<Json>(text)
+        .is_ok_and(|json| json.get("choices").is_none() && Said::from_json(&json).is_some())
+}
+
+/// What an error object in the middle of a stream means.
+pub(crate) fn stream_error(event: &Json) -> ProviderError {
+    let failure = Failure { status: 200, ..Failure::default() };
+    match Said::from_json(event) {
+        Some(said) => failure.said(said),
+        None => failure.said(Said::text(&first_words(&event.to_string()))),
+    }
+}
+
+/// The first 200 characters in one line.
+pub(crate) fn first_words(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(word.chars().take(200));
+        if let Some((end, _)) = words.char_indices().nth(200) {
+            words.truncate(end);
+            words.push('…');
+            break;
+        }
+    }
+    if words.is_empty() { "an empty body".to_owned() } else { words }
+}
+
+/// The error with every secret taken out of its text.
+pub(crate) fn redacted(error: ProviderError, redactor: &Redactor) -> ProviderError {
+    use ProviderError as E;
+    let clean = |text| redactor.clean(text);
+    match error {
+        E::RateLimited { retry_after, message } => E::RateLimited { retry_after, message: clean(message) },
+        E::Overloaded { status, retry_after, message } => {
+            E::Overloaded { status, retry_after, message: clean(message) }
+        }
+        E::Api { status, kind, message } => E::Api { status, kind, message: clean(message) },
+        E::Network(text) => E::Network(clean(text)),
+        E::Timeout(text) => E::Timeout(clean(text)),
+        E::Auth(text) => E::Auth(clean(text)),
+        E::ContextOverflow(text) => E::ContextOverflow(clean(text)),
+        E::Protocol(text) => E::Protocol(clean(text)),
+        E::Other(text) => E::Other(clean(text)),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+#[path = "classify_tests.rs"]
+mod tests;

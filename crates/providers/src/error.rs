@@ -1,0 +1,51 @@
+//! What can be wrong with a provider before it is asked anything.
+
+/// A provider that cannot be built from what it was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The base URL is not an `http` or `https` URL with a host.
+    #[error("base URL {url:?}: {reason}")]
+    BaseUrl {
+        /// As it was given, a password and the query left out.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A model was not written as `PROFILE:MODEL` or `PROFILE@URL:MODEL`.
+    #[error("model {model:?}: {reason}")]
+    Model {
+        /// As it was given.
+        model: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No profile has this name.
+    #[error("no provider is called {name:?}; {}", did_you_mean(.nearest))]
+    UnknownProfile {
+        /// As it was given.
+        name: String,
+        /// The names that look most like it, best first.
+        nearest: Vec<&'static str>,
+    },
+    /// The service needs a key and none was found.
+    #[error("{profile} needs a key: set {variable}")]
+    MissingKey {
+        /// The profile's name.
+        profile: &'static str,
+        /// The environment variable that would hold the key.
+        variable: &'static str,
+    },
+    /// A header, a key or a proxy that cannot be sent or used. The value is not shown.
+    #[error("{what}: {reason}")]
+    Setting {
+        /// Which setting.
+        what: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn did_you_mean(names: &[&str]) -> String {
+    format!("did you mean {}?", names.join(", "))
+}

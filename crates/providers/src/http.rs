@@ -1,0 +1,297 @@
+//! What every HTTP protocol shares: one pooled client for each provider, its time limits, and the
+//! addresses and headers that are worked out once.
+
+pub(crate) mod body;
+pub(crate) mod events;
+pub(crate) mod retry_after;
+pub(crate) mod watch;
+
+use std::{fmt, future::Future, net::IpAddr, sync::OnceLock, time::Duration};
+
+use archon_types::{ProviderError, Secret};
+use reqwest::{
+    Client, Method, Proxy, Request, Response, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    redirect,
+};
+
+use crate::{error::SetupError, redact::Redactor};
+
+/// How a provider reaches its service.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Time limits.
+    pub timeouts: Timeouts,
+    /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one the
+    /// variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count; a server on this machine is then
+    /// never reached through a proxy.
+    pub proxy: Option<Secret>,
+}
+
+/// How long a provider waits before it gives up with a time-out, which may be retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// For a connection; 10 seconds.
+    pub connect: Duration,
+    /// For the first byte of the answer; 2 minutes, because a local server reads the prompt first.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer; 60 seconds.
+    pub idle: Duration,
+    /// For the whole answer; unlimited.
+    pub total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(60),
+            total: None,
+        }
+    }
+}
+
+/// One address with its headers and the client that reaches it.
+///
+/// The client is built when it is first needed: reading the platform's root certificates takes
+/// longer than everything else a short run does.
+pub(crate) struct Transport {
+    url: Url,
+    headers: HeaderMap,
+    options: HttpOptions,
+    client: OnceLock<Result<Client, String>>,
+    pub(crate) redactor: Redactor,
+}
+
+impl Transport {
+    /// A transport to `base`, with `path` put behind the path of the base unless it ends in it.
+    pub(crate) fn new(base: &str, path: &str, options: HttpOptions) -> Result<Self, SetupError> {
+        let mut url = base_url(base)?;
+        let start = url.path().trim_end_matches('/');
+        if !start.ends_with(path) {
+            let joined = format!("{start}{path}");
+            url.set_path(&joined);
+        }
+        let mut redactor = Redactor::default();
+        if let Some(proxy) = &options.proxy {
+            redactor.add(proxy);
+            // Built here once more, so that a proxy that makes no sense is an error of the set-up.
+            Proxy::all(proxy.expose()).map_err(|_| setting("proxy", "is not a URL"))?;
+        }
+        Ok(Self { url, headers: HeaderMap::new(), options, client: OnceLock::new(), redactor })
+    }
+
+    /// Says that bodies are JSON.
+    pub(crate) fn send_json(&mut self) {
+        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+
+    /// Sends the key as a bearer token with every request.
+    pub(crate) fn set_bearer(&mut self, key: &Secret) -> Result<(), SetupError> {
+        // Keys are often read from files, with their line ends.
+        let key = Secret::from(key.expose().trim());
+        let bearer = Secret::new(format!("Bearer {}", key.expose()));
+        let bearer = sensitive(&bearer).ok_or_else(|| setting("the key", "holds what cannot be sent"))?;
+        self.headers.insert(AUTHORIZATION, bearer);
+        self.redactor.add(&key);
+        Ok(())
+    }
+
+    /// Adds a header to every request. The value is treated as a secret.
+    pub(crate) fn set_header(&mut self, name: &str, value: &Secret) -> Result<(), SetupError> {
+        let what = || format!("header {name:?}");
+        let name: HeaderName = name.parse().map_err(|_| setting(&what(), "is not a header's name"))?;
+        let sent =
+            sensitive(value).ok_or_else(|| setting(&what(), "has a value that cannot be sent"))?;
+        self.headers.insert(name, sent);
+        self.redactor.add(value);
+        Ok(())
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.options.timeouts
+    }
+
+    /// The address without what may be secret in it.
+    pub(crate) fn shown_url(&self) -> String {
+        shown(&self.url)
+    }
+
+    /// Sends `body` as JSON, or asks with GET when there is none.
+    pub(crate) fn send(
+        &self,
+        body: Option<Vec<u8>>,
+    ) -> Result<impl Future<Output = reqwest::Result<Response>> + Send + 'static, ProviderError> {
+        let method = if body.is_some() { Method::POST } else { Method::GET };
+        let mut request = Request::new(method, self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = body.map(Into::into);
+        let client = self.client.get_or_init(|| self.build());
+        let client = client.as_ref().map_err(|e| ProviderError::Other(e.clone()))?;
+        Ok(client.execute(request))
+    }
+
+    fn build(&self) -> Result<Client, String> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.options.timeouts.connect)
+            // A redirected POST would silently become a GET; say where it leads instead.
+            .redirect(redirect::Policy::none());
+        match &self.options.proxy {
+            Some(proxy) => {
+                let proxy = Proxy::all(proxy.expose()).map_err(|_| "the proxy is not a URL".to_owned())?;
+                builder = builder.proxy(proxy);
+            }
+            None if is_this_machine(&self.url) => builder = builder.no_proxy(),
+            None => {}
+        }
+        #[cfg(feature = "tls")]
+        if self.url.scheme() == "http" {
+            // No certificate is ever checked on this address, so none is read. (An https proxy in front
+            // of an http address would need them; nobody runs one.)
+            builder = builder.tls_certs_only([]);
+        }
+        builder.build().map_err(|e| format!("no HTTP client: {}", with_causes(&e.without_url())))
+    }
+
+    /// What a failed exchange is to the caller. The address is left out: its query may be secret.
+    pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
+        let (timeout, connect) = (error.is_timeout(), error.is_connect());
+        let text = self.redactor.clean(with_causes(&error.without_url()));
+        let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
+        if timeout { ProviderError::Timeout(text) } else { ProviderError::Network(text) }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").field("url", &self.shown_url()).finish_non_exhaustive()
+    }
+}
+
+fn sensitive(value: &Secret) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value.expose()).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn setting(what: &str, reason: &str) -> SetupError {
+    SetupError::Setting { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// Checks a base URL and says what is wrong with it.
+fn base_url(base: &str) -> Result<Url, SetupError> {
+    let base = base.trim();
+    let wrong = |reason: String| {
+        let end = base.find('?').unwrap_or(base.len());
+        // A password stands before the last `@`.
+        let visible = base[..end].rsplit('@').next().unwrap_or_default();
+        SetupError::BaseUrl { url: visible.to_owned(), reason }
+    };
+    if !base.contains("://") {
+        return Err(wrong(format!("has no scheme; write http://{base} or https://{base}")));
+    }
+    let url = Url::parse(base).map_err(|e| wrong(e.to_string()))?;
+    match url.scheme() {
+        "http" => {}
+        "https" if cfg!(feature = "tls") => {}
+        "https" => return Err(wrong("https needs the feature `tls`, which is off in this build".to_owned())),
+        other => return Err(wrong(format!("the scheme is {other}; only http and https work"))),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("holds a user name or a password; send them as a header".to_owned()));
+    }
+    Ok(url)
+}
+
+fn shown(url: &Url) -> String {
+    let port = url.port().map(|p| format!(":{p}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The error with its causes, which is where the reason usually stands.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-15, P-35
+    #[test]
+    fn base_urls_are_joined_or_refused_with_a_reason() {
+        let join = |base: &str| {
+            Transport::new(base, "/chat/completions", HttpOptions::default())
+                .map(|t| t.url.to_string())
+                .map_err(|e| e.to_string())
+        };
+        for (base, url) in [
+            ("http://h/v1", "http://h/v1/chat/completions"),
+            (" http://h:8/v1/ ", "http://h:8/v1/chat/completions"),
+            ("http://h", "http://h/chat/completions"),
+            ("http://h/v1/chat/completions", "http://h/v1/chat/completions"),
+            ("http://h/v1?api-version=1", "http://h/v1/chat/completions?api-version=1"),
+        ] {
+            assert_eq!(join(base).unwrap(), url);
+        }
+        for (base, reason) in [
+            ("localhost:8000/v1", "has no scheme; write http://localhost:8000/v1 or https://"),
+            ("ftp://h/v1", "the scheme is ftp"),
+            ("http://", "empty host"),
+            ("http://me:hunter2@h/v1", "holds a user name or a password"),
+            ("me:hunter2@h/v1?key=hunter2", "has no scheme"),
+        ] {
+            let error = join(base).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        let error = join("http://me:hunter2@h/v1").unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn addresses_are_shown_without_their_query() {
+        let options = HttpOptions::default();
+        let transport = Transport::new("http://h:8/v1?key=hunter2", "/models", options).unwrap();
+        assert_eq!(transport.shown_url(), "http://h:8/v1/models");
+        assert!(!format!("{transport:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_sent_are_refused_without_being_shown() {
+        let mut transport = Transport::new("http://h", "/x", HttpOptions::default()).unwrap();
+        for (name, value) in [("a b", "hunter2"), ("ok", "hunter2\n")] {
+            let error = transport.set_header(name, &value.into()).unwrap_err().to_string();
+            assert!(error.contains(name) && !error.contains("hunter2"), "{error}");
+        }
+        let options = HttpOptions { proxy: Some("::hunter2".into()), ..HttpOptions::default() };
+        let error = Transport::new("http://h", "/x", options).unwrap_err().to_string();
+        assert_eq!(error, "proxy: is not a URL");
+    }
+
+    #[test]
+    fn loopback_is_this_machine() {
+        let cases =
+            [("http://localhost:1", true), ("http://127.0.0.9", true), ("http://[::1]:8", true), ("http://h", false)];
+        for (url, expected) in cases {
+            assert_eq!(is_this_machine(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+}

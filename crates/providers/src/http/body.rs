@@ -1,0 +1,127 @@
+//! The bytes of a response: watched while they are waited for, bounded, and closed as events need it.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::Body as _;
+
+use super::watch::{Interrupt, Watch};
+
+/// The most bytes that one answer may have. No model says that much; a broken server might.
+const MOST_BYTES: usize = 256 << 20;
+/// The most bytes of a body that is read whole: an error or an answer that was not streamed.
+const MOST_WHOLE_BYTES: usize = 8 << 20;
+
+/// Why no more bytes come.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    Interrupted(Interrupt),
+    Transport(reqwest::Error),
+    TooLong,
+}
+
+impl fmt::Display for BodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// The bytes of one response.
+pub(crate) struct Body {
+    /// What was read ahead.
+    ahead: Option<Bytes>,
+    body: reqwest::Body,
+    watch: Watch,
+    left: usize,
+    ended: bool,
+}
+
+impl Body {
+    pub(crate) fn new(response: reqwest::Response, watch: Watch) -> Self {
+        Self { ahead: None, body: response.into(), watch, left: MOST_BYTES, ended: false }
+    }
+
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Some(bytes) = self.ahead.take() {
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+        loop {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.watch.touch();
+                    // Trailers say nothing that is needed.
+                    let Ok(bytes) = frame.into_data() else { continue };
+                    let Some(left) = self.left.checked_sub(bytes.len()) else {
+                        return Poll::Ready(Some(Err(BodyError::TooLong)));
+                    };
+                    self.left = left;
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(BodyError::Transport(e)))),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => {
+                    let interrupt = ready!(self.watch.poll(cx));
+                    return Poll::Ready(Some(Err(BodyError::Interrupted(interrupt))));
+                }
+            }
+        }
+    }
+
+    /// Reads the first byte that is no white space, and keeps all for later; `None` for an empty body.
+    pub(crate) async fn first_byte(&mut self) -> Result<Option<u8>, BodyError> {
+        let mut ahead = Vec::new();
+        let first = loop {
+            match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
+                None => break None,
+                Some(bytes) => {
+                    let bytes = bytes?;
+                    ahead.extend_from_slice(&bytes);
+                    if let Some(first) = bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+                        break Some(*first);
+                    }
+                }
+            }
+        };
+        self.ahead = Some(ahead.into());
+        Ok(first)
+    }
+
+    /// Reads the body to its end, as text. What broke off is kept with the reason.
+    pub(crate) async fn text(mut self) -> (String, Result<(), BodyError>) {
+        let mut all = Vec::new();
+        let end = loop {
+            match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
+                None => break Ok(()),
+                Some(Err(e)) => break Err(e),
+                Some(Ok(bytes)) => all.extend_from_slice(&bytes),
+            }
+            if all.len() > MOST_WHOLE_BYTES {
+                break Err(BodyError::TooLong);
+            }
+        };
+        (String::from_utf8_lossy(&all).into_owned(), end)
+    }
+}
+
+/// As a stream of bytes for the parser of events: a last event that was not closed by an empty line
+/// is closed here, because some servers forget the line.
+impl Stream for Body {
+    type Item = Result<Bytes, BodyError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let item = ready!(self.poll_bytes(cx));
+        if item.is_none() {
+            self.ended = true;
+            return Poll::Ready(Some(Ok(Bytes::from_static(b"\n\n"))));
+        }
+        Poll::Ready(item)
+    }
+}

@@ -1,0 +1,316 @@
+//! One streamed exchange: send, judge the response, read its events, hand them to a protocol's decoder.
+//!
+//! A state machine without tasks and channels: what it owns is dropped with it, so dropping the
+//! stream closes the connection, and nothing is boxed for each event.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Timestamp};
+use eventsource_stream::{Event, EventStream, EventStreamError};
+use futures_core::Stream;
+use reqwest::{Response, StatusCode};
+use tokio::time::{Sleep, sleep};
+
+use super::{
+    Transport,
+    body::{Body, BodyError},
+    retry_after::retry_after,
+    watch::{Interrupt, Watch},
+};
+use crate::classify::{self, Failure};
+
+/// How long the end of the body is waited for once the protocol said that it is done. Reading to the
+/// end lets the connection be used again; a server that keeps it open is not waited for.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// Turns the events of one response into model events.
+pub(crate) trait Decoder: Send + Unpin + 'static {
+    /// Takes one server-sent event and adds what it means to `out`.
+    fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError>;
+
+    /// No more events come: adds the last model events, or says what is missing.
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+
+    /// The caller cancelled: what was said so far.
+    fn abort(&mut self) -> AssistantMessage;
+
+    /// The time, for dates in headers.
+    fn now(&self) -> Timestamp;
+}
+
+/// Whether more can follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    More,
+    /// The protocol says that nothing follows.
+    Last,
+}
+
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+enum Phase {
+    /// The request is on its way.
+    Sending { response: Pending<reqwest::Result<Response>>, watch: Box<Watch> },
+    /// The body is looked at, or read whole; ends with a stream or with the only event there is.
+    Judging(Pending<Result<Judged, Stopped>>),
+    /// Events come.
+    Reading(Box<EventStream<Body>>),
+    /// All was said; the body is read to its end.
+    Lingering(Box<EventStream<Body>>, Pin<Box<Sleep>>),
+    /// An error waits until the events before it were taken.
+    Failed(ProviderError),
+    Ended,
+}
+
+enum Judged {
+    Events(Body),
+    /// An answer that was not streamed.
+    Whole(String),
+}
+
+enum Stopped {
+    Interrupted(Interrupt),
+    Failed(ProviderError),
+}
+
+/// The stream of one exchange.
+pub(crate) struct Exchange<D> {
+    transport: Arc<Transport>,
+    decoder: D,
+    phase: Phase,
+    out: VecDeque<ModelEvent>,
+}
+
+impl<D: Decoder> Exchange<D> {
+    /// Begins an exchange; nothing is sent before the first poll.
+    pub(crate) fn new(transport: Arc<Transport>, body: Vec<u8>, cancel: CancellationToken, decoder: D) -> Self {
+        let watch = Box::new(Watch::new(cancel, transport.timeouts()));
+        let phase = match transport.send(Some(body)) {
+            Ok(response) => Phase::Sending { response: Box::pin(response), watch },
+            Err(e) => Phase::Failed(e),
+        };
+        Self { transport, decoder, phase, out: VecDeque::new() }
+    }
+
+    /// An exchange that failed before anything was sent.
+    pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
+        Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new() }
+    }
+
+    /// Takes one step; `Pending` when there is nothing to do yet.
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.phase {
+            Phase::Sending { response, watch } => {
+                if watch.is_cancelled() {
+                    self.stop(Stopped::Interrupted(Interrupt::Cancelled));
+                    return Poll::Ready(());
+                }
+                match response.as_mut().poll(cx) {
+                    Poll::Ready(Ok(response)) => self.judge(response),
+                    Poll::Ready(Err(e)) => self.fail(self.transport.failure(e)),
+                    Poll::Pending => {
+                        let interrupt = ready!(watch.poll(cx));
+                        self.stop(Stopped::Interrupted(interrupt));
+                    }
+                }
+            }
+            Phase::Judging(judged) => match ready!(judged.as_mut().poll(cx)) {
+                Ok(Judged::Events(body)) => self.begin(body),
+                Ok(Judged::Whole(text)) => self.whole(text),
+                Err(stopped) => self.stop(stopped),
+            },
+            Phase::Reading(events) => match ready!(Pin::new(&mut **events).poll_next(cx)) {
+                Some(Ok(event)) => self.event(event),
+                Some(Err(e)) => self.broken(e),
+                None => self.end(),
+            },
+            Phase::Lingering(events, limit) => {
+                // Whatever comes now is past the end.
+                while let Poll::Ready(next) = Pin::new(&mut **events).poll_next(cx) {
+                    if !matches!(next, Some(Ok(_))) {
+                        self.end();
+                        return Poll::Ready(());
+                    }
+                }
+                ready!(limit.as_mut().poll(cx));
+                self.end();
+            }
+            Phase::Failed(_) | Phase::Ended => {}
+        }
+        Poll::Ready(())
+    }
+
+    /// Looks at status and content type and decides how the body is read.
+    fn judge(&mut self, response: Response) {
+        let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
+        let (status, headers) = (response.status(), response.headers());
+        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if status == StatusCode::OK && header("content-type").starts_with("text/event-stream") {
+            return self.begin(Body::new(response, *watch));
+        }
+        let failure = Failure {
+            status: status.as_u16(),
+            content_type: header("content-type").to_owned(),
+            retry_after: retry_after(headers, self.decoder.now()),
+            location: status.is_redirection().then(|| header("location").to_owned()),
+        };
+        let transport = self.transport.clone();
+        let body = Body::new(response, *watch);
+        self.phase = Phase::Judging(Box::pin(async move {
+            if status.is_success() {
+                judge_success(body, failure, &transport).await
+            } else {
+                judge_failure(body, failure, &transport).await
+            }
+        }));
+    }
+
+    fn begin(&mut self, body: Body) {
+        self.out.push_back(ModelEvent::Start);
+        self.phase = Phase::Reading(Box::new(EventStream::new(body)));
+    }
+
+    /// Treats an answer that was not streamed as a stream of one event.
+    fn whole(&mut self, text: String) {
+        self.out.push_back(ModelEvent::Start);
+        self.phase = Phase::Ended;
+        let event = Event { data: text, ..Event::default() };
+        match self.decoder.event(event, &mut self.out) {
+            Ok(_) => self.end(),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match self.decoder.event(event, &mut self.out) {
+            Ok(Progress::More) => {}
+            Ok(Progress::Last) => {
+                if let Phase::Reading(events) = mem::replace(&mut self.phase, Phase::Ended) {
+                    self.phase = Phase::Lingering(events, Box::pin(sleep(LINGER)));
+                }
+            }
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// The body broke off or cannot be read.
+    fn broken(&mut self, error: EventStreamError<BodyError>) {
+        let error = match error {
+            EventStreamError::Transport(BodyError::Interrupted(Interrupt::Cancelled)) => {
+                return self.stop(Stopped::Interrupted(Interrupt::Cancelled));
+            }
+            EventStreamError::Transport(e) => body_error(e, &self.transport),
+            // Bytes that are no UTF-8 are reported at the end of the body, so this may as well be an
+            // answer that broke off in the middle of a character.
+            EventStreamError::Utf8(_) => {
+                ProviderError::Network("the answer broke off, or is not UTF-8".to_owned())
+            }
+            EventStreamError::Parser(e) => ProviderError::Protocol(format!("no event stream: {:?}", e.code)),
+        };
+        // An answer that is complete stays complete, whatever became of the connection.
+        if self.decoder.end(&mut self.out).is_ok() {
+            self.phase = Phase::Ended;
+        } else {
+            self.fail(error);
+        }
+    }
+
+    fn end(&mut self) {
+        self.phase = Phase::Ended;
+        if let Err(e) = self.decoder.end(&mut self.out) {
+            self.fail(e);
+        }
+    }
+
+    fn stop(&mut self, stopped: Stopped) {
+        match stopped {
+            Stopped::Interrupted(Interrupt::Cancelled) => {
+                // What was not taken yet is part of the message, so nothing is lost.
+                self.out.clear();
+                self.out.push_back(ModelEvent::Done(Box::new(self.decoder.abort())));
+                self.phase = Phase::Ended;
+            }
+            Stopped::Interrupted(limit) => self.fail(timeout(limit)),
+            Stopped::Failed(e) => self.fail(e),
+        }
+    }
+
+    fn fail(&mut self, error: ProviderError) {
+        self.phase = Phase::Failed(classify::redacted(error, &self.transport.redactor));
+    }
+}
+
+impl<D: Decoder> Stream for Exchange<D> {
+    type Item = Result<ModelEvent, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if let Some(event) = self.out.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            match &self.phase {
+                Phase::Ended => return Poll::Ready(None),
+                Phase::Failed(_) => {
+                    let Phase::Failed(e) = mem::replace(&mut self.phase, Phase::Ended) else { continue };
+                    return Poll::Ready(Some(Err(e)));
+                }
+                _ => ready!(self.step(cx)),
+            }
+        }
+    }
+}
+
+async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
+    // A body that broke off still has its status.
+    let (text, end) = body.text().await;
+    match end {
+        Err(BodyError::Interrupted(Interrupt::Cancelled)) => Err(Stopped::Interrupted(Interrupt::Cancelled)),
+        _ => Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text)))),
+    }
+}
+
+/// A success that does not call itself an event stream: an event stream all the same, a whole answer
+/// from a server that does not stream, an error with the wrong status, or a page of a gateway.
+async fn judge_success(mut body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
+    let first = body.first_byte().await.map_err(|e| stopped(e, transport))?;
+    if !matches!(first, None | Some(b'{' | b'[' | b'<')) {
+        return Ok(Judged::Events(body));
+    }
+    let (text, end) = body.text().await;
+    end.map_err(|e| stopped(e, transport))?;
+    if first == Some(b'{') && !classify::is_error(&text) {
+        return Ok(Judged::Whole(text));
+    }
+    Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text))))
+}
+
+fn stopped(error: BodyError, transport: &Transport) -> Stopped {
+    match error {
+        BodyError::Interrupted(interrupt) => Stopped::Interrupted(interrupt),
+        other => Stopped::Failed(body_error(other, transport)),
+    }
+}
+
+fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
+    match error {
+        BodyError::Interrupted(limit) => timeout(limit),
+        BodyError::Transport(e) => transport.failure(e),
+        BodyError::TooLong => ProviderError::Protocol("the answer has no end that can be believed".to_owned()),
+    }
+}
+
+fn timeout(limit: Interrupt) -> ProviderError {
+    match limit {
+        Interrupt::Idle(d) => ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64())),
+        Interrupt::Total(d) => ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64())),
+        Interrupt::Cancelled => ProviderError::Cancelled,
+    }
+}

@@ -1,0 +1,58 @@
+//! Models: how Archon talks to services and engines that run them.
+//!
+//! Each protocol is one [`Provider`](archon_types::Provider); what services of one protocol do
+//! differently is data ([`Profile`], [`Compat`]), not code.
+//!
+//! | what | is |
+//! |---|---|
+//! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | [`PROFILES`] | the services and servers that are known by name |
+//! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
+//! | [`find_local_servers`] | what runs on this machine |
+//! | [`ScriptedProvider`] | a model that says what a test wrote down |
+//!
+//! Providers never retry: the loop decides that, so that each attempt is recorded.
+//!
+//! ```
+//! # #[cfg(feature = "openai-compatible")] {
+//! use archon_providers::{OpenAiCompatible, OpenAiOptions};
+//!
+//! let options = OpenAiOptions::default().with_api_key("sk-secret");
+//! let provider = OpenAiCompatible::new("https://api.example.com/v1", options).unwrap();
+//! assert!(!format!("{provider:?}").contains("sk-secret"));
+//! # }
+//! ```
+
+mod scripted;
+
+#[cfg(feature = "openai-compatible")]
+mod classify;
+#[cfg(feature = "openai-compatible")]
+mod detect;
+#[cfg(feature = "openai-compatible")]
+mod error;
+#[cfg(feature = "openai-compatible")]
+mod http;
+#[cfg(feature = "openai-compatible")]
+mod openai_compatible;
+#[cfg(feature = "openai-compatible")]
+mod redact;
+#[cfg(feature = "openai-compatible")]
+mod resolve;
+#[cfg(feature = "openai-compatible")]
+mod think_tags;
+
+pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
+
+#[cfg(feature = "openai-compatible")]
+pub use {
+    classify::{OVERFLOW_PHRASES, is_context_overflow},
+    detect::{FoundServer, LOCAL_SERVERS, LocalServer, find_local_servers},
+    error::SetupError,
+    http::{HttpOptions, Timeouts},
+    openai_compatible::{
+        Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
+        SystemRole,
+    },
+    resolve::{ModelRef, Resolved, openai_compatible_from, resolve},
+};

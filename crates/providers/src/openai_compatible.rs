@@ -1,0 +1,177 @@
+//! Services that speak OpenAI's chat completions, streamed: `POST {base}/chat/completions`.
+
+mod decode;
+mod encode;
+mod names;
+mod profile;
+mod wire;
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
+    Request, Secret,
+};
+
+pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
+
+use crate::{
+    error::SetupError,
+    http::{HttpOptions, Transport, events::Exchange},
+};
+use decode::ChatDecoder;
+
+/// The choices of an [`OpenAiCompatible`], each with a default.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct OpenAiOptions {
+    /// The provider's id in messages and records; `openai-compatible`.
+    pub id: String,
+    /// Sent as a bearer token; local servers need none.
+    pub api_key: Option<Secret>,
+    /// More headers for every request. Values are treated as secrets.
+    pub headers: Vec<(String, Secret)>,
+    /// What the service does differently.
+    pub compat: Compat,
+    /// How it is reached.
+    pub http: HttpOptions,
+    /// What time it is; the system's clock if unset.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for OpenAiOptions {
+    fn default() -> Self {
+        Self {
+            id: "openai-compatible".to_owned(),
+            api_key: None,
+            headers: Vec::new(),
+            compat: Compat::DEFAULT,
+            http: HttpOptions::default(),
+            clock: None,
+        }
+    }
+}
+
+impl OpenAiOptions {
+    /// The options of a known service.
+    pub fn of(profile: &Profile) -> Self {
+        Self { id: profile.name.to_owned(), compat: profile.compat, ..Self::default() }
+    }
+
+    /// The same with this key.
+    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
+        self.api_key = Some(key.into());
+        self
+    }
+
+    /// The same with one more header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same with other differences.
+    pub fn with_compat(mut self, compat: Compat) -> Self {
+        self.compat = compat;
+        self
+    }
+
+    /// The same with other ways to reach the service.
+    pub fn with_http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// The same with this clock.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+}
+
+/// A service that speaks chat completions. Clones share one pool of connections.
+#[derive(Clone)]
+pub struct OpenAiCompatible(Arc<Inner>);
+
+struct Inner {
+    id: String,
+    compat: Compat,
+    clock: Option<Arc<dyn Clock>>,
+    transport: Arc<Transport>,
+}
+
+impl OpenAiCompatible {
+    /// A service at `base_url`, which ends before `/chat/completions`: `https://api.openai.com/v1`.
+    /// Nothing is sent, and no certificate is read, before the first request.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    pub fn new(base_url: &str, options: OpenAiOptions) -> Result<Self, SetupError> {
+        let mut transport = Transport::new(base_url, "/chat/completions", options.http)?;
+        transport.send_json();
+        if let Some(key) = &options.api_key {
+            transport.set_bearer(key)?;
+        }
+        for (name, value) in &options.headers {
+            transport.set_header(name, value)?;
+        }
+        let (id, compat, clock) = (options.id, options.compat, options.clock);
+        Ok(Self(Arc::new(Inner { id, compat, clock, transport: Arc::new(transport) })))
+    }
+}
+
+impl Provider for OpenAiCompatible {
+    fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let inner = &*self.0;
+        let refused = refusal(&request, &inner.compat);
+        let body = if refused.is_none() { encode::body(&request, &inner.compat) } else { Vec::new() };
+        let message =
+            AssistantMessage { model: request.model, provider: inner.id.clone(), ..AssistantMessage::default() };
+        let decoder = ChatDecoder::new(message, request.tools, inner.clock.clone(), inner.compat.think_tags);
+        let transport = inner.transport.clone();
+        Box::pin(match refused {
+            Some(error) => Exchange::failed(transport, error, decoder),
+            None => Exchange::new(transport, body, cancel, decoder),
+        })
+    }
+}
+
+/// What the service cannot do and must not silently leave out.
+fn refusal(request: &Request, compat: &Compat) -> Option<ProviderError> {
+    let asked = request.options.response_format.is_some();
+    (asked && compat.response_format == ResponseFormatSupport::Unsupported).then(|| ProviderError::Api {
+        status: 0,
+        kind: ApiErrorKind::InvalidRequest,
+        message: "this service takes no JSON Schema for its answers".to_owned(),
+    })
+}
+
+impl fmt::Debug for OpenAiCompatible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiCompatible")
+            .field("id", &self.0.id)
+            .field("compat", &self.0.compat)
+            .field("transport", &self.0.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for OpenAiOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiOptions")
+            .field("id", &self.id)
+            .field("api_key", &self.api_key)
+            .field("headers", &self.headers)
+            .field("compat", &self.compat)
+            .field("http", &self.http)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,383 @@
+//! From the chunks of a stream to model events and the final message, which grows in place.
+
+use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
+
+use archon_types::{
+    AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, StopReason, Timestamp, ToolCall,
+    ToolSpec,
+};
+use eventsource_stream::Event;
+
+use super::{
+    names,
+    wire::{Call, Chunk, Delta, Function, Word},
+};
+use crate::{
+    classify,
+    http::events::{Decoder, Progress},
+    think_tags::{Piece, ThinkSplitter},
+};
+
+/// Decodes one answer.
+pub(super) struct ChatDecoder {
+    message: AssistantMessage,
+    calls: Vec<OpenCall>,
+    finish: Option<Finish>,
+    /// `[DONE]` came.
+    closed: bool,
+    /// Why the last event was cut off, in case it was not the last.
+    cut: Option<ProviderError>,
+    splitter: Option<ThinkSplitter>,
+    thinking: ThinkingSource,
+    tools: Arc<Encoded<Vec<ToolSpec>>>,
+    clock: Option<Arc<dyn Clock>>,
+    named_model: bool,
+}
+
+/// Who says what the model thinks. Native reasoning wins: then thinking between tags is left out.
+#[derive(Default)]
+struct ThinkingSource {
+    native: bool,
+    /// Thinking between tags that is left out, in case the closing tag never comes.
+    left_out: String,
+}
+
+/// A tool call on its way.
+struct OpenCall {
+    /// The service's number for it; none for the legacy field.
+    wire_index: Option<u32>,
+    /// The service's own id, empty when it sent none.
+    wire_id: String,
+    id: String,
+    name: String,
+    arguments: String,
+    /// Its place among the blocks of the message.
+    block: usize,
+}
+
+/// Why the model stopped, as far as this protocol tells.
+enum Finish {
+    Stop,
+    Length,
+    Filtered,
+}
+
+impl ChatDecoder {
+    pub(super) fn new(
+        message: AssistantMessage,
+        tools: Arc<Encoded<Vec<ToolSpec>>>,
+        clock: Option<Arc<dyn Clock>>,
+        think_tags: bool,
+    ) -> Self {
+        Self {
+            message,
+            calls: Vec::new(),
+            finish: None,
+            closed: false,
+            cut: None,
+            splitter: think_tags.then(ThinkSplitter::default),
+            thinking: ThinkingSource::default(),
+            tools,
+            clock,
+            named_model: false,
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        if let Some(error) = chunk.error.as_ref().filter(|e| !e.is_null()) {
+            return Err(classify::stream_error(&serde_json::json!({ "error": error })));
+        }
+        if let Some(usage) = chunk.usage() {
+            self.message.usage = usage;
+        }
+        if !self.named_model
+            && let Some(model) = Word::non_empty(&chunk.model)
+        {
+            self.message.model = model.to_owned();
+            self.named_model = true;
+        }
+        let Some(choices) = chunk.choices else {
+            // Neither an answer nor an error of the usual form.
+            return if classify::is_error(data) { Err(error_in(data)) } else { Ok(()) };
+        };
+        for choice in choices {
+            if choice.index > 0 {
+                continue;
+            }
+            if let Some(delta) = choice.delta {
+                self.delta(delta, out);
+            }
+            if let Some(reason) = Word::non_empty(&choice.finish_reason) {
+                self.finish = Some(finish(reason)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) {
+        // Some services send the same reasoning under both names.
+        let reasoning = [delta.reasoning_content.text, delta.reasoning.text, delta.content.thinking];
+        if let Some(reasoning) = reasoning.into_iter().find(|text| !text.is_empty()) {
+            self.thinking.native = true;
+            self.push_thinking(reasoning, out);
+        }
+        for text in [delta.content.text, delta.refusal.text] {
+            if !text.is_empty() {
+                self.text(text, out);
+            }
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(call, out);
+        }
+        if let Some(function) = delta.function_call {
+            self.legacy_call(function, out);
+        }
+    }
+
+    /// Text in which thinking may stand between tags.
+    fn text(&mut self, text: String, out: &mut VecDeque<ModelEvent>) {
+        match self.splitter.take() {
+            None => self.push_text(text, out),
+            Some(mut splitter) => {
+                splitter.push(text, |piece| self.piece(piece, out));
+                self.splitter = Some(splitter);
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: Piece, out: &mut VecDeque<ModelEvent>) {
+        match piece {
+            Piece::Text(text) => self.push_text(text, out),
+            Piece::Thinking(text) if self.thinking.native => self.thinking.left_out.push_str(&text),
+            Piece::Thinking(text) => self.push_thinking(text, out),
+            Piece::ThinkingEnd => self.thinking.left_out.clear(),
+        }
+    }
+
+    fn push_text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        match self.message.content.last_mut() {
+            Some(Content::Text { text }) => text.push_str(&delta),
+            _ => self.message.content.push(Content::text(delta.as_str())),
+        }
+        out.push_back(ModelEvent::TextDelta(delta));
+    }
+
+    fn push_thinking(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        match self.message.content.last_mut() {
+            Some(Content::Thinking { thinking, .. }) => thinking.push_str(&delta),
+            _ => self.message.content.push(Content::Thinking { thinking: delta.clone(), signature: None }),
+        }
+        out.push_back(ModelEvent::ThinkingDelta(delta));
+    }
+
+    fn call(&mut self, call: Call<'_>, out: &mut VecDeque<ModelEvent>) {
+        let id = Word::non_empty(&call.id).unwrap_or_default();
+        let name = call.function.as_ref().and_then(|f| Word::non_empty(&f.name)).unwrap_or_default();
+        let place = match call.index {
+            Some(index) => self.calls.iter().rposition(|open| open.wire_index == Some(index)),
+            // Without a number, a piece with a name begins a call and one without goes on.
+            None if name.is_empty() => self.calls.len().checked_sub(1),
+            None => None,
+        };
+        // Some services give every call the same number and tell them apart by id.
+        let place = place.filter(|place| {
+            let open = &self.calls[*place].wire_id;
+            name.is_empty() || id.is_empty() || open.is_empty() || open == id
+        });
+        let place = match place {
+            Some(place) => {
+                self.calls[place].add_name(name);
+                place
+            }
+            None => self.begin_call(call.index, id, name, out),
+        };
+        if let Some(function) = call.function {
+            self.arguments(place, function.arguments.0, out);
+        }
+    }
+
+    /// The field of before there were parallel calls: one call, without a number or an id.
+    fn legacy_call(&mut self, function: Function<'_>, out: &mut VecDeque<ModelEvent>) {
+        let name = Word::non_empty(&function.name).unwrap_or_default();
+        let place = match self.calls.iter().position(|call| call.wire_index.is_none()) {
+            Some(place) => {
+                self.calls[place].add_name(name);
+                place
+            }
+            None => self.begin_call(None, "", name, out),
+        };
+        self.arguments(place, function.arguments.0, out);
+    }
+
+    fn begin_call(
+        &mut self,
+        wire_index: Option<u32>,
+        wire_id: &str,
+        name: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> usize {
+        let index = self.calls.len();
+        let id = match wire_id {
+            "" => format!("manual-id-{}-{index}", self.now().as_millis()),
+            id => id.to_owned(),
+        };
+        let name = names::from_wire(name, &self.tools);
+        let start = ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: name.clone() };
+        out.push_back(start);
+        let block = self.message.content.len();
+        // Holds the call's place until its arguments are complete.
+        self.message.content.push(Content::text(""));
+        let wire_id = wire_id.to_owned();
+        self.calls.push(OpenCall { wire_index, wire_id, id, name, arguments: String::new(), block });
+        index
+    }
+
+    fn arguments(&mut self, place: usize, text: String, out: &mut VecDeque<ModelEvent>) {
+        if !text.is_empty() {
+            self.calls[place].arguments.push_str(&text);
+            out.push_back(ModelEvent::ToolCallDelta { index: number(place), arguments: text });
+        }
+    }
+
+    /// Hands on what the splitter still holds.
+    fn finish_text(&mut self, out: &mut VecDeque<ModelEvent>) {
+        if let Some(mut splitter) = self.splitter.take() {
+            let mut unclosed = false;
+            splitter.finish(|piece| match piece {
+                Piece::ThinkingEnd => unclosed = true,
+                piece => self.piece(piece, out),
+            });
+            let left_out = mem::take(&mut self.thinking.left_out);
+            if unclosed && !left_out.is_empty() {
+                // Native reasoning came, and the tag was never closed: this is the answer after all.
+                self.push_text(left_out, out);
+            }
+        }
+    }
+
+    fn finish_calls(&mut self, out: &mut VecDeque<ModelEvent>) {
+        for (index, call) in mem::take(&mut self.calls).into_iter().enumerate() {
+            let name = names::from_wire(&call.name, &self.tools);
+            self.message.content[call.block] =
+                Content::ToolCall(ToolCall::from_json_text(call.id, name, &call.arguments));
+            out.push_back(ModelEvent::ToolCallEnd { index: number(index) });
+        }
+    }
+}
+
+impl OpenCall {
+    /// Names come whole; a service that repeats one says nothing new, one that sends pieces adds.
+    fn add_name(&mut self, name: &str) {
+        if self.name != name {
+            self.name.push_str(name);
+        }
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        if let Some(cut) = self.cut.take() {
+            return Err(cut);
+        }
+        let data = event.data.trim();
+        if data.is_empty() {
+            return Ok(Progress::More);
+        }
+        if data == "[DONE]" {
+            self.closed = true;
+            return Ok(Progress::Last);
+        }
+        if event.event == "error" {
+            return Err(error_in(data));
+        }
+        match serde_json::from_str::<Chunk<'_>>(data) {
+            Ok(chunk) => self.chunk(chunk, data, out)?,
+            Err(e) => {
+                let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
+                let error = ProviderError::Protocol(what);
+                if !e.is_eof() {
+                    return Err(error);
+                }
+                // Most likely the connection broke off; then this was the last event.
+                self.cut = Some(error);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let said_nothing = self.message.content.is_empty() && self.calls.is_empty();
+        let finish = match self.finish.take() {
+            Some(finish) => finish,
+            // Some servers close properly without a reason.
+            None if self.closed && !said_nothing => Finish::Stop,
+            None => {
+                let what = if said_nothing { "before the answer" } else { "in the middle of the answer" };
+                return Err(ProviderError::Network(format!("the service closed the stream {what}")));
+            }
+        };
+        self.finish_text(out);
+        let asks_for_tools = !self.calls.is_empty();
+        self.finish_calls(out);
+        let mut message = mem::take(&mut self.message);
+        message.stop_reason = match finish {
+            Finish::Length => StopReason::Length,
+            Finish::Filtered => {
+                message.error_message = Some("the service's content filter stopped the answer".to_owned());
+                StopReason::Error
+            }
+            // The calls count, not the word: some services say `stop` beside calls.
+            Finish::Stop if asks_for_tools => StopReason::ToolUse,
+            Finish::Stop => StopReason::Stop,
+        };
+        message.timestamp = self.now();
+        out.push_back(ModelEvent::Done(Box::new(message)));
+        Ok(())
+    }
+
+    fn abort(&mut self) -> AssistantMessage {
+        self.finish_text(&mut VecDeque::new());
+        // Calls that nobody will run are left out, so that none stays without a result.
+        for call in mem::take(&mut self.calls).into_iter().rev() {
+            self.message.content.remove(call.block);
+        }
+        let mut message = mem::take(&mut self.message);
+        message.stop_reason = StopReason::Aborted;
+        message.timestamp = self.now();
+        message
+    }
+
+    fn now(&self) -> Timestamp {
+        match &self.clock {
+            Some(clock) => clock.now(),
+            None => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+/// Reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and what
+/// others send in their place. An unknown reason means that the model stopped.
+fn finish(reason: &str) -> Result<Finish, ProviderError> {
+    match reason {
+        "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
+        "content_filter" | "safety" | "sensitive" => Ok(Finish::Filtered),
+        "error" | "network_error" | "insufficient_system_resource" => Err(ProviderError::Overloaded {
+            status: 200,
+            retry_after: None,
+            message: format!("the service stopped the answer: {reason}"),
+        }),
+        "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned())),
+        _ => Ok(Finish::Stop),
+    }
+}
+
+fn error_in(data: &str) -> ProviderError {
+    classify::stream_error(&serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned())))
+}
+
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,98 @@
+//! Tool names on the wire: services take `[A-Za-z0-9_-]{1,64}`, our names may hold dots, and a model's
+//! names may hold anything.
+
+use std::borrow::Cow;
+
+use archon_types::ToolSpec;
+
+const LONGEST: usize = 64;
+
+/// A name as services take it: a dot becomes two underscores, anything else that is not allowed one,
+/// and what is too long is cut.
+pub(super) fn to_wire(name: &str) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
+        return Cow::Borrowed(name);
+    }
+    let mut wire = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        match c {
+            '.' => wire.push_str("__"),
+            c if allowed(c) => wire.push(c),
+            _ => wire.push('_'),
+        }
+    }
+    if wire.is_empty() {
+        wire.push('_');
+    }
+    wire.truncate(LONGEST);
+    Cow::Owned(wire)
+}
+
+/// The wire names of a request's tools, in order, each different from the others: a tool whose name is
+/// taken already gets a number.
+pub(super) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
+    let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
+    for place in 0..names.len() {
+        // A name that needed no change keeps it.
+        if matches!(names[place], Cow::Borrowed(_)) {
+            continue;
+        }
+        let taken = |name: &str| names.iter().enumerate().any(|(at, n)| at != place && n == name);
+        if !taken(&names[place]) {
+            continue;
+        }
+        let free = (2..).map(|n| numbered(&names[place], n)).find(|name| !taken(name));
+        names[place] = Cow::Owned(free.unwrap_or_default());
+    }
+    names
+}
+
+fn numbered(name: &str, n: usize) -> String {
+    let suffix = format!("_{n}");
+    let keep = name.len().min(LONGEST - suffix.len());
+    format!("{}{suffix}", &name[..keep])
+}
+
+/// The tool's own name for a name from the wire; a name that no tool has stays as the model wrote it.
+pub(super) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
+    if !tools.iter().any(|tool| tool.name == wire)
+        && let Some(place) = wire_names(tools).iter().position(|name| name == wire)
+    {
+        return tools[place].name.clone();
+    }
+    wire.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: P-15
+    #[test]
+    fn names_are_allowed_on_the_wire_and_come_back() {
+        let long = "x".repeat(70);
+        let sets: &[&[&str]] = &[
+            &["add", "files.read", "mcp__server__tool"],
+            &["files.read", "files__read"],
+            &["files__read", "files.read", "files..read"],
+            &["a.b", "a__b_2", "a__b"],
+            &[&long, &long[..64]],
+            &["ö", "ü"],
+        ];
+        for set in sets {
+            let tools: Vec<ToolSpec> = set.iter().map(|n| ToolSpec::new(*n, "", json!({}))).collect();
+            let wire = wire_names(&tools);
+            for (name, wire) in set.iter().zip(&wire) {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                assert!((1..=64).contains(&wire.len()) && wire.chars().all(allowed), "{wire}");
+                assert_eq!(from_wire(wire, &tools), *name);
+            }
+        }
+        assert_eq!(to_wire("files.read"), "files__read");
+        assert_eq!(to_wire(""), "_");
+        assert_eq!(from_wire("made up!", &[]), "made up!");
+    }
+}

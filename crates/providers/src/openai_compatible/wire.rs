@@ -1,0 +1,242 @@
+//! The chunks of a chat-completions stream as they stand on the wire. Nobody else's types.
+//!
+//! Fields that are not named here are skipped without being read. What the decoder keeps is owned
+//! from the start, so that it is moved into an event and never copied; the rest is borrowed.
+
+use std::{borrow::Cow, fmt};
+
+use archon_types::{Json, Usage};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+
+/// One event; also a whole answer that was not streamed.
+#[derive(Deserialize)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(super) model: Option<Word<'a>>,
+    #[serde(borrow, default = "none")]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    pub(super) usage: Option<WireUsage>,
+    /// Groq puts the usage here.
+    #[serde(default)]
+    x_groq: Option<GroqExtra>,
+    #[serde(default)]
+    pub(super) error: Option<Json>,
+}
+
+fn none<T>() -> Option<T> {
+    None
+}
+
+impl Chunk<'_> {
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let groq = self.x_groq.as_ref().and_then(|x| x.usage.as_ref());
+        self.usage.as_ref().or(groq).map(Usage::from)
+    }
+}
+
+#[derive(Deserialize)]
+struct GroqExtra {
+    #[serde(default)]
+    usage: Option<WireUsage>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice<'a> {
+    /// Only the first answer is asked for and read.
+    #[serde(default)]
+    pub(super) index: u32,
+    #[serde(borrow, default, alias = "message")]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Option<Word<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(default)]
+    pub(super) content: Text,
+    #[serde(default)]
+    pub(super) refusal: Text,
+    #[serde(default)]
+    pub(super) reasoning_content: Text,
+    #[serde(default)]
+    pub(super) reasoning: Text,
+    #[serde(borrow, default = "none")]
+    pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Call<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u32>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Word<'a>>,
+    #[serde(borrow, default)]
+    pub(super) function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Option<Word<'a>>,
+    #[serde(default)]
+    pub(super) arguments: Arguments,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+    #[serde(default)]
+    total_tokens: Option<u64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    /// DeepSeek's name for cached tokens.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+impl From<&WireUsage> for Usage {
+    fn from(wire: &WireUsage) -> Self {
+        let details = wire.prompt_tokens_details.as_ref();
+        let cached = details.and_then(|d| d.cached_tokens).or(wire.prompt_cache_hit_tokens).unwrap_or(0);
+        let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
+        Self {
+            // On the wire, cached tokens are part of the prompt's.
+            input: wire.prompt_tokens.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
+            output: wire.completion_tokens.unwrap_or(0),
+            cache_read: cached,
+            cache_write: written,
+            total_tokens: wire.total_tokens.unwrap_or(0),
+        }
+    }
+}
+
+/// A short text, borrowed where it holds no escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Word<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+impl Word<'_> {
+    pub(super) fn non_empty(word: &Option<Self>) -> Option<&str> {
+        word.as_ref().map(|w| &*w.0).filter(|w| !w.is_empty())
+    }
+}
+
+/// Text as services spell it: a string, null, or a list of parts (Mistral). Thinking parts are kept
+/// apart; anything else counts as nothing.
+#[derive(Default)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) thinking: String,
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text, null, or a list of parts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+        Ok(Text { text: text.to_owned(), thinking: String::new() })
+    }
+
+    fn visit_unit<E>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
+        let mut all = Text::default();
+        while let Some(part) = parts.next_element::<Part>()? {
+            all.text.push_str(&part.text.text);
+            all.thinking.push_str(&part.thinking.text);
+        }
+        Ok(all)
+    }
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    text: Text,
+    #[serde(default)]
+    thinking: Text,
+}
+
+/// Argument text; some servers send the arguments as an object instead.
+#[derive(Default)]
+pub(super) struct Arguments(pub(super) String);
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ArgumentsVisitor)
+    }
+}
+
+struct ArgumentsVisitor;
+
+impl<'de> Visitor<'de> for ArgumentsVisitor {
+    type Value = Arguments;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("argument text, an object, or null")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Arguments, E> {
+        Ok(Arguments(text.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Arguments, E> {
+        Ok(Arguments::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Arguments, A::Error> {
+        Json::deserialize(MapAccessDeserializer::new(map)).map(|object| Arguments(object.to_string()))
+    }
+}

@@ -1,0 +1,166 @@
+//! From how people write a model to the provider that runs it.
+//!
+//! `openai:gpt-5-mini` is a model of a known service, `ollama:qwen3` of a server on this machine,
+//! `vllm@http://gpu:8000/v1:qwen3` of a known kind of server somewhere else, and
+//! `openai-compatible@http://host/v1:model` of anything that speaks chat completions.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{Provider, Secret};
+
+use crate::{
+    error::SetupError,
+    openai_compatible::{OpenAiCompatible, OpenAiOptions, PROFILES, Profile},
+};
+
+/// The name of a service that is known by its address only.
+const ANY: &str = "openai-compatible";
+/// The variable that may hold the key of such a service.
+const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";
+
+/// A model string in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelRef {
+    /// The profile; none for `openai-compatible`.
+    pub profile: Option<&'static Profile>,
+    /// The address, if it was written.
+    pub base_url: Option<String>,
+    /// The model, as the service names it.
+    pub model: String,
+}
+
+/// A provider and the name of the model to ask it for.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The provider.
+    pub provider: Arc<dyn Provider>,
+    /// The model, as the provider names it.
+    pub model: String,
+}
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolved").field("provider", &self.provider.id()).field("model", &self.model).finish()
+    }
+}
+
+impl std::str::FromStr for ModelRef {
+    type Err = SetupError;
+
+    fn from_str(text: &str) -> Result<Self, SetupError> {
+        let wrong = |reason: &str| SetupError::Model { model: text.to_owned(), reason: reason.to_owned() };
+        let end = text.find([':', '@']).ok_or_else(|| wrong("write PROFILE:MODEL, as in openai:gpt-5-mini"))?;
+        let (name, rest) = (&text[..end], &text[end + 1..]);
+        let profile = match name {
+            ANY => None,
+            name => Some(Profile::named(name).ok_or_else(|| unknown(name))?),
+        };
+        let (base_url, model) = if text[end..].starts_with('@') {
+            let (url, model) = split_url(rest);
+            (Some(url.to_owned()), model)
+        } else {
+            (None, rest)
+        };
+        if base_url.is_none() && profile.is_none() {
+            return Err(wrong("write the address too: openai-compatible@http://host/v1:MODEL"));
+        }
+        if model.is_empty() {
+            return Err(wrong("names no model; it stands behind the last colon"));
+        }
+        Ok(Self { profile, base_url, model: model.to_owned() })
+    }
+}
+
+/// Parts `http://host:8000/v1:model:tag` into address and model: scheme, host, perhaps a port, a path
+/// without colons, then a colon and the model.
+fn split_url(text: &str) -> (&str, &str) {
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let host_end = match text[start..].strip_prefix('[') {
+        Some(v6) => start + v6.find(']').map_or(v6.len(), |at| at + 1) + 1,
+        None => start + text[start..].find([':', '/']).unwrap_or(text.len() - start),
+    };
+    let host_end = host_end.min(text.len());
+    let port = text[host_end..].strip_prefix(':').map_or(0, |rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let ends = matches!(rest.as_bytes().get(digits), None | Some(b':' | b'/'));
+        if digits > 0 && ends { digits + 1 } else { 0 }
+    });
+    let path = host_end + port;
+    match text[path..].find(':') {
+        Some(colon) => (&text[..path + colon], &text[path + colon + 1..]),
+        None => (text, ""),
+    }
+}
+
+/// The provider of a model string.
+///
+/// `variable` reads an environment variable; `options` gives what the string does not say: an
+/// `api_key` in it wins over the variable, its `id` and `compat` give way to the profile's.
+///
+/// # Errors
+/// [`SetupError`] says what is wrong with the string, or which variable is missing.
+pub fn resolve(
+    model: &str,
+    variable: impl Fn(&str) -> Option<String>,
+    options: OpenAiOptions,
+) -> Result<Resolved, SetupError> {
+    let parts: ModelRef = model.parse()?;
+    let provider = openai_compatible_from(&parts, variable, options)?;
+    Ok(Resolved { provider: Arc::new(provider), model: parts.model })
+}
+
+/// The provider of a parsed model string; see [`resolve`].
+///
+/// # Errors
+/// [`SetupError`] when the address cannot be used, or a key is missing that the service needs at its
+/// own address.
+pub fn openai_compatible_from(
+    parts: &ModelRef,
+    variable: impl Fn(&str) -> Option<String>,
+    mut options: OpenAiOptions,
+) -> Result<OpenAiCompatible, SetupError> {
+    let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty()).map(Secret::from);
+    if let Some(profile) = parts.profile {
+        let of = OpenAiOptions::of(profile);
+        (options.id, options.compat) = (of.id, of.compat);
+        if let (None, Some(variable)) = (&options.api_key, profile.key_variable) {
+            options.api_key = set(variable);
+            // Somewhere else, for instance behind a gateway, no key may be needed.
+            if options.api_key.is_none() && parts.base_url.is_none() {
+                return Err(SetupError::MissingKey { profile: profile.name, variable });
+            }
+        }
+    } else if options.api_key.is_none() {
+        options.api_key = set(ANY_KEY);
+    }
+    let known = parts.profile.map(|profile| profile.base_url);
+    OpenAiCompatible::new(parts.base_url.as_deref().or(known).unwrap_or_default(), options)
+}
+
+fn unknown(name: &str) -> SetupError {
+    let mut names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).chain([ANY]).collect();
+    names.sort_by_key(|known| distance(name, known));
+    names.truncate(3);
+    SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
+}
+
+/// Levenshtein's distance, in bytes: how many letters have to be added, taken or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

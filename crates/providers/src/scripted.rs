@@ -1,0 +1,364 @@
+//! A model that says what a test wrote down, so that whole runs can be tested without a network.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use archon_types::{
+    AssistantMessage, BoxFuture, BoxStream, CancellationToken, Capabilities, Clock, Content, Json, ModelEvent,
+    Provider, ProviderError, Request, StopReason, Timestamp, ToolCall, Usage,
+};
+use futures_core::Stream;
+use serde_json::json;
+
+type Events = VecDeque<Result<ModelEvent, ProviderError>>;
+
+/// One answer of a [`ScriptedProvider`].
+#[derive(Clone)]
+pub struct Step {
+    kind: Kind,
+    delay: Duration,
+    usage: Usage,
+    stop_reason: Option<StopReason>,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Content(Vec<Content>),
+    Error(ProviderError),
+    Events(Vec<Result<ModelEvent, ProviderError>>),
+    Reply(Arc<dyn Fn(&Request) -> Step + Send + Sync>),
+}
+
+impl Step {
+    /// Says this text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::content(vec![Content::text(text)])
+    }
+
+    /// Asks for one tool.
+    pub fn call(id: &str, name: &str, arguments: Json) -> Self {
+        Self::calls(vec![ToolCall::new(id, name, arguments)])
+    }
+
+    /// Asks for several tools at once.
+    pub fn calls(calls: Vec<ToolCall>) -> Self {
+        Self::content(calls.into_iter().map(Content::ToolCall).collect())
+    }
+
+    /// Thinks, then says this text.
+    pub fn thinking(thinking: impl Into<String>, text: impl Into<String>) -> Self {
+        let thinking = Content::Thinking { thinking: thinking.into(), signature: None };
+        Self::content(vec![thinking, Content::text(text)])
+    }
+
+    /// Says all of this, in order.
+    pub fn content(content: Vec<Content>) -> Self {
+        Self::of(Kind::Content(content))
+    }
+
+    /// Fails.
+    pub fn error(error: ProviderError) -> Self {
+        Self::of(Kind::Error(error))
+    }
+
+    /// Streams exactly these events; nothing is added, not even the end.
+    pub fn events(events: Vec<Result<ModelEvent, ProviderError>>) -> Self {
+        Self::of(Kind::Events(events))
+    }
+
+    /// Does what a closure makes of the request.
+    pub fn reply(reply: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
+        Self::of(Kind::Reply(Arc::new(reply)))
+    }
+
+    /// The same, this much later on the provider's clock.
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// The same, with these tokens reported.
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// The same, ended for this reason.
+    pub fn with_stop_reason(mut self, reason: StopReason) -> Self {
+        self.stop_reason = Some(reason);
+        self
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self { kind, delay: Duration::ZERO, usage: Usage::default(), stop_reason: None }
+    }
+}
+
+/// One call as [`ScriptedProvider::history`] keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryEntry {
+    /// Text of the last message, cut to 200 characters and `...`.
+    pub prompt: String,
+    /// Counted from 0.
+    pub call_number: usize,
+}
+
+/// Answers the first request with the first step, and so on. Clones share script and history.
+#[derive(Clone)]
+pub struct ScriptedProvider {
+    script: Arc<[Step]>,
+    when_exhausted: Option<Step>,
+    clock: Option<Arc<dyn Clock>>,
+    history: Arc<Mutex<Vec<HistoryEntry>>>,
+    capabilities: Capabilities,
+}
+
+impl ScriptedProvider {
+    /// A model that says this. Past the end it fails with `script exhausted`.
+    pub fn new(script: impl IntoIterator<Item = Step>) -> Self {
+        Self {
+            script: script.into_iter().collect(),
+            when_exhausted: None,
+            clock: None,
+            history: Arc::default(),
+            capabilities: Capabilities::default(),
+        }
+    }
+
+    /// A model that says these texts, for instance of [`response_chain`].
+    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::new(texts.into_iter().map(Step::text))
+    }
+
+    /// The same, saying this text whenever the script is exhausted.
+    pub fn when_exhausted(mut self, text: impl Into<String>) -> Self {
+        self.when_exhausted = Some(Step::text(text));
+        self
+    }
+
+    /// The same on this clock, which delays need and which stamps messages.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The same, able to do this.
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// How often it was asked.
+    pub fn call_count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// What it was asked.
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        self.lock().clone()
+    }
+
+    /// Forgets every call and begins the script again.
+    pub fn reset(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<HistoryEntry>> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the call and finds its step.
+    fn next_step(&self, request: &Request) -> Step {
+        let number = {
+            let mut history = self.lock();
+            let call_number = history.len();
+            history.push(HistoryEntry { prompt: prompt(request), call_number });
+            call_number
+        };
+        let mut step = match self.script.get(number).or(self.when_exhausted.as_ref()) {
+            Some(step) => step.clone(),
+            None => {
+                let said = format!("script exhausted: call {number} of a script of {}", self.script.len());
+                Step::error(ProviderError::Other(said))
+            }
+        };
+        while let Kind::Reply(reply) = &step.kind {
+            let replied = reply(request);
+            step = Step { delay: step.delay + replied.delay, ..replied };
+        }
+        step
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.as_ref().map_or(Timestamp::default(), |clock| clock.now())
+    }
+}
+
+impl Provider for ScriptedProvider {
+    fn id(&self) -> &str {
+        "scripted"
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let step = self.next_step(&request);
+        let mut delay: Option<BoxFuture<'static, ()>> = None;
+        let mut failure = None;
+        if !step.delay.is_zero() {
+            match &self.clock {
+                Some(clock) => delay = Some(clock.sleep_until(clock.now() + step.delay)),
+                None => failure = Some("a step with a delay needs `with_clock`"),
+            }
+        }
+        let said = AssistantMessage {
+            model: request.model,
+            provider: "scripted".to_owned(),
+            timestamp: self.now() + step.delay,
+            ..AssistantMessage::default()
+        };
+        let events = match failure {
+            Some(what) => VecDeque::from([Err(ProviderError::Other(what.to_owned()))]),
+            None => events(step, &said),
+        };
+        let cancelled = Box::pin(cancel.cancelled_owned());
+        Box::pin(Playing { delay, cancelled, events, said })
+    }
+
+    fn capabilities(&self, _: &str) -> Capabilities {
+        self.capabilities
+    }
+}
+
+/// A step being streamed.
+struct Playing {
+    delay: Option<BoxFuture<'static, ()>>,
+    cancelled: BoxFuture<'static, ()>,
+    events: Events,
+    /// What was said so far, for a call that is cancelled.
+    said: AssistantMessage,
+}
+
+impl Playing {
+    fn note(&mut self, event: &ModelEvent) {
+        let content = &mut self.said.content;
+        match (event, content.last_mut()) {
+            (ModelEvent::TextDelta(delta), Some(Content::Text { text })) => text.push_str(delta),
+            (ModelEvent::TextDelta(delta), _) => content.push(Content::text(delta.as_str())),
+            (ModelEvent::ThinkingDelta(delta), Some(Content::Thinking { thinking, .. })) => {
+                thinking.push_str(delta);
+            }
+            (ModelEvent::ThinkingDelta(delta), _) => {
+                content.push(Content::Thinking { thinking: delta.clone(), signature: None });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Stream for Playing {
+    type Item = Result<ModelEvent, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.events.is_empty() {
+            return Poll::Ready(None);
+        }
+        if self.cancelled.as_mut().poll(cx).is_ready() {
+            self.events.clear();
+            let said = AssistantMessage { stop_reason: StopReason::Aborted, ..mem::take(&mut self.said) };
+            return Poll::Ready(Some(Ok(ModelEvent::Done(Box::new(said)))));
+        }
+        if let Some(delay) = &mut self.delay {
+            if delay.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.delay = None;
+        }
+        let event = self.events.pop_front();
+        if let Some(Ok(event)) = &event {
+            self.note(event);
+        }
+        Poll::Ready(event)
+    }
+}
+
+/// The events of a step: text in words, calls in three parts, the message at the end.
+fn events(step: Step, begun: &AssistantMessage) -> Events {
+    let content = match step.kind {
+        Kind::Content(content) => content,
+        Kind::Error(error) => return VecDeque::from([Err(error)]),
+        Kind::Events(events) => return events.into(),
+        // Replies were followed to what they say.
+        Kind::Reply(_) => Vec::new(),
+    };
+    let mut events = vec![ModelEvent::Start];
+    let mut calls = 0;
+    for block in &content {
+        match block {
+            Content::Text { text } => events.extend(words(text).map(ModelEvent::TextDelta)),
+            Content::Thinking { thinking, .. } => {
+                events.extend(words(thinking).map(ModelEvent::ThinkingDelta));
+            }
+            Content::ToolCall(call) => {
+                let (index, id, name) = (calls, call.id.to_string(), call.name.clone());
+                let arguments = match &call.malformed {
+                    Some(malformed) => malformed.text.clone(),
+                    None => call.arguments.to_string(),
+                };
+                events.push(ModelEvent::ToolCallStart { index, id, name });
+                events.push(ModelEvent::ToolCallDelta { index, arguments });
+                events.push(ModelEvent::ToolCallEnd { index });
+                calls += 1;
+            }
+            _ => {}
+        }
+    }
+    let natural = if calls > 0 { StopReason::ToolUse } else { StopReason::Stop };
+    let stop_reason = step.stop_reason.unwrap_or(natural);
+    let message = AssistantMessage { content, stop_reason, usage: step.usage, ..begun.clone() };
+    events.push(ModelEvent::Done(Box::new(message)));
+    events.into_iter().map(Ok).collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split_inclusive(' ').map(str::to_owned)
+}
+
+fn prompt(request: &Request) -> String {
+    let mut text = request.messages.last().map(|message| message.text()).unwrap_or_default();
+    if let Some((end, _)) = text.char_indices().nth(200) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
+}
+
+/// Spells steps as a text-mode agent says them: `{thought, action, action_input}`, and
+/// `{thought, action: "final", answer}` for the last. Steps may spell the input `args`; plain strings
+/// are said as they are.
+pub fn response_chain<S: Into<Json>>(steps: impl IntoIterator<Item = S>) -> Vec<String> {
+    steps.into_iter().map(|step| spell(&step.into())).collect()
+}
+
+fn spell(step: &Json) -> String {
+    if let Json::String(text) = step {
+        return text.clone();
+    }
+    let field = |name: &str| step.get(name).cloned();
+    let thought = field("thought").unwrap_or_else(|| "".into());
+    if step["action"] == "final" {
+        return json!({ "thought": thought, "action": "final", "answer": step["answer"] }).to_string();
+    }
+    let input = field("action_input").or_else(|| field("args")).unwrap_or_else(|| json!({}));
+    json!({ "thought": thought, "action": step["action"], "action_input": input }).to_string()
+}

@@ -1,0 +1,294 @@
+//! Appends to a log: all of it or nothing, and on the medium before it returns where that is asked.
+//!
+//! Writing happens on the caller's own thread: it is a copy of some hundred bytes into the system's
+//! cache, cheaper than handing it to another thread, and because it does not wait, a caller that
+//! drops the future cannot cut a line in half. Syncing waits for the medium (milliseconds), so it
+//! goes to a thread that may block.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+
+use super::{RunFiles, line, lock::RunLock, log, storage, sync_directory};
+use crate::{blocking::blocking, rules::check_sequence};
+
+/// A buffer that grew beyond this for one large append is given back afterwards.
+const KEEP_BUFFER: usize = 64 * 1024;
+
+/// Takes the lock, reads what is there, drops a torn end and hands out the writer.
+pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalError> {
+    if mode == OpenMode::Existing && !files.log.exists() {
+        return Err(JournalError::UnknownRun { run: files.run });
+    }
+    let lock = RunLock::take(&files)?;
+    let (records, torn_bytes) = match (log::read(&files), mode) {
+        (Ok(log::Salvaged { damage: Some(damage), .. }), OpenMode::Existing) => return Err(damage),
+        (Ok(log::Salvaged { records, torn_bytes, .. }), OpenMode::Existing) => (records, torn_bytes),
+        (Ok(_), OpenMode::Create) => return Err(JournalError::Exists { run: files.run }),
+        (Err(JournalError::UnknownRun { .. }), OpenMode::Create) => (Vec::new(), 0),
+        (Err(e), _) => return Err(e),
+    };
+    let file = open_file(&files.log).map_err(storage("open", &files.log))?;
+    let length = file.metadata().map_err(storage("open", &files.log))?.len();
+    let good = if records.is_empty() { 0 } else { length - torn_bytes };
+    if good < length {
+        tracing::warn!(run = %files.run, bytes = length - good, "dropped a record that a crash had cut off");
+        file.set_len(good).and_then(|()| file.sync_data()).map_err(storage("repair", &files.log))?;
+    }
+    let next = records.len() as u64;
+    let writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    Ok(OpenRun { records, writer: Box::new(writer) })
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// What a log is written to; a trait so that tests can fill the disk.
+trait Medium: Send + Sync + 'static {
+    fn write_at_end(&self, bytes: &[u8]) -> io::Result<()>;
+    fn truncate(&self, length: u64) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl Medium for File {
+    fn write_at_end(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self;
+        file.write_all(bytes)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The end of the log: how long it is and which record comes next.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    bytes: u64,
+    next: u64,
+}
+
+struct JsonlWriter<M> {
+    files: RunFiles,
+    medium: Arc<M>,
+    /// Where the log ends for everyone. Bytes beyond it are left over from an append that failed.
+    end: Place,
+    /// Whether there may be such bytes.
+    dirty: bool,
+    /// Whether the directory has the file's name on the medium.
+    name_synced: bool,
+    buffer: Vec<u8>,
+    _lock: Option<RunLock>,
+}
+
+impl<M: Medium> JsonlWriter<M> {
+    fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
+        let (dirty, name_synced) = (false, end.bytes > 0);
+        Self { files, medium: Arc::new(medium), end, dirty, name_synced, buffer: Vec::new(), _lock: lock }
+    }
+
+    fn run(&self) -> &RunId {
+        &self.files.run
+    }
+
+    /// Writes all the records, or takes back what was written of them.
+    fn write(&mut self, records: &[Arc<Record>]) -> Result<(), JournalError> {
+        check_sequence(self.run(), self.end.next, records)?;
+        self.buffer.clear();
+        for record in records {
+            line::encode(&mut self.buffer, record).map_err(storage("encode", &self.files.log))?;
+        }
+        self.clean()?;
+        if let Err(e) = self.medium.write_at_end(&self.buffer) {
+            self.take_back();
+            return Err(storage("write", &self.files.log)(e));
+        }
+        self.end.bytes += self.buffer.len() as u64;
+        self.end.next += records.len() as u64;
+        if self.buffer.capacity() > KEEP_BUFFER {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    async fn sync(&mut self) -> Result<(), JournalError> {
+        let (medium, files, name_synced) = (self.medium.clone(), self.files.clone(), self.name_synced);
+        blocking(move || {
+            medium.sync().map_err(storage("sync", &files.log))?;
+            if name_synced { Ok(()) } else { sync_directory(&files.runs) }
+        })
+        .await?;
+        self.name_synced = true;
+        Ok(())
+    }
+
+    /// Removes what a failed append left. If that fails as well, the next append tries again first,
+    /// and the next to open the run would find a torn line and drop it.
+    fn take_back(&mut self) {
+        self.dirty = true;
+        let _ = self.clean();
+    }
+
+    fn clean(&mut self) -> Result<(), JournalError> {
+        if self.dirty {
+            self.medium.truncate(self.end.bytes).map_err(storage("repair", &self.files.log))?;
+            self.dirty = false;
+        }
+        Ok(())
+    }
+}
+
+impl<M: Medium> RunWriter for JsonlWriter<M> {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let before = self.end;
+            self.write(records)?;
+            if durability == Durability::Buffered {
+                return Ok(());
+            }
+            // After a failed sync nobody knows what the medium holds: the records count as not
+            // appended, so that appending them again does not write them twice.
+            self.sync().await.inspect_err(|_| {
+                self.end = before;
+                self.take_back();
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A disk with room for so many bytes.
+    #[derive(Default)]
+    struct SmallDisk {
+        state: Mutex<Disk>,
+    }
+
+    #[derive(Default)]
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+        sync_fails: bool,
+        truncate_fails: bool,
+    }
+
+    impl Medium for Arc<SmallDisk> {
+        fn write_at_end(&self, bytes: &[u8]) -> io::Result<()> {
+            let mut disk = self.state.lock().unwrap();
+            let fits = bytes.len().min(disk.room - disk.bytes.len());
+            disk.bytes.extend_from_slice(&bytes[..fits]);
+            if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn truncate(&self, length: u64) -> io::Result<()> {
+            let mut disk = self.state.lock().unwrap();
+            if disk.truncate_fails {
+                return Err(io::ErrorKind::Other.into());
+            }
+            disk.bytes.truncate(length as usize);
+            Ok(())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            let disk = self.state.lock().unwrap();
+            if disk.sync_fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+        }
+    }
+
+    fn writer(room: usize) -> (Arc<SmallDisk>, JsonlWriter<Arc<SmallDisk>>) {
+        let disk = Arc::new(SmallDisk::default());
+        disk.state.lock().unwrap().room = room;
+        let runs = std::env::temp_dir();
+        let files =
+            RunFiles { run: RunId::new("r"), log: runs.join("r.jsonl"), lock: runs.join("r.lock"), runs };
+        (disk.clone(), JsonlWriter::new(files, disk, Place { bytes: 0, next: 0 }, None))
+    }
+
+    fn note(seq: u64) -> Arc<Record> {
+        let json = serde_json::json!({"seq": seq, "at": 1, "type": "noted", "text": "x"});
+        Arc::new(serde_json::from_value(json).unwrap())
+    }
+
+    fn lines(disk: &SmallDisk) -> usize {
+        let disk = disk.state.lock().unwrap();
+        assert!(disk.bytes.is_empty() || disk.bytes.ends_with(b"\n"), "half a line is left");
+        disk.bytes.iter().filter(|b| **b == b'\n').count()
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_the_log_as_it_was_and_the_writer_usable() {
+        let mut line = Vec::new();
+        line::encode(&mut line, &note(0)).unwrap();
+        for room in line.len()..3 * line.len() {
+            let (disk, mut writer) = writer(room);
+            writer.append(&[note(0)], Durability::Buffered).await.unwrap();
+            let e = writer.append(&[note(1), note(2)], Durability::Buffered).await.unwrap_err();
+            assert!(
+                matches!(&e, JournalError::Storage { action: "write", source, .. }
+                    if source.kind() == io::ErrorKind::StorageFull),
+                "{e}"
+            );
+            assert_eq!(lines(&disk), 1, "room for {room} bytes");
+            disk.state.lock().unwrap().room = usize::MAX;
+            writer.append(&[note(1)], Durability::Synced).await.unwrap();
+            assert_eq!(lines(&disk), 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_taken_back_is_taken_back_before_the_next_append() {
+        let (disk, mut writer) = writer(10);
+        disk.state.lock().unwrap().truncate_fails = true;
+        writer.append(&[note(0)], Durability::Buffered).await.unwrap_err();
+        disk.state.lock().unwrap().room = usize::MAX;
+        let e = writer.append(&[note(0)], Durability::Buffered).await.unwrap_err();
+        assert!(matches!(e, JournalError::Storage { action: "repair", .. }), "{e}");
+        disk.state.lock().unwrap().truncate_fails = false;
+        writer.append(&[note(0)], Durability::Buffered).await.unwrap();
+        assert_eq!(lines(&disk), 1);
+    }
+
+    #[tokio::test]
+    async fn records_that_could_not_be_synced_count_as_not_appended() {
+        let (disk, mut writer) = writer(usize::MAX);
+        disk.state.lock().unwrap().sync_fails = true;
+        let e = writer.append(&[note(0)], Durability::Synced).await.unwrap_err();
+        assert!(matches!(e, JournalError::Storage { action: "sync", .. }), "{e}");
+        assert_eq!(lines(&disk), 0);
+        disk.state.lock().unwrap().sync_fails = false;
+        writer.append(&[note(0)], Durability::Synced).await.unwrap();
+        assert_eq!(lines(&disk), 1);
+    }
+
+    #[tokio::test]
+    async fn a_record_out_of_order_is_not_written() {
+        let (disk, mut writer) = writer(usize::MAX);
+        for wrong in [&[note(1)][..], &[note(0), note(2)], &[note(0), note(0)]] {
+            let e = writer.append(wrong, Durability::Buffered).await.unwrap_err();
+            assert!(matches!(e, JournalError::Corrupt { .. }), "{e}");
+        }
+        assert_eq!(lines(&disk), 0);
+    }
+}

@@ -1,0 +1,142 @@
+//! The journal that keeps logs in memory: records are shared, never serialised, and gone with it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{
+    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunWriter,
+};
+
+use crate::rules::{check_id, check_sequence};
+
+/// Keeps logs in memory. Clones share the same logs.
+///
+/// Both levels of durability mean the same here: nothing survives the process.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryJournal {
+    runs: Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>,
+}
+
+impl MemoryJournal {
+    /// A journal without runs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets a run, so that its memory is free once nobody else holds its records.
+    ///
+    /// # Errors
+    /// [`JournalError::UnknownRun`], and [`JournalError::Locked`] while somebody writes to it.
+    pub fn delete(&self, run: &RunId) -> Result<(), JournalError> {
+        let mut runs = guard(&self.runs);
+        let log = runs.get(run).ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
+        if guard(log).has_writer {
+            return Err(JournalError::Locked { run: run.clone() });
+        }
+        runs.remove(run);
+        Ok(())
+    }
+
+    fn open_now(&self, run: &RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
+        check_id(run)?;
+        let mut runs = guard(&self.runs);
+        let log = match runs.get(run) {
+            Some(log) => log.clone(),
+            None if mode == OpenMode::Create => runs.entry(run.clone()).or_default().clone(),
+            None => return Err(JournalError::UnknownRun { run: run.clone() }),
+        };
+        let mut inner = guard(&log);
+        match mode {
+            _ if inner.has_writer => return Err(JournalError::Locked { run: run.clone() }),
+            OpenMode::Create if !inner.records.is_empty() => {
+                return Err(JournalError::Exists { run: run.clone() });
+            }
+            OpenMode::Existing if inner.records.is_empty() => {
+                return Err(JournalError::UnknownRun { run: run.clone() });
+            }
+            _ => inner.has_writer = true,
+        }
+        let records = inner.records.clone();
+        drop(inner);
+        Ok(OpenRun { records, writer: Box::new(MemoryWriter { run: run.clone(), log }) })
+    }
+
+    fn read_now(&self, run: &RunId) -> Result<Vec<Arc<Record>>, JournalError> {
+        check_id(run)?;
+        let log = guard(&self.runs).get(run).cloned();
+        let records = log.map(|log| guard(&log).records.clone()).unwrap_or_default();
+        match records.is_empty() {
+            true => Err(JournalError::UnknownRun { run: run.clone() }),
+            false => Ok(records),
+        }
+    }
+
+    fn list_now(&self) -> Vec<RunHead> {
+        let runs = guard(&self.runs);
+        let mut heads: Vec<RunHead> = runs
+            .iter()
+            .map(|(run, log)| (run, guard(log)))
+            .filter(|(_, log)| !log.records.is_empty())
+            .map(|(run, log)| RunHead::of(run.clone(), &log.records))
+            .collect();
+        heads.sort_by(|a, b| (b.updated_at, &b.run_id).cmp(&(a.updated_at, &a.run_id)));
+        heads
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(std::future::ready(self.open_now(run, mode)))
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        Box::pin(std::future::ready(self.read_now(run)))
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(std::future::ready(Ok(self.list_now())))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    records: Vec<Arc<Record>>,
+    has_writer: bool,
+}
+
+struct MemoryWriter {
+    run: RunId,
+    log: Arc<Mutex<Log>>,
+}
+
+impl MemoryWriter {
+    fn append_now(&self, records: &[Arc<Record>]) -> Result<(), JournalError> {
+        let mut log = guard(&self.log);
+        check_sequence(&self.run, log.records.len() as u64, records)?;
+        log.records.extend_from_slice(records);
+        Ok(())
+    }
+}
+
+impl RunWriter for MemoryWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(self.append_now(records)))
+    }
+}
+
+impl Drop for MemoryWriter {
+    fn drop(&mut self) {
+        guard(&self.log).has_writer = false;
+    }
+}
+
+/// A log is changed in one step, so one that a panicking thread left behind is still whole.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

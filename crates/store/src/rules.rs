@@ -1,0 +1,65 @@
+//! What every journal checks, so that a run can move from one journal to another.
+
+use std::sync::Arc;
+
+use archon_types::{JournalError, Record, RunId};
+
+/// Longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
+const MAX_ID: usize = 200;
+
+/// Accepts ids that are safe as a file name on every system: ASCII letters, digits, `-`, `_`, and
+/// `.` between others.
+pub(crate) fn check_id(run: &RunId) -> Result<(), JournalError> {
+    let id = run.as_str();
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let dots = id.starts_with('.') || id.ends_with('.') || id.contains("..");
+    if id.is_empty() || id.len() > MAX_ID || dots || !id.chars().all(plain) {
+        return Err(JournalError::BadId { id: id.to_owned() });
+    }
+    Ok(())
+}
+
+/// Refuses records that do not follow the `next` place of the log: written, they could not be read.
+pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) -> Result<(), JournalError> {
+    for (expected, record) in (next..).zip(records) {
+        if record.seq != expected {
+            return Err(JournalError::Corrupt {
+                run: run.clone(),
+                record: expected,
+                problem: format!("the writer was handed record {} instead; nothing was written", record.seq),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_could_leave_the_directory_are_refused() {
+        for good in ["run_01", "a", "A-b_c.0.1", &"x".repeat(200)] {
+            assert!(check_id(&RunId::new(good)).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            ".hidden",
+            "a.",
+            "a..b",
+            "é",
+            "a b",
+            "C:",
+            "a\0",
+            &"x".repeat(201),
+        ] {
+            let e = check_id(&RunId::new(bad)).expect_err(bad);
+            assert!(matches!(&e, JournalError::BadId { id } if id == bad), "{bad}: {e}");
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! What the file journal promises: crashes, damage, races, permissions and the format on disk.
+
+mod sample;
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Barrier},
+};
+
+use archon_store::JsonlJournal;
+use archon_types::{Durability, Journal, JournalError, OpenMode, Record};
+use expect_test::{expect, expect_file};
+use proptest::prelude::*;
+use sample::{log, note, prompted, records, run, started};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A journal with the sample log in run `r1`.
+struct Fixture {
+    dir: TempDir,
+    journal: JsonlJournal,
+    file: PathBuf,
+    bytes: Vec<u8>,
+}
+
+fn fixture() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JsonlJournal::new(dir.path());
+    write(&journal, "r1", &log("r1"));
+    let file = journal.path(&run("r1")).unwrap();
+    let bytes = fs::read(&file).unwrap();
+    Fixture { dir, journal, file, bytes }
+}
+
+fn write(journal: &JsonlJournal, id: &str, records: &[Arc<Record>]) {
+    block_on(async {
+        let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+        open.writer.append(records, Durability::Buffered).await.unwrap();
+    });
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+#[test]
+fn the_format_on_disk_does_not_change_by_accident() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/run-v1.jsonl");
+    expect_file![golden].assert_eq(&String::from_utf8(fixture().bytes).unwrap());
+    let f = fixture();
+    fs::copy(golden, f.journal.path(&run("golden")).unwrap()).unwrap();
+    assert_eq!(block_on(f.journal.read(&run("golden"))).unwrap(), log("r1"));
+}
+
+#[test]
+fn every_line_is_json_with_its_checksum_first() {
+    for line in String::from_utf8(fixture().bytes).unwrap().lines() {
+        assert!(line.starts_with("{\"crc\":\""), "{line}");
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        serde_json::from_value::<Record>(value).unwrap();
+    }
+}
+
+#[test]
+fn a_log_torn_at_any_byte_of_its_last_line_opens_without_it() {
+    let f = fixture();
+    let whole = log("r1");
+    let last = f.bytes[..f.bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    for cut in last..f.bytes.len() {
+        fs::write(&f.file, &f.bytes[..cut]).unwrap();
+        block_on(async {
+            assert_eq!(f.journal.read(&run("r1")).await.unwrap(), whole[..5], "read, cut at {cut}");
+            let mut open = f.journal.open(&run("r1"), OpenMode::Existing).await.unwrap();
+            assert_eq!(open.records, whole[..5], "open, cut at {cut}");
+            open.writer.append(&whole[5..], Durability::Buffered).await.unwrap();
+        });
+        assert_eq!(fs::read(&f.file).unwrap(), f.bytes, "appended after a cut at {cut}");
+    }
+}
+
+#[test]
+fn a_last_line_of_zeros_or_with_a_wrong_checksum_is_torn() {
+    let f = fixture();
+    let last = f.bytes[..f.bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    let mut zeros = f.bytes[..last].to_vec();
+    zeros.resize(last + 4096, 0);
+    let mut flipped = f.bytes.clone();
+    flipped[last + 30] ^= 1;
+    for bytes in [zeros, flipped] {
+        fs::write(&f.file, bytes).unwrap();
+        let open = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap();
+        assert_eq!(open.records, log("r1")[..5]);
+        assert_eq!(fs::read(&f.file).unwrap(), f.bytes[..last]);
+    }
+}
+
+#[test]
+fn any_flipped_bit_before_the_last_line_is_found_and_nothing_is_changed() {
+    let f = fixture();
+    let last = f.bytes[..f.bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+    for at in 0..last {
+        let mut bytes = f.bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&f.file, &bytes).unwrap();
+        let expected = f.bytes[..at].iter().filter(|b| **b == b'\n').count() as u64;
+        let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
+        assert!(matches!(e, JournalError::Corrupt { record, .. } if record == expected), "byte {at}: {e}");
+        assert_eq!(fs::read(&f.file).unwrap(), bytes);
+        let salvaged = block_on(f.journal.salvage(&run("r1"))).unwrap();
+        assert_eq!(salvaged.records, log("r1")[..expected as usize]);
+        assert!(salvaged.damage.is_some());
+    }
+}
+
+#[test]
+fn lines_that_are_missing_or_exchanged_are_found() {
+    let f = fixture();
+    let lines: Vec<&[u8]> = f.bytes.split_inclusive(|b| *b == b'\n').collect();
+    for order in [&[0, 2, 3, 4, 5][..], &[0, 2, 1, 3, 4, 5], &[0, 1, 1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]] {
+        fs::write(&f.file, order.iter().map(|n| lines[*n]).collect::<Vec<_>>().concat()).unwrap();
+        let e = block_on(f.journal.read(&run("r1"))).unwrap_err();
+        assert!(matches!(e, JournalError::Corrupt { .. }), "{order:?}: {e}");
+    }
+}
+
+#[test]
+fn a_log_of_a_future_version_is_refused_even_if_it_does_not_parse() {
+    let f = fixture();
+    let body = json!({"seq": 0, "at": 0, "type": "run_started", "format": 99, "other": "shape"}).to_string();
+    let crc = crc32fast::hash(&body.as_bytes()[1..]);
+    fs::write(&f.file, format!("{{\"crc\":\"{crc:08x}\",{}\n", &body[1..])).unwrap();
+    let before = fs::read(&f.file).unwrap();
+    for mode in [OpenMode::Existing, OpenMode::Create] {
+        let e = block_on(f.journal.open(&run("r1"), mode)).unwrap_err();
+        assert!(matches!(e, JournalError::FutureFormat { found: 99, supported: 1, .. }), "{e}");
+    }
+    assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::FutureFormat { .. })));
+    assert_eq!(fs::read(&f.file).unwrap(), before);
+    let heads = block_on(f.journal.list()).unwrap();
+    assert_eq!((heads[0].status.as_str(), heads[0].problem.is_some()), ("unreadable", true));
+}
+
+// spec: S-09
+#[test]
+fn of_many_that_open_a_run_at_once_exactly_one_may_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JsonlJournal::new(dir.path());
+    write(&journal, "old", &log("old"));
+    for round in 0..200 {
+        let (id, mode) = match round % 2 {
+            0 => (run("old"), OpenMode::Existing),
+            _ => (run(&format!("r{round}")), OpenMode::Create),
+        };
+        let (begin, end) = (Barrier::new(4), Barrier::new(4));
+        let race = || {
+            begin.wait();
+            let result = block_on(journal.open(&id, mode));
+            end.wait();
+            result
+        };
+        let results = std::thread::scope(|s| {
+            let threads: Vec<_> = (0..4).map(|_| s.spawn(race)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+        });
+        let winners = results.iter().filter(|r| r.is_ok()).count();
+        let locked = results.iter().filter(|r| matches!(r, Err(JournalError::Locked { .. }))).count();
+        assert_eq!((winners, locked), (1, 3), "round {round}: {results:?}");
+    }
+}
+
+#[test]
+fn writers_that_come_and_go_never_overlap() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JsonlJournal::new(dir.path());
+    write(&journal, "r1", &records([started("r1")]));
+    let turn = || {
+        for _ in 0..50 {
+            block_on(async {
+                let Ok(mut open) = journal.open(&run("r1"), OpenMode::Existing).await else { return };
+                let mut next = records(vec![note("x"); open.records.len() + 1]).split_off(open.records.len());
+                open.writer.append(&next.split_off(0), Durability::Buffered).await.unwrap();
+            });
+        }
+    };
+    std::thread::scope(|s| {
+        for _ in 0..3 {
+            s.spawn(turn);
+        }
+    });
+    // A second writer would have repeated a number, which reading refuses.
+    assert!(block_on(journal.read(&run("r1"))).unwrap().len() > 1);
+    let left: Vec<_> =
+        fs::read_dir(dir.path().join("runs")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["r1.jsonl"], "a lock file was left");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_can_read_logs() {
+    use std::os::unix::fs::PermissionsExt;
+    let outer = tempfile::tempdir().unwrap();
+    let journal = JsonlJournal::new(outer.path().join("data"));
+    let open = block_on(journal.open(&run("r1"), OpenMode::Create)).unwrap();
+    let mode = |path: &str| fs::metadata(outer.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("data"), 0o700);
+    assert_eq!(mode("data/runs"), 0o700);
+    assert_eq!(mode("data/runs/r1.jsonl"), 0o600);
+    assert_eq!(mode("data/runs/r1.lock"), 0o600);
+    drop(open);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_an_error_that_names_it() {
+    // A directory under a regular file cannot be made by anyone, root included.
+    let f = fixture();
+    let journal = JsonlJournal::new(f.file.join("below"));
+    let e = block_on(journal.open(&run("r1"), OpenMode::Create)).unwrap_err();
+    assert!(
+        matches!(&e, JournalError::Storage { action: "create", place, .. } if place.contains("below")),
+        "{e}"
+    );
+    assert!(matches!(JsonlJournal::open(&f.file), Err(JournalError::Storage { action: "create", .. })));
+    assert!(matches!(block_on(journal.list()), Err(JournalError::Storage { action: "list", .. })));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_directory_is_an_error_and_its_logs_stay_readable() {
+    use std::os::unix::fs::PermissionsExt;
+    let f = fixture();
+    let runs = f.dir.path().join("runs");
+    fs::set_permissions(&runs, fs::Permissions::from_mode(0o500)).unwrap();
+    if fs::write(runs.join("probe"), "").is_ok() {
+        eprintln!("SKIPPED: permissions do not bind this user (root); the test needs another one");
+        return;
+    }
+    let e = block_on(f.journal.open(&run("r1"), OpenMode::Existing)).unwrap_err();
+    assert!(matches!(e, JournalError::Storage { .. }), "{e}");
+    assert_eq!(block_on(f.journal.read(&run("r1"))).unwrap(), log("r1"));
+    fs::set_permissions(&runs, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn runs_are_listed_newest_first_and_damaged_ones_with_their_problem() {
+    let f = fixture();
+    let long = "long ".repeat(10_000);
+    let end = json!({"type": "suspended", "waiting": []});
+    write(&f.journal, "r2", &records([started("r2"), prompted("the task"), note(&long), end]));
+    write(&f.journal, "r3", &records([started("r3"), note("a"), note("b")]));
+    let times = [("r1", 30), ("r2", 20), ("r3", 10)];
+    for (id, seconds) in times {
+        let path = f.journal.path(&run(id)).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        if id == "r3" {
+            bytes[200] ^= 1;
+        }
+        fs::write(&path, bytes).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    }
+    fs::write(f.dir.path().join("runs/empty.jsonl"), "").unwrap();
+    fs::write(f.dir.path().join("runs/notes.txt"), "not a log").unwrap();
+    let heads = block_on(f.journal.list()).unwrap();
+    let lines: Vec<String> = heads.iter().map(|h| serde_json::to_string(h).unwrap()).collect();
+    expect![[r#"
+        {"run_id":"r1","session":"s1","started_at":1767225600000,"updated_at":1767225605000,"status":"running","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
+        {"run_id":"r2","session":"s1","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
+        {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; the records before the damage can be read with `archon runs show`"}"#]].assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_long_log_is_listed_from_its_ends_unless_they_are_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JsonlJournal::new(dir.path());
+    let mut bodies = vec![started("r1"), prompted("the task")];
+    bodies.extend(vec![note(&"filler ".repeat(50)); 100]);
+    bodies.push(json!({"type": "suspended", "waiting": []}));
+    bodies.push(note("one more"));
+    write(&journal, "r1", &records(bodies));
+    let path = journal.path(&run("r1")).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let status = || block_on(journal.list()).unwrap().remove(0).status;
+    assert_eq!(status(), "running");
+    fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    assert_eq!(status(), "suspended", "the torn last record does not count");
+}
+
+#[test]
+fn a_deleted_run_is_gone_and_one_in_use_is_not_deleted() {
+    let f = fixture();
+    block_on(async {
+        let open = f.journal.open(&run("r1"), OpenMode::Existing).await.unwrap();
+        assert!(matches!(f.journal.delete(&run("r1")).await, Err(JournalError::Locked { .. })));
+        drop(open);
+        f.journal.delete(&run("r1")).await.unwrap();
+        assert!(matches!(f.journal.read(&run("r1")).await, Err(JournalError::UnknownRun { .. })));
+        assert!(matches!(f.journal.delete(&run("r1")).await, Err(JournalError::UnknownRun { .. })));
+    });
+    assert_eq!(fs::read_dir(f.dir.path().join("runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn it_works_without_a_runtime() {
+    use std::task::{Context, Poll, Waker};
+    let f = fixture();
+    let (id, mut cx) = (run("r1"), Context::from_waker(Waker::noop()));
+    let Poll::Ready(open) = f.journal.open(&id, OpenMode::Existing).as_mut().poll(&mut cx) else {
+        panic!("waits without a runtime")
+    };
+    let mut open = open.unwrap();
+    let append = open.writer.append(&[], Durability::Synced).as_mut().poll(&mut cx);
+    assert!(matches!(append, Poll::Ready(Ok(()))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However a log is cut into appends and sessions, it is read back as it was written.
+    #[test]
+    fn any_sequence_of_appends_and_reopens_reads_back_equal(
+        texts in prop::collection::vec(".{0,40}", 0..30),
+        batches in prop::collection::vec((1_usize..6, any::<bool>(), any::<bool>()), 1..20),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = JsonlJournal::new(dir.path());
+        let bodies = std::iter::once(started("r1")).chain(texts.iter().map(|t| note(t)));
+        let all = records(bodies);
+        block_on(async {
+            let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
+            let mut done = 0;
+            for (size, synced, reopen) in batches {
+                let end = (done + size).min(all.len());
+                let durability = if synced { Durability::Synced } else { Durability::Buffered };
+                open.writer.append(&all[done..end], durability).await.unwrap();
+                done = end;
+                if reopen {
+                    drop(open);
+                    open = journal.open(&run("r1"), OpenMode::Existing).await.unwrap();
+                    assert_eq!(open.records, all[..done]);
+                }
+            }
+            assert_eq!(journal.read(&run("r1")).await.unwrap(), all[..done]);
+        });
+    }
+
+    /// Foreign bytes are refused or read, and never a panic.
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0_usize..2000) {
+        let f = fixture();
+        let mut all = f.bytes.clone();
+        let at = at.min(all.len());
+        all.splice(at..at, bytes);
+        fs::write(&f.file, all).unwrap();
+        let _ = block_on(f.journal.salvage(&run("r1")));
+    }
+}

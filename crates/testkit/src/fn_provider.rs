@@ -1,0 +1,110 @@
+//! A model as one closure, for tests of pillars that must not depend on the providers' crate.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use archon_types::{
+    AssistantMessage, BoxStream, CancellationToken, Content, ModelEvent, Provider, ProviderError, Request,
+    StopReason, ToolCall,
+};
+
+type Events = Vec<Result<ModelEvent, ProviderError>>;
+type Answer = dyn Fn(usize, &Request) -> Events + Send + Sync;
+
+/// Answers each request with what a closure returns, and keeps the requests.
+#[derive(Clone)]
+pub struct FnProvider {
+    answer: Arc<Answer>,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl FnProvider {
+    /// A provider around a closure that is given the number of the call, from 0, and the request.
+    pub fn new(answer: impl Fn(usize, &Request) -> Events + Send + Sync + 'static) -> Self {
+        Self { answer: Arc::new(answer), requests: Arc::default() }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The events of an answer that is one text.
+    pub fn text(text: &str) -> Events {
+        let message = AssistantMessage { content: vec![Content::text(text)], ..answer() };
+        vec![
+            Ok(ModelEvent::Start),
+            Ok(ModelEvent::TextDelta(text.to_owned())),
+            Ok(ModelEvent::Done(Box::new(message))),
+        ]
+    }
+
+    /// The events of an answer that asks for tools.
+    pub fn calls(calls: Vec<ToolCall>) -> Events {
+        let mut events = vec![Ok(ModelEvent::Start)];
+        for (index, call) in (0..).zip(&calls) {
+            let (id, name) = (call.id.to_string(), call.name.clone());
+            events.push(Ok(ModelEvent::ToolCallStart { index, id, name }));
+            let arguments = call.arguments.to_string();
+            events.push(Ok(ModelEvent::ToolCallDelta { index, arguments }));
+            events.push(Ok(ModelEvent::ToolCallEnd { index }));
+        }
+        let content = calls.into_iter().map(Content::ToolCall).collect();
+        let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..answer() };
+        events.push(Ok(ModelEvent::Done(Box::new(message))));
+        events
+    }
+}
+
+fn answer() -> AssistantMessage {
+    AssistantMessage { model: "test".into(), provider: "test".into(), ..AssistantMessage::default() }
+}
+
+impl Provider for FnProvider {
+    fn id(&self) -> &str {
+        "test"
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let number = {
+            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            requests.push(request.clone());
+            requests.len() - 1
+        };
+        let events = (self.answer)(number, &request).into();
+        Box::pin(Replay { events, cancel, text: String::new() })
+    }
+}
+
+/// Hands out prepared events; ends as aborted, with the text so far, once it is cancelled.
+struct Replay {
+    events: VecDeque<Result<ModelEvent, ProviderError>>,
+    cancel: CancellationToken,
+    text: String,
+}
+
+impl futures_core::Stream for Replay {
+    type Item = Result<ModelEvent, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.cancel.is_cancelled() && !self.events.is_empty() {
+            self.events.clear();
+            let content = vec![Content::text(std::mem::take(&mut self.text))];
+            let message = AssistantMessage { content, stop_reason: StopReason::Aborted, ..answer() };
+            return Poll::Ready(Some(Ok(ModelEvent::Done(Box::new(message)))));
+        }
+        let event = self.events.pop_front();
+        if let Some(Ok(ModelEvent::TextDelta(text))) = &event {
+            self.text.push_str(text);
+        }
+        Poll::Ready(event)
+    }
+}

@@ -1,0 +1,27 @@
+//! What tests share, so that no test waits for real time, draws a random id or reaches a network.
+//!
+//! A development dependency only; nothing that ships may depend on it.
+//!
+//! | what | stands in for |
+//! |---|---|
+//! | [`VirtualClock`] | time: it moves when a test says so |
+//! | [`SeededIds`] | identity: the same ids in every run of a test |
+//! | [`RecordingSink`] | a watcher of runs |
+//! | [`FnProvider`] | a model, as one closure |
+//! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
+
+mod clock;
+mod fn_provider;
+mod ids;
+mod mock_response;
+mod mock_server;
+mod pairing;
+mod sink;
+
+pub use clock::VirtualClock;
+pub use fn_provider::FnProvider;
+pub use ids::SeededIds;
+pub use mock_response::{Gate, MockResponse};
+pub use mock_server::{MockServer, RecordedRequest};
+pub use pairing::{assert_paired, pairing_faults};
+pub use sink::RecordingSink;

@@ -1,0 +1,117 @@
+//! The script of one HTTP response: what is sent, in which pieces, and what is waited for.
+
+use std::sync::Arc;
+
+use archon_types::Json;
+use tokio::sync::Semaphore;
+
+/// A door in a scripted response: the server waits at it until a test opens it. Clones are one door.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    /// A closed door.
+    pub fn new() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets the server through once, whether it waits already or comes later.
+    pub fn open(&self) {
+        self.0.add_permits(1);
+    }
+
+    pub(crate) async fn pass(&self) {
+        if let Ok(permit) = self.0.acquire().await {
+            permit.forget();
+        }
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One scripted response. The body is sent in HTTP chunks, one for each [`chunk`](Self::chunk).
+#[derive(Clone, Debug)]
+pub struct MockResponse {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) every_byte: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Send(Vec<u8>),
+    Wait(Gate),
+    /// Close the connection in the middle of the body.
+    Close,
+    /// Send nothing more until the client goes away.
+    Hang,
+}
+
+impl MockResponse {
+    /// An empty response.
+    pub fn new(status: u16) -> Self {
+        Self { status, headers: Vec::new(), steps: Vec::new(), every_byte: false }
+    }
+
+    /// A stream of server-sent events with this text, status 200.
+    pub fn sse(body: impl AsRef<[u8]>) -> Self {
+        Self::new(200).header("content-type", "text/event-stream").chunk(body)
+    }
+
+    /// A stream of server-sent events, one `data:` line for each item, status 200.
+    pub fn events<T: AsRef<str>>(data: impl IntoIterator<Item = T>) -> Self {
+        let empty = Self::new(200).header("content-type", "text/event-stream");
+        data.into_iter().fold(empty, |r, data| r.event(data.as_ref()))
+    }
+
+    /// A JSON body.
+    pub fn json(status: u16, body: &Json) -> Self {
+        Self::new(status).header("content-type", "application/json").chunk(body.to_string())
+    }
+
+    /// Adds a header. `transfer-encoding` and `content-length` are the server's own business.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a piece of the body, sent as one HTTP chunk.
+    pub fn chunk(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.steps.push(Step::Send(bytes.as_ref().to_vec()));
+        self
+    }
+
+    /// Adds one server-sent event with this data.
+    pub fn event(self, data: &str) -> Self {
+        self.chunk(format!("data: {data}\n\n"))
+    }
+
+    /// Waits at the door before what follows is sent.
+    pub fn wait(mut self, gate: &Gate) -> Self {
+        self.steps.push(Step::Wait(gate.clone()));
+        self
+    }
+
+    /// Closes the connection here, in the middle of the body.
+    pub fn close(mut self) -> Self {
+        self.steps.push(Step::Close);
+        self
+    }
+
+    /// Sends nothing more and keeps the connection until the client goes away.
+    pub fn hang(mut self) -> Self {
+        self.steps.push(Step::Hang);
+        self
+    }
+
+    /// Sends every byte of the body as an HTTP chunk of its own.
+    pub fn split_every_byte(mut self) -> Self {
+        self.every_byte = true;
+        self
+    }
+}

@@ -1,0 +1,290 @@
+//! A real HTTP/1.1 server on this machine that replays a script and records what it was asked.
+//!
+//! It knows just enough of HTTP for our own clients: keep-alive, bodies with `content-length`, and
+//! chunked answers, so that the boundaries of the chunks are the script's.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::Json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::{AbortHandle, JoinSet},
+};
+
+use crate::{
+    mock_response::{MockResponse, Step},
+    pairing::assert_paired,
+};
+
+/// What a [`MockServer`] was asked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecordedRequest {
+    /// For instance `POST`.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// In the order of the wire, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as it came.
+    pub text: String,
+    /// The body as JSON; null when it is not JSON.
+    pub body: Json,
+    /// Which connection it came over, from 0: equal numbers mean that a connection was reused.
+    pub connection: usize,
+}
+
+impl RecordedRequest {
+    /// The first header of this lower-case name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+}
+
+/// A server on a free port of 127.0.0.1. It stops when it is dropped.
+pub struct MockServer {
+    address: String,
+    shared: Arc<Shared>,
+    accepting: AbortHandle,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many clients went away in the middle of a response.
+    gone: watch::Sender<usize>,
+}
+
+#[derive(Default)]
+struct State {
+    script: VecDeque<MockResponse>,
+    requests: Vec<RecordedRequest>,
+}
+
+impl MockServer {
+    /// Starts a server that answers the first request with the first response, and so on. A request
+    /// past the end of the script is answered with status 500 and `script exhausted`.
+    ///
+    /// # Panics
+    /// When no port can be bound.
+    pub async fn start(script: impl IntoIterator<Item = MockResponse>) -> Self {
+        #[allow(clippy::expect_used)] // A test without a port to listen on cannot go on.
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port on 127.0.0.1");
+        let address = listener.local_addr().map(|a| a.to_string()).unwrap_or_default();
+        let shared = Arc::new(Shared::default());
+        shared.lock().script.extend(script);
+        let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
+        Self { address, shared, accepting }
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Adds a response to the end of the script.
+    pub fn push(&self, response: MockResponse) {
+        self.shared.lock().script.push_back(response);
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// Waits until `n` clients went away in the middle of a response.
+    pub async fn until_gone(&self, n: usize) {
+        let mut gone = self.shared.gone.subscribe();
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = gone.wait_for(|now| *now >= n).await;
+    }
+
+    /// Panics unless every recorded request pairs tool calls and results one to one.
+    #[track_caller]
+    pub fn assert_paired(&self) {
+        self.requests().iter().filter(|r| r.method == "POST").for_each(|r| assert_paired(&r.body));
+    }
+}
+
+impl Drop for MockServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Owns the connections: aborting this task closes them all.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    let mut number = 0;
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        connections.spawn(serve(stream, shared.clone(), number));
+        number += 1;
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
+    let mut buffer = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut buffer, connection).await {
+        let response = {
+            let mut state = shared.lock();
+            state.requests.push(request);
+            state.script.pop_front()
+        };
+        let response = response.unwrap_or_else(|| MockResponse::new(500).chunk("script exhausted"));
+        match answer(&mut stream, response).await {
+            Ok(Ending::KeepAlive) => {}
+            Ok(Ending::Close) => return,
+            Err(_) => {
+                shared.gone.send_modify(|gone| *gone += 1);
+                return;
+            }
+        }
+    }
+}
+
+enum Ending {
+    KeepAlive,
+    Close,
+}
+
+/// An error means that the client went away.
+async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Result<Ending> {
+    let mut head = format!("HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n", response.status);
+    for (name, value) in &response.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    for step in response.steps {
+        match step {
+            Step::Send(bytes) if response.every_byte => {
+                let chunks = bytes.iter().flat_map(|byte| [b'1', b'\r', b'\n', *byte, b'\r', b'\n']);
+                stream.write_all(&chunks.collect::<Vec<u8>>()).await?;
+            }
+            Step::Send(bytes) if bytes.is_empty() => {}
+            Step::Send(bytes) => {
+                let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+                chunk.extend_from_slice(&bytes);
+                chunk.extend_from_slice(b"\r\n");
+                stream.write_all(&chunk).await?;
+            }
+            Step::Wait(gate) => tokio::select! {
+                () = gate.pass() => {}
+                gone = client_gone(stream) => return Err(gone),
+            },
+            Step::Close => return Ok(Ending::Close),
+            Step::Hang => return Err(client_gone(stream).await),
+        }
+    }
+    stream.write_all(b"0\r\n\r\n").await?;
+    Ok(Ending::KeepAlive)
+}
+
+/// Waits for the end of the connection. A client sends nothing while it reads a response.
+async fn client_gone(stream: &mut TcpStream) -> std::io::Error {
+    let mut byte = [0];
+    match stream.peek(&mut byte).await {
+        Err(e) => e,
+        Ok(_) => std::io::ErrorKind::UnexpectedEof.into(),
+    }
+}
+
+/// The next request; `None` when the client has no more, or sends what is not HTTP.
+async fn read_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+    connection: usize,
+) -> Option<RecordedRequest> {
+    let end = loop {
+        if let Some(end) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
+            break end;
+        }
+        fill(stream, buffer).await?;
+    };
+    let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next()?.split(' ');
+    let (method, path) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.to_ascii_lowercase(), value.trim().to_owned()))
+    };
+    let headers: Vec<_> = lines.filter_map(header).collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(Some(0), |(_, value)| value.parse().ok())?;
+    let body = end + 4;
+    while buffer.len() < body + length {
+        fill(stream, buffer).await?;
+    }
+    let text = String::from_utf8_lossy(&buffer[body..body + length]).into_owned();
+    buffer.drain(..body + length);
+    let body = serde_json::from_str(&text).unwrap_or(Json::Null);
+    Some(RecordedRequest { method, path, headers, text, body, connection })
+}
+
+async fn fill(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
+    match stream.read_buf(buffer).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Gate;
+
+    async fn send(stream: &mut TcpStream, body: &str) {
+        let head = format!("POST /p HTTP/1.1\r\nX-Y: z\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + body).as_bytes()).await.unwrap();
+    }
+
+    async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+        let mut text = Vec::new();
+        while !text.ends_with(end.as_bytes()) {
+            assert_ne!(stream.read_buf(&mut text).await.unwrap(), 0, "{}", String::from_utf8_lossy(&text));
+        }
+        String::from_utf8(text).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_script_is_replayed_chunk_by_chunk_and_requests_are_kept() {
+        let gate = Gate::new();
+        let gated = MockResponse::new(200).chunk("ab").wait(&gate).chunk("c");
+        let server = MockServer::start([gated, MockResponse::new(404).chunk("de").split_every_byte()]).await;
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        send(&mut stream, r#"{"a":1}"#).await;
+        read_until(&mut stream, "2\r\nab\r\n").await;
+        gate.open();
+        assert_eq!(read_until(&mut stream, "0\r\n\r\n").await, "1\r\nc\r\n0\r\n\r\n");
+        send(&mut stream, "no json").await;
+        assert!(read_until(&mut stream, "1\r\nd\r\n1\r\ne\r\n0\r\n\r\n").await.contains(" 404 "));
+        let requests = server.requests();
+        assert_eq!(requests[0].body["a"], 1);
+        assert_eq!((requests[0].method.as_str(), requests[0].path.as_str()), ("POST", "/p"));
+        assert_eq!(requests[0].header("x-y"), Some("z"));
+        assert_eq!((requests[1].connection, &requests[1].body), (0, &Json::Null));
+    }
+
+    #[tokio::test]
+    async fn it_notices_that_a_client_goes_away() {
+        let server = MockServer::start([MockResponse::sse("x").hang()]).await;
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        send(&mut stream, "{}").await;
+        read_until(&mut stream, "1\r\nx\r\n").await;
+        drop(stream);
+        server.until_gone(1).await;
+    }
+}

@@ -1,0 +1,146 @@
+//! A run that kills its own process at a chosen record, and another process that takes it up.
+//!
+//! `killable DIR start|resume [KILL_AT]` works on the run `victim` in DIR. With KILL_AT the process
+//! gets SIGKILL from itself right after it appended that record (from 0). Every side effect is a line
+//! in `DIR/effects`, written by a tool that is not told whether it runs for the first time.
+
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, bail};
+use archon::{
+    Archon, RunOptions, Tool, ToolContext, ToolError,
+    store::JsonlJournal,
+    tools::FnTool,
+    types::{
+        BoxFuture, Durability, Effect, Journal, JournalError, Message, OpenMode, OpenRun, Record, Request, RunHead,
+        RunId, RunWriter, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::FnProvider;
+use serde_json::json;
+
+/// Tool turns of the run.
+const TURNS: usize = 10;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (dir, mode) = match &args[..] {
+        [dir, mode, ..] => (PathBuf::from(dir), mode.as_str()),
+        _ => bail!("usage: killable DIR start|resume [KILL_AT]"),
+    };
+    let kill_at = args.get(2).map(|n| n.parse()).transpose().context("KILL_AT")?;
+    let journal = KillingJournal { inner: JsonlJournal::open(&dir)?, kill_at };
+    let agent = Archon::builder()
+        .provider(Arc::new(FnProvider::new(script)), "scripted")
+        .tools(tools(&dir))
+        .journal(Arc::new(journal))
+        .build()?;
+    let run = RunId::new("victim");
+    let outcome = match mode {
+        "start" => {
+            let mut options = RunOptions::default();
+            options.run = Some(run);
+            agent.run_with("Do the ten steps.", options).await?
+        }
+        "resume" => agent.resume(run).await?.outcome().await?,
+        other => bail!("{other}: start or resume"),
+    };
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(())
+}
+
+/// Ten turns, each with a call of every kind, and then the answer. The turn follows from the request
+/// alone, so a second process goes on where the first one was.
+fn script(_: usize, request: &Request) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
+    let turn = request.messages.iter().filter(|m| matches!(&****m, Message::Assistant(_))).count();
+    if turn >= TURNS {
+        return FnProvider::text("All ten steps are done.");
+    }
+    let call = |kind: &str| {
+        // The same ids in every turn, as some models do.
+        ToolCall::new(format!("call_{kind}"), kind, json!({"step": turn}))
+    };
+    FnProvider::calls(vec![call("look"), call("put"), call("send")])
+}
+
+fn tools(dir: &Path) -> Vec<Arc<dyn Tool>> {
+    [("look", Effect::ReadOnly), ("put", Effect::Idempotent), ("send", Effect::SideEffect)]
+        .into_iter()
+        .map(|(name, effect)| Arc::new(effect_tool(dir, name, effect)) as Arc<dyn Tool>)
+        .collect()
+}
+
+fn effect_tool(dir: &Path, name: &'static str, effect: Effect) -> impl Tool + use<> {
+    let schema = json!({"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]});
+    let mut annotations = ToolAnnotations::default();
+    annotations.effect = effect;
+    let spec = ToolSpec::new(name, format!("Leaves a line that says {name}."), schema).with_annotations(annotations);
+    let path = dir.join("effects");
+    FnTool::new(spec, move |arguments: serde_json::Value, _: ToolContext| {
+        let path = path.clone();
+        async move {
+            let step = arguments["step"].as_u64().unwrap_or_default();
+            let line = format!("{name} {step}\n");
+            let write = || OpenOptions::new().create(true).append(true).open(&path)?.write_all(line.as_bytes());
+            write().map_err(|e: std::io::Error| ToolError::Failed(format!("{}: {e}", path.display())))?;
+            Ok(ToolResult::success(format!("{name} {step} done")))
+        }
+    })
+}
+
+/// A journal whose process dies right after it appended a chosen record.
+struct KillingJournal {
+    inner: JsonlJournal,
+    kill_at: Option<u64>,
+}
+
+struct KillingWriter {
+    inner: Box<dyn RunWriter>,
+    kill_at: Option<u64>,
+}
+
+impl Journal for KillingJournal {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let OpenRun { records, writer } = self.inner.open(run, mode).await?;
+            let writer = Box::new(KillingWriter { inner: writer, kill_at: self.kill_at });
+            Ok(OpenRun { records, writer })
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.inner.read(run)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list()
+    }
+}
+
+impl RunWriter for KillingWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            for record in records {
+                self.inner.append(std::slice::from_ref(record), durability).await?;
+                if self.kill_at == Some(record.seq) {
+                    let _ = rustix::process::kill_process(
+                        rustix::process::getpid(),
+                        rustix::process::Signal::KILL,
+                    );
+                    std::future::pending::<()>().await;
+                }
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,6 @@
+//! What Archon promises, tested across its crates. Each file is one promise.
+
+mod kill;
+mod live;
+mod scenarios;
+mod wire;
