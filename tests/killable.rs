@@ -17,8 +17,8 @@ use archon::{
     store::JsonlJournal,
     tools::FnTool,
     types::{
-        BoxFuture, Durability, Effect, Journal, JournalError, Message, OpenMode, OpenRun, Record, Request, RunHead,
-        RunId, RunWriter, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        BoxFuture, Durability, Effect, Journal, JournalError, Message, OpenMode, OpenRun, Record, Request,
+        RunHead, RunId, RunWriter, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::FnProvider;
@@ -57,7 +57,10 @@ async fn main() -> Result<()> {
 
 /// Ten turns, each with a call of every kind, and then the answer. The turn follows from the request
 /// alone, so a second process goes on where the first one was.
-fn script(_: usize, request: &Request) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
+fn script(
+    _: usize,
+    request: &Request,
+) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
     let turn = request.messages.iter().filter(|m| matches!(&****m, Message::Assistant(_))).count();
     if turn >= TURNS {
         return FnProvider::text("All ten steps are done.");
@@ -80,14 +83,16 @@ fn effect_tool(dir: &Path, name: &'static str, effect: Effect) -> impl Tool + us
     let schema = json!({"type": "object", "properties": {"step": {"type": "integer"}}, "required": ["step"]});
     let mut annotations = ToolAnnotations::default();
     annotations.effect = effect;
-    let spec = ToolSpec::new(name, format!("Leaves a line that says {name}."), schema).with_annotations(annotations);
+    let spec =
+        ToolSpec::new(name, format!("Leaves a line that says {name}."), schema).with_annotations(annotations);
     let path = dir.join("effects");
     FnTool::new(spec, move |arguments: serde_json::Value, _: ToolContext| {
         let path = path.clone();
         async move {
             let step = arguments["step"].as_u64().unwrap_or_default();
             let line = format!("{name} {step}\n");
-            let write = || OpenOptions::new().create(true).append(true).open(&path)?.write_all(line.as_bytes());
+            let write =
+                || OpenOptions::new().create(true).append(true).open(&path)?.write_all(line.as_bytes());
             write().map_err(|e: std::io::Error| ToolError::Failed(format!("{}: {e}", path.display())))?;
             Ok(ToolResult::success(format!("{name} {step} done")))
         }

@@ -10,9 +10,8 @@ use std::{
 };
 
 use archon::{
-    Archon, Event, OutcomeStatus, RunHandle, RunOptions,
+    Archon, Event, OutcomeStatus, RunHandle, RunOptions, tool,
     types::{DeltaKind, Message, RecordBody, StopReason},
-    tool,
 };
 use archon_testkit::{Gate, MockResponse, MockServer};
 use futures_util::StreamExt;
@@ -119,7 +118,7 @@ async fn truncated_arguments_never_run_and_the_model_is_told_why() {
     });
     assert_eq!(stopped, Some(StopReason::Length), "the stop reason is kept");
     let requests = server.requests();
-    let last = requests[1].json["messages"].as_array().and_then(|m| m.last()).expect("a message").clone();
+    let last = requests[1].body["messages"].as_array().and_then(|m| m.last()).expect("a message").clone();
     let said = last["content"].as_str().expect("text");
     assert_eq!(last["role"], "tool");
     assert!(said.contains("JSON") && said.contains("/tmp/x"), "{said}");
@@ -129,7 +128,8 @@ async fn truncated_arguments_never_run_and_the_model_is_told_why() {
 // spec: P-31, P-32
 #[tokio::test]
 async fn a_rate_limit_is_waited_out_and_the_request_is_sent_again() {
-    let limited = MockResponse::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "0");
+    let limited =
+        MockResponse::json(429, &json!({"error": {"message": "slow down"}})).header("retry-after", "0");
     let server = MockServer::start([limited, crate::wire::answer("here")]).await;
     let agent = with_model(&server).build().expect("an agent");
     let outcome = agent.run("hello").await.expect("a run");
@@ -149,8 +149,12 @@ async fn a_session_goes_on_where_it_was() {
     let options = RunOptions::in_session(session);
     assert_eq!(agent.run_with("Its population?", options).await.expect("a run").answer, "2 million");
     let requests = server.requests();
-    let said: Vec<_> =
-        requests[1].json["messages"].as_array().expect("messages").iter().map(|m| m["content"].clone()).collect();
+    let said: Vec<_> = requests[1].body["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|m| m["content"].clone())
+        .collect();
     assert_eq!(said, ["Capital of France?", "Paris", "Its population?"]);
 }
 

@@ -22,10 +22,14 @@ struct Ran {
 impl Ran {
     /// The text of every tool result, in order.
     fn results(&self) -> Vec<String> {
-        self.records().filter_map(|body| match body {
-            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => Some(result.text()),
-            _ => None,
-        }).collect()
+        self.records()
+            .filter_map(|body| match body {
+                RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+                    Some(result.text())
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     fn records(&self) -> impl Iterator<Item = &RecordBody> {
@@ -41,7 +45,7 @@ async fn run(task: &str, steps: Vec<Step>, limits: ExecutionLimits, mode: ToolMo
     let sink = RecordingSink::new();
     let agent = Archon::builder()
         .provider(provider.clone(), "scripted")
-        .tool(builtin::calculator())
+        .tool(builtin::Calculator::new())
         .limits(limits)
         .tool_mode(mode)
         .clock(Arc::new(VirtualClock::new()))
@@ -106,7 +110,10 @@ async fn eighteen_percent_of_two_hundred_and_fifty_step_by_step() {
     assert_eq!(ran.results(), ["45"]);
     assert_eq!(ran.outcome.answer, "18% of 250 is 45");
     let observed = &ran.provider.history()[1].prompt;
-    assert!(observed.contains("Observation: Tool calculator succeeded: 45") || observed.len() >= 200, "{observed}");
+    assert!(
+        observed.contains("Observation: Tool calculator succeeded: 45") || observed.len() >= 200,
+        "{observed}"
+    );
 }
 
 // spec: A-04
@@ -140,7 +147,10 @@ async fn an_invented_tool_is_answered_with_the_tools_there_are() {
     let ran = native("send bob an email", steps).await;
     assert_eq!(ran.outcome.answer, "2");
     let results = ran.results();
-    assert!(results[0].contains("Tool 'send_email' not found") && results[0].contains("calculator"), "{results:?}");
+    assert!(
+        results[0].contains("Tool 'send_email' not found") && results[0].contains("calculator"),
+        "{results:?}"
+    );
     assert_eq!(results[1], "2");
 }
 

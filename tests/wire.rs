@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// A builder whose model is the mock server.
 pub(crate) fn with_model(server: &MockServer) -> ArchonBuilder {
-    let provider = OpenAiCompatible::new(&format!("{}/v1", server.url()), OpenAiOptions::default()).expect("a provider");
+    let provider =
+        OpenAiCompatible::new(&format!("{}/v1", server.url()), OpenAiOptions::default()).expect("a provider");
     Archon::builder().provider(Arc::new(provider), "mock")
 }
 
@@ -28,7 +29,10 @@ pub(crate) fn text(text: &str) -> String {
 /// A chunk with a whole tool call.
 pub(crate) fn call(index: u32, id: &str, name: &str, arguments: &str) -> String {
     let function = json!({"name": name, "arguments": arguments});
-    chunk(&json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}), None)
+    chunk(
+        &json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]}),
+        None,
+    )
 }
 
 /// The chunk that ends an answer.

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let model = std::env::args().nth(1).unwrap_or("ollama:qwen3".into());
-    let agent = Archon::builder().model(model).tool(builtin::calculator()).build()?;
+    let agent = Archon::builder().model(model).tool(builtin::Calculator::new()).build()?;
     let mut run = agent.start("What is 15% of 200?", RunOptions::default()).await?;
     while let Some(event) = run.next().await {
         match event {

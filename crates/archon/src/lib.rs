@@ -36,7 +36,8 @@ mod system;
 mod watch;
 
 pub use archon::{Archon, RunOptions};
-pub use archon_tools::{ToolEngine, ToolRegistry, tool};
+pub use archon_macros::facade_tool as tool;
+pub use archon_tools::{ToolEngine, ToolRegistry};
 pub use archon_types::{
     Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
     ToolError, ToolResult, Toolbox,

@@ -8,7 +8,9 @@ use archon_types::{
     RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
-use crate::{Driver, Messages, ReactMachine, RunLog, driver::step, fold, fold_chain, tool_batch::NoTools};
+use crate::{
+    Command, Driver, Messages, ReactMachine, RunLog, driver::step, fold, fold_chain, tool_batch::NoTools,
+};
 
 /// An agent that thinks and acts in turns, with every step in a journal.
 #[derive(Clone)]
@@ -75,6 +77,12 @@ pub enum LoopError {
     /// The log is there and is not the log of a run.
     #[error("run {run} has a log that does not begin as a run's log does")]
     NotARun {
+        /// The run.
+        run: RunId,
+    },
+    /// The process died before the prompt was in the log.
+    #[error("run {run} was cut off before its prompt was kept: start it again")]
+    NothingAsked {
         /// The run.
         run: RunId,
     },
@@ -152,6 +160,9 @@ impl ReactAgent {
         let may_go_on = |o: &Outcome| matches!(o.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed);
         if machine.ended().is_some_and(|outcome| !may_go_on(outcome)) {
             return Err(LoopError::Ended { run: context.run.clone() });
+        }
+        if machine.next() == Command::WaitForPrompt {
+            return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone());
         step(&mut machine, &mut log, RecordBody::Resumed).await?;

@@ -1,0 +1,220 @@
+//! Which model works, and why: what was said, else what is found, in this order.
+//!
+//! | what | then |
+//! |---|---|
+//! | `base_url` | that service; the model as said, else the first that it has |
+//! | `model` as `PROVIDER:MODEL`, or a GGUF file | that one |
+//! | `model` as a bare name | a running server that has it, else a service whose key is set |
+//! | nothing | a service whose key is set, else a running server, else a local model file |
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use archon::{
+    providers::{
+        FoundServer, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, SetupError,
+        find_local_servers,
+    },
+    types::{Provider, Secret},
+};
+
+use crate::{app::App, config::Origin, failure::Failure, local};
+
+/// How long a server on this machine may take to list its models.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
+/// The same for a service that was named, which may be far away.
+const FAR_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The services that can be used without naming a model, and the model that is then used.
+const DEFAULT_MODELS: &[(&str, &str)] = &[("openai", "gpt-5-mini")];
+
+/// A model that is ready to be asked.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    /// Who runs it. Its id and the model's name, joined by a colon, choose the same again.
+    pub(crate) provider: Arc<dyn Provider>,
+    /// The model, as the provider names it.
+    pub(crate) model: String,
+    /// Why it was chosen, for people.
+    pub(crate) why: String,
+}
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chosen")
+            .field("provider", &self.provider.id())
+            .field("model", &self.model)
+            .field("why", &self.why)
+            .finish()
+    }
+}
+
+/// The model to use. `recorded` is what a run was begun with; flags win over it, nothing else does.
+pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, Failure> {
+    let settings = &app.config.settings;
+    let flag = |key| matches!(app.config.origin(key), Some(Origin::Flag(_)));
+    let url = settings.base_url.as_deref().filter(|_| recorded.is_none() || flag("base_url"));
+    let said = settings.model.as_deref().filter(|_| recorded.is_none() || flag("model"));
+    let why =
+        |key: &str| app.config.origin(key).map_or_else(|| "the run's log".to_owned(), Origin::to_string);
+    match (url, said.or(recorded)) {
+        (Some(url), model) => at_address(app, url, model, &why("base_url")).await,
+        (None, Some(model)) => named(app, model, &why("model")).await,
+        (None, None) => found(app).await,
+    }
+}
+
+/// The servers that run on this machine now.
+pub(crate) async fn running() -> Vec<FoundServer> {
+    find_local_servers(LocalServer::defaults(), PATIENCE).await
+}
+
+/// The services whose keys are in the environment.
+pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
+    PROFILES
+        .iter()
+        .filter_map(|p| Some((p, p.key_variable?)))
+        .filter(|(_, variable)| app.env(variable).is_some())
+}
+
+async fn at_address(app: &App, url: &str, model: Option<&str>, why: &str) -> Result<Chosen, Failure> {
+    let (profile, model) = match model.map(|m| (m, m.parse::<ModelRef>())) {
+        Some((_, Ok(ModelRef { profile, base_url: None, model, .. }))) => (profile, model),
+        Some((name, _)) => (known_address(url), name.to_owned()),
+        None => (known_address(url), first_model(url).await?),
+    };
+    Ok(Chosen { provider: service(app, profile, Some(url))?, model, why: format!("{why} says {url}") })
+}
+
+async fn named(app: &App, name: &str, why: &str) -> Result<Chosen, Failure> {
+    let why = format!("{why} says {name}");
+    if local::is_meant(app, name) {
+        return local::load(app, name, why).await;
+    }
+    let wrong = match name.parse::<ModelRef>() {
+        Ok(ModelRef { profile, base_url, model, .. }) => {
+            let provider = service(app, profile, base_url.as_deref())?;
+            return Ok(Chosen { provider, model, why });
+        }
+        Err(wrong) => wrong,
+    };
+    if let Some(FoundServer { server, .. }) =
+        running().await.into_iter().find(|found| found.models.iter().any(|m| m == name))
+    {
+        let provider = service(app, Profile::named(server.profile), Some(&server.base_url))?;
+        let why = format!("{why}, and {} has it", server.profile);
+        return Ok(Chosen { provider, model: name.to_owned(), why });
+    }
+    // A colon means that a service was meant, and none has that name.
+    match keyed(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
+        Some((profile, variable)) => {
+            let provider = service(app, Some(profile), None)?;
+            Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
+        }
+        None => Err(Failure::usage(
+            match wrong {
+                SetupError::UnknownProfile { .. } => wrong.to_string(),
+                _ => format!("nobody was found who runs the model {name:?}"),
+            },
+            "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is",
+        )),
+    }
+}
+
+async fn found(app: &App) -> Result<Chosen, Failure> {
+    for (profile, variable) in keyed(app) {
+        if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
+            let provider = service(app, Some(profile), None)?;
+            let why = format!("{variable} is set, and no model was named");
+            return Ok(Chosen { provider, model: (*model).to_owned(), why });
+        }
+    }
+    for FoundServer { server, models, .. } in running().await {
+        // Servers also list models that only embed; they cannot answer.
+        if let Some(model) = models.into_iter().find(|m| !m.to_lowercase().contains("embed")) {
+            let provider = service(app, Profile::named(server.profile), Some(&server.base_url))?;
+            let why = format!("{} runs on this machine, and no model was named", server.profile);
+            return Ok(Chosen { provider, model, why });
+        }
+    }
+    match local::first(app) {
+        Some(path) => {
+            local::load(app, &path, "it is on this machine, and no model was named".to_owned()).await
+        }
+        None => Err(nothing_found()),
+    }
+}
+
+fn nothing_found() -> Failure {
+    Failure::usage(
+        "no model is configured. With a service: set OPENAI_API_KEY, or use --model PROVIDER:MODEL",
+        format!(
+            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M\n{}",
+            local::CHOICE
+        ),
+    )
+}
+
+/// A provider for a service of a known kind, at its own address or another one.
+fn service(
+    app: &App,
+    profile: Option<&'static Profile>,
+    url: Option<&str>,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let name = profile.map_or("openai-compatible", |p| p.name);
+    let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
+    let own = profile.map_or("", |p| p.base_url);
+    let url = url.filter(|url| !same_address(url, own));
+    if let Some(url) = url.filter(|url| !url.contains('@')) {
+        // The log then says where the run was, and `archon resume` finds it again.
+        options.id = format!("{name}@{url}");
+    }
+    options.api_key = key(app, profile, url)?;
+    let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
+        .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
+    Ok(Arc::new(provider))
+}
+
+/// The key to send. A service's own key goes to the service's own address only, and an address from a
+/// project's settings gets no key at all: both would hand it to whoever wrote the address.
+fn key(app: &App, profile: Option<&Profile>, url: Option<&str>) -> Result<Option<Secret>, Failure> {
+    let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
+    if url.is_some() && matches!(app.config.origin("base_url"), Some(Origin::Project(_))) {
+        return Ok(None);
+    }
+    if let Some(name) = &app.config.settings.api_key_env {
+        let missing = || {
+            let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
+            Failure::usage(what, format!("set it: export {name}=…"))
+        };
+        return secret(name).map(Some).ok_or_else(missing);
+    }
+    match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
+        (Some((service, variable)), None) => secret(variable).map(Some).ok_or_else(|| {
+            Failure::usage(format!("{service} needs a key"), format!("set it: export {variable}=…"))
+        }),
+        (_, Some(_)) => Ok(secret(ANY_KEY)),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Holds the key of a service that is known by its address only.
+const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";
+
+fn known_address(url: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|p| same_address(p.base_url, url))
+}
+
+fn same_address(a: &str, b: &str) -> bool {
+    a.trim_end_matches('/').eq_ignore_ascii_case(b.trim_end_matches('/'))
+}
+
+async fn first_model(url: &str) -> Result<String, Failure> {
+    let servers = vec![LocalServer::new("openai-compatible", url)];
+    let found = find_local_servers(servers, FAR_PATIENCE).await.into_iter().next();
+    let Some(found) = found else {
+        let what = format!("{url} did not list its models");
+        return Err(Failure::usage(what, "check that it runs, or name the model: --model M"));
+    };
+    let none = || Failure::usage(format!("{url} has no models"), "load one there, or name it: --model M");
+    found.models.into_iter().next().ok_or_else(none)
+}

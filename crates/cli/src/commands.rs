@@ -1,0 +1,111 @@
+//! The commands: one file each, and one line each in the list below.
+
+mod doctor;
+mod model;
+mod models;
+mod resume;
+mod run;
+mod runs;
+mod schema;
+mod tools;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::{
+    app::App,
+    config::{Settings, ToolSelection},
+    exit::Exit,
+    failure::Failure,
+};
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Work on a task and print the answer
+    Run(run::RunArgs),
+    /// Show the runs there are, or one of them
+    #[command(subcommand)]
+    Runs(runs::RunsCommand),
+    /// Take up a run that was interrupted, cancelled or failed
+    Resume(resume::ResumeArgs),
+    /// Show the tools, or call one without a model
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
+    /// Show the models that can be used now
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
+    /// Fetch and show models that run in this program
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Show what was found on this machine, and what would be used and why
+    Doctor(doctor::DoctorArgs),
+    /// Print the JSON Schema of what this program writes or reads
+    #[command(subcommand)]
+    Schema(schema::SchemaCommand),
+}
+
+impl Command {
+    /// The settings that the command's flags make.
+    pub(crate) fn settings(&self) -> Settings {
+        match self {
+            Self::Run(args) => args.settings(),
+            Self::Resume(args) => args.settings(),
+            Self::Tools(command) => command.settings(),
+            Self::Models(command) => command.settings(),
+            Self::Doctor(args) => args.settings(),
+            Self::Runs(_) | Self::Model(_) | Self::Schema(_) => Settings::default(),
+        }
+    }
+
+    /// Does it.
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        match self {
+            Self::Run(args) => args.run(app).await,
+            Self::Runs(command) => command.run(app).await,
+            Self::Resume(args) => args.run(app).await,
+            Self::Tools(command) => command.run(app).await,
+            Self::Models(command) => command.run(app).await,
+            Self::Model(command) => command.run(app).await,
+            Self::Doctor(args) => args.run(app).await,
+            Self::Schema(command) => command.run(app),
+        }
+    }
+}
+
+/// Flags that choose a model.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ModelFlags {
+    /// The model: a name, PROVIDER:NAME, or the path of a GGUF file
+    #[arg(long, value_name = "M")]
+    pub(crate) model: Option<String>,
+    /// Address of an OpenAI-compatible service, up to and including /v1
+    #[arg(long, value_name = "U")]
+    pub(crate) base_url: Option<String>,
+}
+
+/// Flags that choose tools and what they see.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ToolFlags {
+    /// The tools: names separated by commas, `all` or `none` [default: all]
+    #[arg(long, value_name = "a,b|all|none")]
+    pub(crate) tools: Option<ToolSelection>,
+    /// The folder that tools may see [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+}
+
+impl ModelFlags {
+    fn apply(&self, settings: &mut Settings) {
+        settings.model.clone_from(&self.model);
+        settings.base_url.clone_from(&self.base_url);
+    }
+}
+
+impl ToolFlags {
+    fn apply(&self, settings: &mut Settings) {
+        settings.tools.clone_from(&self.tools);
+        settings.workspace.clone_from(&self.workspace);
+    }
+}

@@ -1,0 +1,141 @@
+//! `archon doctor`: what was found on this machine, and what would be used and why.
+
+use archon::{providers::LocalServer, types::Journal};
+use serde::Serialize;
+
+use super::{ModelFlags, ToolFlags};
+use crate::{
+    app::App,
+    choose,
+    config::{KEYS, Settings},
+    exit::Exit,
+    failure::Failure,
+    local, toolset,
+};
+
+/// What `archon doctor` takes: what `archon run` would be given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    tools: ToolFlags,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    /// What was looked at.
+    check: &'static str,
+    /// Whether it can be used.
+    ok: bool,
+    /// What was found, or what to do.
+    found: String,
+}
+
+impl DoctorArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        self.model.apply(&mut settings);
+        self.tools.apply(&mut settings);
+        settings
+    }
+
+    /// Fails if no model can be used, so that scripts can ask.
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let show = |finding: Finding| {
+            let mark = if finding.ok { "ok" } else { "--" };
+            app.item(&finding, || format!("{mark}  {:<9}  {}", finding.check, finding.found));
+        };
+        settings(app).into_iter().for_each(show);
+        show(data_directory(app).await);
+        servers().await.into_iter().for_each(show);
+        show(keys(app));
+        show(models(app));
+        show(tools(app));
+        app.output.wait("choosing a model");
+        let chosen = choose::model(app, None).await;
+        app.output.stop_waiting();
+        let exit = chosen.as_ref().map_or_else(|failure| failure.exit, |_| Exit::Finished);
+        show(match chosen {
+            Ok(c) => Finding {
+                check: "model",
+                ok: true,
+                found: format!("{} from {}: {}", c.model, c.provider.id(), c.why),
+            },
+            Err(e) => Finding {
+                check: "model",
+                ok: false,
+                found: format!("{}\n{}", e.what, e.advice).replace('\n', "; "),
+            },
+        });
+        Ok(exit)
+    }
+}
+
+fn settings(app: &App) -> Vec<Finding> {
+    let set = KEYS.iter().filter_map(|key| Some((*key, app.config.origin(key)?)));
+    let found: Vec<_> = set.map(|(key, origin)| format!("{key} is set by {origin}")).collect();
+    let files = [&app.sources.user, &app.sources.project].into_iter().flatten();
+    let files: Vec<_> =
+        files.map(|f| format!("{} {}", if f.exists() { "read" } else { "no" }, f.display())).collect();
+    [files, found].concat().into_iter().map(|found| Finding { check: "settings", ok: true, found }).collect()
+}
+
+async fn data_directory(app: &App) -> Finding {
+    let dir = app.data_dir.display();
+    match app.journal().list().await {
+        Ok(heads) => Finding { check: "data", ok: true, found: format!("{dir}, {} runs", heads.len()) },
+        Err(e) => Finding { check: "data", ok: false, found: format!("{e}; {}", e.advice()) },
+    }
+}
+
+async fn servers() -> Vec<Finding> {
+    let running = choose::running().await;
+    let known = LocalServer::defaults().into_iter();
+    known
+        .map(|LocalServer { profile, base_url: url, .. }| {
+            match running.iter().find(|found| found.server.base_url == url) {
+                Some(found) => {
+                    let models = found.models.join(", ");
+                    Finding { check: "server", ok: true, found: format!("{profile} at {url} has: {models}") }
+                }
+                None => Finding {
+                    check: "server",
+                    ok: false,
+                    found: format!("{profile} does not answer at {url}"),
+                },
+            }
+        })
+        .collect()
+}
+
+/// Names of variables only: a value never leaves the environment.
+fn keys(app: &App) -> Finding {
+    let set: Vec<_> = choose::keyed(app).map(|(_, variable)| variable).collect();
+    let found =
+        if set.is_empty() { "no service's key is in the environment".to_owned() } else { set.join(", ") };
+    Finding { check: "keys", ok: !set.is_empty(), found }
+}
+
+fn models(app: &App) -> Finding {
+    let names: Vec<_> = local::files(app).into_iter().map(|(name, _)| name).collect();
+    let directory = local::directory(app);
+    let engine =
+        if cfg!(feature = "local") { "" } else { "; this program was built without the engine for them" };
+    let found = match names.is_empty() {
+        true => format!("no model files in {}{engine}", directory.display()),
+        false => format!("in {}: {}{engine}", directory.display(), names.join(", ")),
+    };
+    Finding { check: "files", ok: !names.is_empty() && cfg!(feature = "local"), found }
+}
+
+fn tools(app: &App) -> Finding {
+    match toolset::chosen(&app.config.settings) {
+        Ok(tools) => {
+            let names: Vec<_> = tools.iter().map(|t| t.spec().name.clone()).collect();
+            Finding { check: "tools", ok: true, found: names.join(", ") }
+        }
+        Err(e) => Finding { check: "tools", ok: false, found: format!("{}; {}", e.what, e.advice) },
+    }
+}

@@ -1,0 +1,44 @@
+//! `archon resume`: takes up a run where its log ends.
+
+use archon::types::{Journal, RecordBody, RunId};
+
+use super::{ModelFlags, ToolFlags, run};
+use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
+
+/// What `archon resume` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    tools: ToolFlags,
+    /// The run's id
+    run: String,
+}
+
+impl ResumeArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        self.model.apply(&mut settings);
+        self.tools.apply(&mut settings);
+        settings
+    }
+
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let run = RunId::new(self.run);
+        let records = app.journal().read(&run).await?;
+        let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
+            return Err(archon::Error::Run(archon::react_loop::LoopError::NotARun { run }).into());
+        };
+        let config = &started.config;
+        let tools = match self.tools.tools {
+            Some(_) => toolset::chosen(&app.config.settings)?,
+            None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
+        };
+        let recorded = format!("{}:{}", config.provider, config.model);
+        let chosen = choose::model(app, Some(&recorded)).await?;
+        let archon = run::assemble(app, chosen, tools)?;
+        let resume = run::resume_line(app, run.as_str());
+        drive(archon.resume(run).await?, &resume, app).await
+    }
+}

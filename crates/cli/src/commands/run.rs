@@ -1,0 +1,133 @@
+//! `archon run`: works on a task and prints the answer.
+
+use std::io::Read;
+
+use archon::{Archon, RunOptions, types::SessionId};
+
+use super::{ModelFlags, ToolFlags};
+use crate::{
+    app::App,
+    choose::{self, Chosen},
+    config::{Mode, Origin, Settings},
+    drive::drive,
+    exit::Exit,
+    failure::Failure,
+    toolset,
+};
+
+/// What `archon run` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    tools: ToolFlags,
+    /// Most model calls of the run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_turns: Option<u32>,
+    /// Go on in the session of the last run
+    #[arg(long = "continue", conflicts_with = "session")]
+    go_on: bool,
+    /// Go on in this session
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// How tools are spoken about [default: as the model can]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// What is to be done; `-` reads it from standard input
+    #[arg(required = true, value_name = "TASK")]
+    task: Vec<String>,
+}
+
+impl RunArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings { max_turns: self.max_turns, mode: self.mode, ..Settings::default() };
+        self.model.apply(&mut settings);
+        self.tools.apply(&mut settings);
+        settings
+    }
+
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let task = task(&self.task)?;
+        let tools = toolset::chosen(&app.config.settings)?;
+        let chosen = choose::model(app, None).await?;
+        let archon = assemble(app, chosen, tools)?;
+        let session = match self.session {
+            Some(id) => Some(SessionId::new(id)),
+            None if self.go_on => Some(last_session(&archon).await?),
+            None => None,
+        };
+        let mut options = RunOptions::default();
+        options.session = session;
+        let run = archon.start(task, options).await?;
+        let resume = resume_line(app, run.run_id().as_str());
+        drive(run, &resume, app).await
+    }
+}
+
+/// The agent that the settings describe.
+pub(crate) fn assemble(app: &App, chosen: Chosen, tools: toolset::Tools) -> Result<Archon, Failure> {
+    let settings = &app.config.settings;
+    let mut limits = archon::types::ExecutionLimits::default();
+    if let Some(turns) = settings.max_turns {
+        limits.max_turns = turns;
+    }
+    let mut builder = Archon::builder()
+        .provider(chosen.provider, chosen.model)
+        .tools(tools)
+        .data_dir(&app.data_dir)
+        .limits(limits);
+    if let Some(system) = &settings.system {
+        builder = builder.system(system);
+    }
+    if let Some(mode) = settings.mode {
+        builder = builder.tool_mode(mode.into());
+    }
+    Ok(builder.build()?)
+}
+
+fn task(words: &[String]) -> Result<String, Failure> {
+    let mut text = words.join(" ");
+    if text == "-" {
+        text.clear();
+        let advice = "pipe text into the command, or say the task as an argument";
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|e| Failure::usage(format!("cannot read the task from standard input: {e}"), advice))?;
+    }
+    if text.trim().is_empty() {
+        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+    }
+    Ok(text)
+}
+
+async fn last_session(archon: &Archon) -> Result<SessionId, Failure> {
+    let head = archon.newest_run(None).await?.ok_or(archon::Error::NothingToContinue)?;
+    if head.status == "running" {
+        let what = format!("the last run, {}, has not ended", head.run_id);
+        return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
+    }
+    head.session.ok_or_else(|| archon::Error::NothingToContinue.into())
+}
+
+/// The command that takes the run up: with the flags that it cannot know from the log.
+pub(crate) fn resume_line(app: &App, run: &str) -> String {
+    let settings = &app.config.settings;
+    let path = |p: &Option<std::path::PathBuf>| p.as_ref().map(|p| p.display().to_string());
+    let mut line = format!("archon resume {run}");
+    for (key, value) in [("workspace", path(&settings.workspace)), ("data_dir", path(&settings.data_dir))] {
+        if let (Some(Origin::Flag(flag)), Some(value)) = (app.config.origin(key), value) {
+            line.push_str(&format!(" {flag} {}", quoted(&value)));
+        }
+    }
+    line
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

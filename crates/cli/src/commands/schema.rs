@@ -1,0 +1,27 @@
+//! `archon schema`: JSON Schemas, for programs in other languages and for editors.
+
+use clap::Subcommand;
+use schemars::schema_for;
+
+use crate::{app::App, config::Settings, exit::Exit, failure::Failure};
+
+/// What has a schema.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemaCommand {
+    /// What `--json` prints: one record or delta per line
+    Events,
+    /// What archon.toml holds
+    Config,
+}
+
+impl SchemaCommand {
+    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
+        let schema = match self {
+            Self::Events => archon::types::event_log_schema(),
+            Self::Config => schema_for!(Settings).to_value(),
+        };
+        let text = if app.json { schema.to_string() } else { format!("{schema:#}") };
+        app.output.line(text);
+        Ok(Exit::Finished)
+    }
+}

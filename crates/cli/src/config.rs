@@ -1,0 +1,231 @@
+//! Settings in layers: built-in, the user's archon.toml, the project's, the environment, flags.
+//!
+//! Later layers win. Every value remembers its layer, so that `archon doctor` can say why something
+//! is as it is. A project's file comes with somebody else's code: see [`trust`] for what it may not do.
+
+mod file;
+mod trust;
+mod value;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use value::FromText;
+pub(crate) use value::{Mode, ToolSelection};
+
+/// Declares the settings once: the file's keys, the environment's variables and the merge follow.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {
+        /// One layer of settings, as a file `archon.toml` has them. What is absent is left to the
+        /// layers below.
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct Settings {
+            $($(#[doc = $doc])+ pub(crate) $name: Option<$type>,)+
+        }
+
+        /// The names of all settings.
+        pub(crate) const KEYS: &[&str] = &[$(stringify!($name)),+];
+
+        impl Settings {
+            /// Takes everything that `layer` says, and notes where it came from.
+            fn overlay(&mut self, layer: Settings, origin: &Origin, origins: &mut Origins) {
+                $(if layer.$name.is_some() {
+                    self.$name = layer.$name;
+                    origins.insert(stringify!($name), origin.named(stringify!($name)));
+                })+
+            }
+
+            /// Sets one setting from text, as an environment variable holds it.
+            fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
+                match key {
+                    $(stringify!($name) => self.$name = Some(<$type>::from_text(text)?),)+
+                    _ => {}
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+settings! {
+    /// The model: a name, `provider:name`, or the path of a GGUF file.
+    model: String,
+    /// Address of an OpenAI-compatible service, up to and including `/v1`.
+    base_url: String,
+    /// The environment variable that holds the service's key. Keys themselves never stand in a file.
+    api_key_env: String,
+    /// The tools that the agent has: `"all"`, `"none"`, or a list of names.
+    tools: ToolSelection,
+    /// The folder that tools may see.
+    workspace: PathBuf,
+    /// How tools are spoken about: `native` or `text`; by default as the model can.
+    mode: Mode,
+    /// Most model calls of a run.
+    max_turns: u32,
+    /// Standing instructions for the agent.
+    system: String,
+    /// Where runs and models are kept.
+    data_dir: PathBuf,
+}
+
+/// Where a setting came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The user's file.
+    User(PathBuf),
+    /// The project's file.
+    Project(PathBuf),
+    /// An environment variable.
+    Env(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl Origin {
+    fn named(&self, key: &str) -> Self {
+        match self {
+            Self::Env(_) => Self::Env(variable(key)),
+            Self::Flag(_) => Self::Flag(format!("--{}", key.replace('_', "-"))),
+            file => file.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(path) | Self::Project(path) => write!(f, "{}", path.display()),
+            Self::Env(name) | Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+type Origins = BTreeMap<&'static str, Origin>;
+
+/// All layers as one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    /// What holds in the end.
+    pub(crate) settings: Settings,
+    origins: Origins,
+}
+
+/// Where settings are looked for; an input, so that tests decide it.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// The user's file, whether or not it exists.
+    pub(crate) user: Option<PathBuf>,
+    /// The project's file, whether or not it exists.
+    pub(crate) project: Option<PathBuf>,
+    /// The environment.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+impl Sources {
+    /// The user's configuration directory, the current directory and the process's environment.
+    pub(crate) fn system() -> Self {
+        let env: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+            .collect();
+        let user = base_directory(&env, "XDG_CONFIG_HOME", ".config");
+        Self {
+            user: user.map(|dir| dir.join("archon").join(FILE)),
+            project: std::env::current_dir().ok().map(|dir| dir.join(FILE)),
+            env,
+        }
+    }
+}
+
+impl Config {
+    /// Reads all layers and puts `flags` on top.
+    ///
+    /// # Errors
+    /// A file cannot be read or says something wrong, or a variable does.
+    pub(crate) fn load(sources: &Sources, flags: Settings) -> Result<Self, Failure> {
+        let mut config = Self::default();
+        if let Some((path, layer)) = file::read(sources.user.as_deref())? {
+            config.add(layer, &Origin::User(path));
+        }
+        if let Some((path, layer)) = file::read(sources.project.as_deref())? {
+            trust::check(&path, &layer)?;
+            config.add(layer, &Origin::Project(path));
+        }
+        config.add(from_env(&sources.env)?, &Origin::Env(String::new()));
+        config.add(flags, &Origin::Flag(String::new()));
+        Ok(config)
+    }
+
+    /// Where a setting came from; `None` for one that nobody set.
+    pub(crate) fn origin(&self, key: &str) -> Option<&Origin> {
+        self.origins.get(key)
+    }
+
+    /// Where runs and models are kept.
+    ///
+    /// # Errors
+    /// Neither a setting nor the environment says where.
+    pub(crate) fn data_dir(&self, sources: &Sources) -> Result<PathBuf, Failure> {
+        if let Some(dir) = &self.settings.data_dir {
+            return Ok(dir.clone());
+        }
+        base_directory(&sources.env, "XDG_DATA_HOME", ".local/share")
+            .map(|dir| dir.join("archon"))
+            .ok_or_else(|| {
+                Failure::usage("there is no home directory to keep runs in", "say where with --data-dir DIR")
+            })
+    }
+
+    fn add(&mut self, layer: Settings, origin: &Origin) {
+        self.settings.overlay(layer, origin, &mut self.origins);
+    }
+}
+
+const FILE: &str = "archon.toml";
+
+fn variable(key: &str) -> String {
+    format!("ARCHON_{}", key.to_uppercase())
+}
+
+/// Reads `ARCHON_MODEL` and so on; empty variables count as absent.
+fn from_env(env: &BTreeMap<String, String>) -> Result<Settings, Failure> {
+    let mut layer = Settings::default();
+    for key in KEYS {
+        let name = variable(key);
+        if let Some(text) = env.get(&name).filter(|t| !t.is_empty()) {
+            layer.set(key, text).map_err(|problem| {
+                Failure::usage(
+                    format!("the variable {name} is {text:?}: {problem}"),
+                    format!("change it or unset it: unset {name}"),
+                )
+            })?;
+        }
+    }
+    Ok(layer)
+}
+
+/// A base directory of the XDG specification: absolute paths only, else a place under home. On Windows
+/// the user's local application data.
+fn base_directory(env: &BTreeMap<String, String>, variable: &str, under_home: &str) -> Option<PathBuf> {
+    let absolute = |name: &str| env.get(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute(variable)
+        .or_else(|| if cfg!(windows) { absolute("LOCALAPPDATA") } else { None })
+        .or_else(|| absolute("HOME").map(|home| home.join(under_home)))
+}
+
+/// A path in a file is meant from where the file is.
+fn resolve(file: &Path, path: &mut Option<PathBuf>) {
+    if let (Some(dir), Some(path)) = (file.parent(), path.as_mut()) {
+        *path = dir.join(&*path);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Reads one archon.toml, and says in which line what is wrong.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use toml::de::DeTable;
+
+use super::{KEYS, Settings, resolve};
+use crate::{failure::Failure, nearest::nearest};
+
+/// Reads a file; `None` if there is none.
+pub(super) fn read(path: Option<&Path>) -> Result<Option<(PathBuf, Settings)>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => {
+            let what = format!("cannot read {}: {e}", path.display());
+            return Err(Failure::usage(what, "make the file readable, or move it away"));
+        }
+    };
+    let mut settings = parse(path, &text)?;
+    resolve(path, &mut settings.workspace);
+    resolve(path, &mut settings.data_dir);
+    Ok(Some((path.to_owned(), settings)))
+}
+
+fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
+    let wrong = |offset: usize, problem: &str, advice: String| {
+        let line = text[..offset.min(text.len())].matches('\n').count() + 1;
+        Failure::usage(format!("{}:{line}: {}", path.display(), problem.trim_end()), advice)
+    };
+    let at = |e: &toml::de::Error| e.span().map_or(0, |span| span.start);
+    let advice = || format!("known settings: {}", KEYS.join(", "));
+    let table = DeTable::parse(text).map_err(|e| wrong(at(&e), e.message(), advice()))?;
+    // Looked at here and not by serde, which does not say where an unknown key stands.
+    for key in table.get_ref().keys() {
+        let name: &str = key.get_ref();
+        if !KEYS.contains(&name) {
+            let advice = match nearest(name, KEYS.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => advice(),
+            };
+            return Err(wrong(key.span().start, &format!("there is no setting `{name}`"), advice));
+        }
+    }
+    toml::from_str(text).map_err(|e| wrong(at(&e), e.message(), advice()))
+}

@@ -1,0 +1,197 @@
+//! The layers of settings, as tables: what each layer says, and what holds in the end.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+/// Files in a directory of their own, and an environment.
+fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Result<Config, Failure> {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name).join(FILE);
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        if !text.is_empty() {
+            std::fs::write(&path, text).unwrap();
+        }
+        Some(path)
+    };
+    let sources = Sources {
+        user: write("user", user),
+        project: write("project", project),
+        env: env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+    };
+    let shorten = |text: &str| text.replace(&format!("{}/", dir.path().display()), "");
+    Config::load(&sources, flags).map_err(|e| Failure { what: shorten(&e.what), ..e })
+}
+
+#[test]
+fn later_layers_win() {
+    let flag = || Settings { model: Some("flag".into()), ..Settings::default() };
+    let none = Settings::default;
+    let env: &[(&str, &str)] = &[("ARCHON_MODEL", "env")];
+    let (user, project) = ("model = 'user'", "model = 'project'");
+    for (user, project, env, flags, expected) in [
+        ("", "", &[][..], none(), None),
+        (user, "", &[], none(), Some("user")),
+        (user, project, &[], none(), Some("project")),
+        (user, project, env, none(), Some("env")),
+        (user, project, env, flag(), Some("flag")),
+        (user, "", &[("ARCHON_MODEL", "")], none(), Some("user")),
+    ] {
+        let config = load(user, project, env, flags).unwrap();
+        assert_eq!(config.settings.model.as_deref(), expected);
+        let origin = config.origin("model").map(|o| match o {
+            Origin::User(_) => "user",
+            Origin::Project(_) => "project",
+            Origin::Env(name) => {
+                assert_eq!(name, "ARCHON_MODEL");
+                "env"
+            }
+            Origin::Flag(name) => {
+                assert_eq!(name, "--model");
+                "flag"
+            }
+        });
+        assert_eq!(origin, expected);
+    }
+}
+
+#[test]
+fn layers_add_up_and_paths_are_meant_from_their_file() {
+    let user = "data_dir = 'data'\ntools = ['calculator', 'search']\nbase_url = 'http://h/v1'";
+    let project = "workspace = 'src'\nmax_turns = 7\nmode = 'text'\nsystem = 'Be brief.'";
+    let config =
+        load(user, project, &[("ARCHON_TOOLS", "all"), ("ARCHON_WORKSPACE", "w")], Settings::default());
+    let s = config.unwrap().settings;
+    assert_eq!(s.tools, Some(ToolSelection::All));
+    assert_eq!((s.max_turns, s.mode), (Some(7), Some(Mode::Text)));
+    assert_eq!((s.base_url.as_deref(), s.system.as_deref()), (Some("http://h/v1"), Some("Be brief.")));
+    assert_eq!(s.workspace, Some("w".into()), "the environment is meant from the current directory");
+    assert!(s.data_dir.unwrap().ends_with("user/data"));
+}
+
+#[test]
+fn tools_are_written_in_several_ways() {
+    let names = |n: &[&str]| ToolSelection::Names(n.iter().map(|n| n.to_string()).collect());
+    for (text, expected) in [
+        ("all", ToolSelection::All),
+        ("none", ToolSelection::None),
+        ("a", names(&["a"])),
+        (" a, b ,", names(&["a", "b"])),
+    ] {
+        assert_eq!(ToolSelection::from_text(text).unwrap(), expected);
+        let config = load(&format!("tools = '{text}'"), "", &[], Settings::default()).unwrap();
+        assert_eq!(config.settings.tools, Some(expected));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let check = |user: &str, project: &str, env: &[(&str, &str)], expected: Expect| {
+        let e = load(user, project, env, Settings::default()).unwrap_err();
+        assert_eq!(e.exit, crate::exit::Exit::Usage);
+        expected.assert_eq(&format!("{}\n  {}", e.what, e.advice));
+    };
+    check(
+        "# mine\nmodel = 'm'\nmax_turn = 3\n",
+        "",
+        &[],
+        expect![[r#"
+        user/archon.toml:3: there is no setting `max_turn`
+          did you mean `max_turns`?"#]],
+    );
+    check(
+        "[limits]\nx = 1",
+        "",
+        &[],
+        expect![[r#"
+        user/archon.toml:1: there is no setting `limits`
+          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+    );
+    check(
+        "max_turns = 'three'",
+        "",
+        &[],
+        expect![[r#"
+        user/archon.toml:1: invalid type: string "three", expected u32
+          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+    );
+    check(
+        "model = \n",
+        "",
+        &[],
+        expect![[r#"
+        user/archon.toml:1: string values must be quoted, expected literal string
+          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+    );
+    check(
+        "mode = 'loud'",
+        "",
+        &[],
+        expect![[r#"
+        user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
+          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+    );
+    check(
+        "",
+        "",
+        &[("ARCHON_MAX_TURNS", "many")],
+        expect![[r#"
+        the variable ARCHON_MAX_TURNS is "many": a whole number is needed
+          change it or unset it: unset ARCHON_MAX_TURNS"#]],
+    );
+    check(
+        "",
+        "",
+        &[("ARCHON_MODE", "loud")],
+        expect![[r#"
+        the variable ARCHON_MODE is "loud": `native` or `text` is needed
+          change it or unset it: unset ARCHON_MODE"#]],
+    );
+    check(
+        "",
+        "api_key_env = 'AWS_SECRET'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `api_key_env` may not stand in a project's settings: a project does not choose your keys
+          say it with a flag or in your own settings, or remove `api_key_env` there"#]],
+    );
+    check(
+        "",
+        "data_dir = '/tmp/elsewhere'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `data_dir` may not stand in a project's settings: a project does not choose where logs go
+          say it with a flag or in your own settings, or remove `data_dir` there"#]],
+    );
+    check(
+        "",
+        "workspace = '../..'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `workspace` leads out of the project
+          say it with a flag or in your own settings, or remove `workspace` there"#]],
+    );
+    check(
+        "",
+        "workspace = '/etc'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `workspace` leads out of the project
+          say it with a flag or in your own settings, or remove `workspace` there"#]],
+    );
+}
+
+#[test]
+fn the_data_directory_follows_the_environment() {
+    let dir = |env: &[(&str, &str)]| {
+        let env = env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        Config::default().data_dir(&Sources { env, ..Sources::default() })
+    };
+    assert_eq!(dir(&[("XDG_DATA_HOME", "/x"), ("HOME", "/h")]).unwrap(), Path::new("/x/archon"));
+    assert_eq!(
+        dir(&[("XDG_DATA_HOME", "rel"), ("HOME", "/h")]).unwrap(),
+        Path::new("/h/.local/share/archon")
+    );
+    assert!(dir(&[]).unwrap_err().advice.contains("--data-dir"));
+}

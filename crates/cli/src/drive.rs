@@ -1,0 +1,93 @@
+//! Follows a run to its end: shows its events, lets Ctrl-C stop it, and says how it ended.
+
+use archon::{
+    RunHandle,
+    types::{Event, ModelFailure, Outcome, OutcomeStatus, RecordBody},
+};
+use futures_util::StreamExt;
+
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::{Look, one_line},
+    render::renderer,
+};
+
+/// Characters of an error that are shown.
+const SHOWN: usize = 400;
+
+/// Shows a run until it has ended. `resume` is the command line that takes it up again.
+pub(crate) async fn drive(mut run: RunHandle, resume: &str, app: &App) -> Result<Exit, Failure> {
+    let listener = interrupt::listen(run.cancel_token(), app.output.clone());
+    let mut renderer = renderer(app.json);
+    let mut last_failure = None;
+    while let Some(event) = run.next().await {
+        renderer.event(&event, &app.output);
+        if let Event::Record { record, .. } = &event
+            && let RecordBody::ModelFailed { failure, .. } = &record.body
+        {
+            last_failure = Some(failure.clone());
+        }
+    }
+    let outcome = run.outcome().await;
+    listener.abort();
+    app.output.stop_waiting();
+    ended(&outcome?, last_failure.as_ref(), resume, app)
+}
+
+fn ended(
+    outcome: &Outcome,
+    failure: Option<&ModelFailure>,
+    resume: &str,
+    app: &App,
+) -> Result<Exit, Failure> {
+    let exit = Exit::of(outcome);
+    match outcome.status {
+        OutcomeStatus::Finished => {}
+        OutcomeStatus::Cancelled | OutcomeStatus::Suspended => {
+            app.output.note(Look::Plain, format!("resume with: {resume}"));
+        }
+        OutcomeStatus::Limit(limit) => {
+            app.output.note(Look::Warning, format!("stopped: {limit}"));
+            app.output.note(
+                Look::Plain,
+                "  raise the limit, for instance with --max-turns, or go on with --continue",
+            );
+        }
+        _ => {
+            let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
+            let advice = failure.filter(|f| what.contains(&f.message)).map_or_else(
+                || format!("archon runs show {} tells what happened", outcome.run),
+                |f| format!("{}; then: {resume}", advice(&f.code)),
+            );
+            return Err(Failure { exit, what: one_line(&what, SHOWN), advice });
+        }
+    }
+    Ok(exit)
+}
+
+/// What to do about a model that gave no answer, by the code of its failure.
+fn advice(code: &str) -> &'static str {
+    match code {
+        "auth" => "check the key: `archon doctor` shows which one is used",
+        "network" | "timeout" => "check the connection, and that the service runs: `archon doctor`",
+        "rate_limited" | "overloaded" => "wait a little",
+        "context_overflow" => "start a new session, or use a model with a larger context window",
+        "api" => "check the model's name: `archon models list`",
+        _ => "try again, or choose another model",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_a_provider_has_advice() {
+        for code in ["auth", "network", "timeout", "rate_limited", "overloaded", "context_overflow", "api"] {
+            assert_ne!(advice(code), advice("other"), "{code}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The command `archon`. Parses, runs one command, and turns what came of it into an exit code.
+
+mod app;
+mod args;
+mod choose;
+mod commands;
+mod config;
+mod drive;
+mod exit;
+mod failure;
+mod interrupt;
+mod local;
+mod nearest;
+mod output;
+mod render;
+mod toolset;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // Nothing is started before the words are understood: `--version` and mistakes answer at once.
+    match args::Args::try_parse() {
+        Ok(args) => app::run(args).into(),
+        Err(e) => {
+            // Help and versions go to stdout and are no failures; a reader that went away is neither.
+            let _ = e.print();
+            if e.use_stderr() { exit::Exit::Usage.into() } else { ExitCode::SUCCESS }
+        }
+    }
+}

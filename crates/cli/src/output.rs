@@ -1,0 +1,171 @@
+//! The one way to the terminal: answers on stdout, all else on stderr, a spinner in between.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::failure::Failure;
+
+/// Where text goes, and how it may look there.
+pub(crate) struct Output {
+    streams: Mutex<Streams>,
+    /// Whether stdout is a terminal.
+    pub(crate) live: bool,
+    /// Whether stderr is a terminal.
+    pub(crate) spins: bool,
+    colour: bool,
+}
+
+struct Streams {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    spinner: Option<ProgressBar>,
+}
+
+/// How a piece of text on stderr looks where colours are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As it is.
+    Plain,
+    /// Behind the rest: thoughts, footers.
+    Dim,
+    /// To be noticed.
+    Warning,
+}
+
+impl Output {
+    /// The process's own streams. Colours are off without a terminal, with `NO_COLOR`, and where the
+    /// terminal is dumb.
+    pub(crate) fn system() -> Self {
+        let spins = io::stderr().is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        Self {
+            streams: Mutex::new(Streams {
+                out: Box::new(io::stdout()),
+                err: Box::new(io::stderr()),
+                spinner: None,
+            }),
+            live: io::stdout().is_terminal(),
+            spins: spins && !dumb,
+            colour: spins && !dumb && !no_color,
+        }
+    }
+
+    /// Streams that a test reads.
+    #[cfg(test)]
+    pub(crate) fn to(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
+        Self {
+            streams: Mutex::new(Streams { out, err, spinner: None }),
+            live: false,
+            spins: false,
+            colour: false,
+        }
+    }
+
+    /// Writes a line to stdout.
+    pub(crate) fn line(&self, text: impl AsRef<str>) {
+        self.piece(&format!("{}\n", text.as_ref()));
+    }
+
+    /// Writes to stdout what is not a whole line yet.
+    ///
+    /// A reader that went away is no reason to stop: the run goes on and is in its log.
+    pub(crate) fn piece(&self, text: &str) {
+        self.with(|s| {
+            let _ = s.out.write_all(text.as_bytes()).and_then(|()| s.out.flush());
+        });
+    }
+
+    /// Writes a line to stderr.
+    pub(crate) fn note(&self, look: Look, text: impl AsRef<str>) {
+        self.note_piece(look, &format!("{}\n", text.as_ref()));
+    }
+
+    /// Writes to stderr what is not a whole line yet.
+    pub(crate) fn note_piece(&self, look: Look, text: &str) {
+        let text = self.styled(look, text);
+        self.with(|s| {
+            let _ = s.err.write_all(text.as_bytes()).and_then(|()| s.err.flush());
+        });
+    }
+
+    /// Says why a command cannot go on.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        self.note(Look::Warning, format!("error: {}", failure.what));
+        for line in failure.advice.lines() {
+            self.note(Look::Plain, format!("  {line}"));
+        }
+    }
+
+    /// Spins until the next output, where there is a terminal to spin on.
+    pub(crate) fn wait(&self, doing: &str) {
+        if !self.spins {
+            return;
+        }
+        self.with(|s| {
+            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+            let bar = ProgressBar::new_spinner().with_message(doing.to_owned());
+            let bar = style.map(|style| bar.clone().with_style(style)).unwrap_or(bar);
+            bar.enable_steady_tick(Duration::from_millis(100));
+            s.spinner = Some(bar);
+        });
+    }
+
+    /// Stops the spinner, if there is one.
+    pub(crate) fn stop_waiting(&self) {
+        self.with(|_| {});
+    }
+
+    fn with<T>(&self, write: impl FnOnce(&mut Streams) -> T) -> T {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(spinner) = streams.spinner.take() {
+            spinner.finish_and_clear();
+        }
+        write(&mut streams)
+    }
+
+    fn styled(&self, look: Look, text: &str) -> String {
+        let code = match look {
+            _ if !self.colour => return text.to_owned(),
+            Look::Plain => return text.to_owned(),
+            Look::Dim => "2",
+            Look::Warning => "33",
+        };
+        // Reset before the newline, so that a terminal does not fill the next line with the style.
+        match text.strip_suffix('\n') {
+            Some(line) => format!("\x1b[{code}m{line}\x1b[0m\n"),
+            None => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+}
+
+/// Text of a model or a tool without the control characters that could steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// A text on one line of at most `most` characters.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let line = printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", line[..at].trim_end()),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_cannot_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\x07\r\n\tc\u{9b}d"), "a[2Jb\n\tcd");
+        assert_eq!(one_line("two\n  lines\tand\x1b[0m more", 9), "two lines…");
+        assert_eq!(one_line("short", 9), "short");
+    }
+}

@@ -1,0 +1,33 @@
+//! Shows a run while it runs, or its log afterwards: for people or for programs.
+
+mod human;
+mod json;
+mod stream;
+
+use std::sync::Arc;
+
+use archon::types::{Event, Record, RunId};
+
+use crate::output::Output;
+
+/// Takes a run's events in order and writes them.
+pub(crate) trait Render: Send {
+    /// Shows one event.
+    fn event(&mut self, event: &Event, output: &Output);
+}
+
+/// How events are shown.
+pub(crate) fn renderer(json: bool) -> Box<dyn Render> {
+    if json { Box::new(json::JsonLines) } else { Box::new(human::Human::default()) }
+}
+
+/// Shows a log from its beginning.
+pub(crate) fn replay(run: &RunId, records: &[Arc<Record>], json: bool, output: &Output) {
+    let mut renderer = renderer(json);
+    for record in records {
+        renderer.event(&Event::Record { run: run.clone(), record: record.clone() }, output);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! For people: thoughts dim, tool calls with arguments and elapsed time, the answer plain.
+//!
+//! Only the answer goes to stdout, so that it can be piped on. On a terminal, text is shown as it
+//! arrives; elsewhere it comes in whole lines once it is complete.
+
+use std::collections::HashMap;
+
+use archon::types::{
+    AssistantMessage, CallId, CommandId, Content, Delta, DeltaKind, Event, ModelFailure, Outcome,
+    OutcomeStatus, Record, RecordBody, RunStarted, Timestamp, ToolCall, ToolMode, ToolResult,
+    ToolResultStatus,
+};
+
+use super::{Render, stream::Stream};
+use crate::output::{Look, Output, one_line, printable};
+
+/// Characters of a tool's arguments and of its result that are shown.
+const SHOWN: usize = 120;
+
+/// What is known of the run so far.
+#[derive(Debug, Default)]
+pub(super) struct Human {
+    began: Timestamp,
+    text_mode: bool,
+    calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
+    stream: Stream,
+    /// What was streamed of the last answer: the outcome need not be shown twice.
+    shown: String,
+}
+
+impl Render for Human {
+    fn event(&mut self, event: &Event, output: &Output) {
+        match event {
+            Event::Record { record, .. } => self.record(record, output),
+            Event::Delta(delta) => self.delta(delta, output),
+            _ => {}
+        }
+    }
+}
+
+impl Human {
+    fn record(&mut self, record: &Record, output: &Output) {
+        match &record.body {
+            RecordBody::RunStarted(started) => self.started(started, record.at, output),
+            RecordBody::ModelAsked { .. } => self.asked(output),
+            RecordBody::ModelAnswered { command, message, .. } => self.answered(*command, message, output),
+            RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
+            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
+            RecordBody::ToolStarted { call, attempt, .. } => {
+                self.tool_started(call, *attempt, record.at, output)
+            }
+            RecordBody::ToolFinished { call, result } => self.tool_ended(call, result, record.at, output),
+            RecordBody::ToolRefused { call, result } => {
+                self.tool_started(call, 0, record.at, output);
+                self.tool_ended(call, result, record.at, output);
+            }
+            RecordBody::ToolAsked { request, .. } => {
+                output.note(Look::Warning, format!("? {}", one_line(&request.action_summary, SHOWN)));
+            }
+            RecordBody::CancelRequested { .. } => {
+                self.stream.close_line(output);
+                output.note(Look::Dim, "cancelling");
+            }
+            RecordBody::Resumed => output.note(Look::Dim, "resumed"),
+            RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
+            RecordBody::LimitReached(limit) => {
+                self.stream.close_line(output);
+                output.note(Look::Warning, limit.to_string());
+            }
+            RecordBody::RunFinished(outcome) => self.finished(outcome, record.at, output),
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, started: &RunStarted, at: Timestamp, output: &Output) {
+        self.began = at;
+        self.text_mode = started.config.tool_mode == ToolMode::Text;
+        let (run, config) = (&started.run, &started.config);
+        let model = one_line(&config.model, SHOWN);
+        output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
+    }
+
+    fn asked(&mut self, output: &Output) {
+        self.stream = if self.text_mode { Stream::text_mode() } else { Stream::native() };
+        output.wait("thinking");
+    }
+
+    fn answered(&mut self, command: CommandId, message: &AssistantMessage, output: &Output) {
+        output.stop_waiting();
+        let live = self.stream.began;
+        self.shown = self.stream.end(output);
+        let calls =
+            (0..).zip(message.tool_calls()).map(|(i, call)| (CallId::new(command, i), (call.clone(), None)));
+        self.calls.extend(calls);
+        if live {
+            return;
+        }
+        for content in &message.content {
+            match content {
+                Content::Thinking { thinking, .. } => thought(thinking, output),
+                // Text before a call is a thought; text alone is the answer, which the outcome holds.
+                Content::Text { text } if message.tool_calls().next().is_some() => thought(text, output),
+                _ => {}
+            }
+        }
+    }
+
+    fn failed(&mut self, attempt: u32, failure: &ModelFailure, output: &Output) {
+        self.stream.end(output);
+        if failure.code != "cancelled" {
+            let what = one_line(&failure.message, 2 * SHOWN);
+            output.note(Look::Warning, format!("the model gave no answer (attempt {}): {what}", attempt + 1));
+        }
+    }
+
+    fn tool_started(&mut self, id: &CallId, attempt: u32, at: Timestamp, output: &Output) {
+        let Some((call, began)) = self.calls.get_mut(id) else { return };
+        *began = Some(at);
+        let arguments = match &call.malformed {
+            Some(malformed) => malformed.text.clone(),
+            None => call.arguments.to_string(),
+        };
+        let again = if attempt > 0 { " (again)" } else { "" };
+        let (name, arguments) = (one_line(&call.name, SHOWN), one_line(&arguments, SHOWN));
+        output.note(Look::Plain, format!("-> {name} {arguments}{again}"));
+        output.wait(&name);
+    }
+
+    fn tool_ended(&mut self, id: &CallId, result: &ToolResult, at: Timestamp, output: &Output) {
+        let Some((call, began)) = self.calls.get(id) else { return };
+        let name = one_line(&call.name, SHOWN);
+        let elapsed = seconds(began.unwrap_or(at), at);
+        let text = one_line(&Content::join_text(&result.content), SHOWN);
+        let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
+        output.note(look, format!("<- {name}: {text} ({elapsed})"));
+    }
+
+    fn finished(&mut self, outcome: &Outcome, at: Timestamp, output: &Output) {
+        output.stop_waiting();
+        self.stream.close_line(output);
+        let answer = outcome.answer.trim();
+        if !answer.is_empty() && answer != self.shown {
+            output.line(if output.live { printable(answer) } else { answer.to_owned() });
+        }
+        let (turns, tokens) = (outcome.turns, outcome.usage.total());
+        let how = match outcome.status {
+            OutcomeStatus::Finished => "finished",
+            OutcomeStatus::Limit(_) => "stopped at a limit",
+            OutcomeStatus::Cancelled => "cancelled",
+            OutcomeStatus::Suspended => "waiting",
+            _ => "failed",
+        };
+        let plural = if turns == 1 { "" } else { "s" };
+        let elapsed = seconds(self.began, at);
+        output.note(Look::Dim, format!("{how}: {turns} turn{plural}, {tokens} tokens, {elapsed}"));
+    }
+
+    fn delta(&mut self, delta: &Delta, output: &Output) {
+        match &delta.kind {
+            DeltaKind::Thinking { text } if output.spins => self.stream.thinking(text, output),
+            DeltaKind::Text { text } if output.live && output.spins => self.stream.text(text, output),
+            DeltaKind::ToolCall { name, .. } if output.spins => {
+                self.stream.close_line(output);
+                output.wait(&one_line(name, SHOWN));
+            }
+            DeltaKind::Progress { text, .. } => {
+                output.note(Look::Dim, format!("   {}", one_line(text, SHOWN)))
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Shows a thought that is complete.
+fn thought(text: &str, output: &Output) {
+    for line in printable(text).lines().filter(|line| !line.trim().is_empty()) {
+        output.note(Look::Dim, format!("   {}", line.trim_end()));
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> String {
+    let ms = to.since(from).as_millis();
+    if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }
+}

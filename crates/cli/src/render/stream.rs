@@ -1,0 +1,114 @@
+//! Text on its way to a terminal: thoughts dim, the answer plain, each piece as it comes.
+
+use std::mem;
+
+use crate::output::{Look, Output, printable};
+
+/// Where a model that speaks text begins its answer.
+const ANSWER_MARK: &str = "Final Answer:";
+
+/// One answer of a model while it arrives.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// All text so far, thinking left out.
+    text: String,
+    /// Where in `text` the answer begins, once that is known.
+    answer_from: Option<usize>,
+    /// How much of `text` was written or skipped.
+    written: usize,
+    /// Whether the cursor stands behind an unfinished line.
+    open_line: bool,
+    /// Whether anything was written at all.
+    pub(super) began: bool,
+}
+
+impl Stream {
+    /// The stream of a model that answers in plain text. What it says may turn out to be a thought
+    /// only when a tool call follows.
+    pub(super) fn native() -> Self {
+        Self { answer_from: Some(0), ..Self::default() }
+    }
+
+    /// The stream of a model that thinks aloud until it says that its answer comes.
+    pub(super) fn text_mode() -> Self {
+        Self::default()
+    }
+
+    /// Reasoning came.
+    pub(super) fn thinking(&mut self, text: &str, output: &Output) {
+        self.thought(&printable(text), output);
+    }
+
+    /// Text came.
+    pub(super) fn text(&mut self, text: &str, output: &Output) {
+        self.text.push_str(&printable(text));
+        if self.answer_from.is_none() {
+            let mark = self.text.find(ANSWER_MARK);
+            self.thoughts_until(mark.unwrap_or(self.text.len() - begun_mark(&self.text)), output);
+            let Some(mark) = mark else { return };
+            self.answer_from = Some(mark + ANSWER_MARK.len());
+            self.written = mark + ANSWER_MARK.len();
+        }
+        self.answer(output);
+    }
+
+    /// The model is done. Returns what was shown of the answer.
+    pub(super) fn end(&mut self, output: &Output) -> String {
+        if self.answer_from.is_none() {
+            self.thoughts_until(self.text.len(), output);
+        }
+        self.close_line(output);
+        let stream = mem::take(self);
+        stream.answer_from.map(|from| stream.text[from..].trim().to_owned()).unwrap_or_default()
+    }
+
+    /// Ends the line that is under way, so that something else can be written.
+    pub(super) fn close_line(&mut self, output: &Output) {
+        if mem::take(&mut self.open_line) {
+            output.note(Look::Plain, "");
+        }
+    }
+
+    fn answer(&mut self, output: &Output) {
+        let nothing_yet = self.answer_from == Some(self.written);
+        let mut new = &self.text[self.written..];
+        if nothing_yet {
+            new = new.trim_start();
+            if new.is_empty() {
+                return;
+            }
+        }
+        let new = new.to_owned();
+        if nothing_yet {
+            self.close_line(output);
+        }
+        self.written = self.text.len();
+        self.wrote(&new);
+        output.piece(&new);
+    }
+
+    fn thoughts_until(&mut self, end: usize, output: &Output) {
+        if end > self.written {
+            let new = self.text[self.written..end].to_owned();
+            self.written = end;
+            self.thought(&new, output);
+        }
+    }
+
+    fn thought(&mut self, text: &str, output: &Output) {
+        if !text.is_empty() {
+            self.wrote(text);
+            output.note_piece(Look::Dim, text);
+        }
+    }
+
+    fn wrote(&mut self, text: &str) {
+        self.began = true;
+        self.open_line = !text.ends_with('\n');
+    }
+}
+
+/// Bytes at the end of `text` that may be the beginning of the mark.
+fn begun_mark(text: &str) -> usize {
+    (1..ANSWER_MARK.len()).rev().find(|n| text.ends_with(&ANSWER_MARK[..*n])).unwrap_or(0)
+}

@@ -1,0 +1,243 @@
+//! What a person and a program see of the same events.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+};
+
+use archon::types::{CommandId, Delta, DeltaKind, Event, Record, RunId};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A stream that writes into a log shared with the other one, each piece marked with its name.
+#[derive(Clone)]
+struct Marked(&'static str, Arc<Mutex<String>>);
+
+impl Write for Marked {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.1.lock().unwrap().push_str(&format!("{}{}", self.0, std::str::from_utf8(bytes).unwrap()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn check(json: bool, terminal: bool, events: &[Event], expected: Expect) {
+    let log = Arc::new(Mutex::new(String::new()));
+    let mut output = Output::to(Box::new(Marked("1|", log.clone())), Box::new(Marked("2|", log.clone())));
+    (output.live, output.spins) = (terminal, terminal);
+    let mut renderer = renderer(json);
+    for event in events {
+        renderer.event(event, &output);
+    }
+    output.stop_waiting();
+    expected.assert_eq(&log.lock().unwrap());
+}
+
+fn record(seq: u64, mut body: Value) -> Event {
+    body["seq"] = json!(seq);
+    body["at"] = json!(1_767_225_600_000_u64 + seq * 40);
+    let record: Record = serde_json::from_value(body).unwrap();
+    Event::Record { run: RunId::new("run_1"), record: Arc::new(record) }
+}
+
+fn text(command: u64, text: &str) -> Event {
+    delta(command, DeltaKind::Text { text: text.into() })
+}
+
+fn delta(command: u64, kind: DeltaKind) -> Event {
+    Event::Delta(Delta { run: RunId::new("run_1"), command: CommandId(command), attempt: 0, offset: 0, kind })
+}
+
+fn started(mode: &str) -> Event {
+    record(
+        0,
+        json!({
+            "type": "run_started", "format": 1, "run": "run_1", "session": "s", "agent": "a", "loop_id": "l",
+            "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
+            "config": {"provider": "scripted", "model": "m", "tool_mode": mode},
+        }),
+    )
+}
+
+fn answered(seq: u64, command: u64, content: Value) -> Event {
+    let message = json!({
+        "content": content, "stop_reason": "stop", "model": "m", "provider": "scripted", "usage": {}, "timestamp": 0,
+    });
+    record(seq, json!({"type": "model_answered", "command": command, "attempt": 0, "message": message}))
+}
+
+fn finished(seq: u64, status: Value, answer: &str) -> Event {
+    let mut body = json!({"type": "run_finished", "run": "run_1", "answer": answer, "turns": 2, "usage": {"total_tokens": 99}});
+    body.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
+    record(seq, body)
+}
+
+fn asked(seq: u64, command: u64) -> Event {
+    record(seq, json!({"type": "model_asked", "command": command, "attempt": 0, "turn": command}))
+}
+
+/// A thought, a call that works, one that is refused, and an answer.
+fn a_run() -> Vec<Event> {
+    let call = |id: &str, name: &str, arguments: Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+    let id = |index: u32| json!({"command": 0, "index": index});
+    vec![
+        started("native"),
+        asked(1, 0),
+        delta(0, DeltaKind::Thinking { text: "It is a ".into() }),
+        delta(0, DeltaKind::Thinking { text: "percentage.".into() }),
+        text(0, "I will "),
+        text(0, "calculate."),
+        delta(0, DeltaKind::ToolCall { index: 0, id: "c1".into(), name: "calculator".into() }),
+        answered(
+            2,
+            0,
+            json!([
+                {"type": "thinking", "thinking": "It is a percentage."},
+                {"type": "text", "text": "I will calculate."},
+                call("c1", "calculator", json!({"expression": "200*15/100"})),
+                call("c2", "send_\u{1b}[31mmail", json!({"to": "x".repeat(300)})),
+            ]),
+        ),
+        record(3, json!({"type": "tool_started", "call": id(0), "attempt": 0, "effect": "read_only"})),
+        record(
+            30,
+            json!({
+                "type": "tool_finished", "call": id(0), "result": {"content": [{"type": "text", "text": "30"}]},
+            }),
+        ),
+        record(
+            31,
+            json!({
+                "type": "tool_refused", "call": id(1),
+                "result": {"status": "error", "content": [{"type": "text", "text": "Error: no such tool\nTools: calculator"}]},
+            }),
+        ),
+        asked(32, 1),
+        text(1, "15% of 200 "),
+        text(1, "is **30**."),
+        answered(60, 1, json!([{"type": "text", "text": "15% of 200 is **30**."}])),
+        finished(61, json!({"status": "finished"}), "15% of 200 is **30**."),
+    ]
+}
+
+#[test]
+fn without_a_terminal_the_answer_alone_is_on_stdout() {
+    check(
+        false,
+        false,
+        &a_run(),
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|   It is a percentage.
+        2|   I will calculate.
+        2|-> calculator {"expression":"200*15/100"}
+        2|<- calculator: 30 (1.0 s)
+        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        1|15% of 200 is **30**.
+        2|finished: 2 turns, 99 tokens, 2.4 s
+    "#]],
+    );
+}
+
+#[test]
+fn on_a_terminal_text_comes_as_it_arrives_and_only_once() {
+    check(
+        false,
+        true,
+        &a_run(),
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|It is a 2|percentage.2|
+        1|I will 1|calculate.2|
+        2|-> calculator {"expression":"200*15/100"}
+        2|<- calculator: 30 (1.0 s)
+        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        1|15% of 200 1|is **30**.2|
+        2|finished: 2 turns, 99 tokens, 2.4 s
+    "#]],
+    );
+}
+
+#[test]
+fn for_programs_every_event_is_a_line_of_json() {
+    check(
+        true,
+        false,
+        &a_run()[..4],
+        expect![[r#"
+        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
+        1|{"run_id":"run_1","seq":1,"at":1767225600040,"type":"model_asked","command":0,"attempt":0,"turn":0}
+        1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"It is a "}
+        1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"percentage."}
+    "#]],
+    );
+}
+
+#[test]
+fn in_text_mode_the_answer_begins_at_its_mark() {
+    let events = [
+        started("text"),
+        asked(1, 0),
+        text(0, "Thought: easy.\nFinal"),
+        text(0, " Ans"),
+        text(0, "wer: "),
+        text(0, "30 it"),
+        text(0, " is"),
+        answered(2, 0, json!([{"type": "text", "text": "30 it is"}])),
+        finished(3, json!({"status": "finished"}), "30 it is"),
+    ];
+    check(
+        false,
+        true,
+        &events,
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|Thought: easy.
+        1|30 it1| is2|
+        2|finished: 2 turns, 99 tokens, 120 ms
+    "#]],
+    );
+}
+
+#[test]
+fn failures_limits_and_cancels_are_said() {
+    let failure = json!({"code": "rate_limited", "message": "slow\u{1b}[2J down", "retryable": true});
+    let cancelled = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
+    let events = [
+        started("native"),
+        asked(1, 0),
+        text(0, "half an ans"),
+        record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
+        record(3, json!({"type": "noted", "text": "Say it shorter."})),
+        record(4, json!({"type": "limit_reached", "limit": "turns", "max": 2})),
+        record(5, json!({"type": "cancel_requested", "reason": "Ctrl-C"})),
+        record(6, json!({"type": "model_failed", "command": 0, "attempt": 1, "failure": cancelled})),
+        finished(7, json!({"status": "cancelled"}), ""),
+        record(8, json!({"type": "resumed"})),
+        finished(9, json!({"status": "limit", "detail": {"limit": "turns", "max": 2}}), "So far: 30"),
+    ];
+    check(
+        false,
+        true,
+        &events,
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        1|half an ans2|
+        2|the model gave no answer (attempt 1): slow[2J down
+        2|  Say it shorter.
+        2|Max turns reached (2)
+        2|cancelling
+        2|cancelled: 2 turns, 99 tokens, 280 ms
+        2|resumed
+        1|So far: 30
+        2|stopped at a limit: 2 turns, 99 tokens, 360 ms
+    "#]],
+    );
+}

@@ -1,0 +1,98 @@
+//! The built-in tools that an agent gets: by name, and only those that were asked for.
+
+use std::{path::Path, sync::Arc};
+
+use archon::{
+    tools::{Workspace, builtin},
+    types::Tool,
+};
+
+use crate::{
+    config::{Settings, ToolSelection},
+    failure::Failure,
+    nearest::nearest,
+};
+
+/// Tools, ready to be called.
+pub(crate) type Tools = Vec<Arc<dyn Tool>>;
+
+/// The tools that the settings choose; those that change nothing where they choose none.
+pub(crate) fn chosen(settings: &Settings) -> Result<Tools, Failure> {
+    match &settings.tools {
+        None => Ok(builtin::default_tools(&workspace(settings)?)),
+        Some(ToolSelection::None) => Ok(Vec::new()),
+        Some(ToolSelection::All) => Ok(builtin::builtin_tools(&workspace(settings)?)),
+        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), settings),
+    }
+}
+
+/// The tools of these names, for instance of a run that is taken up again.
+pub(crate) fn recorded<'a>(
+    names: impl Iterator<Item = &'a str>,
+    settings: &Settings,
+) -> Result<Tools, Failure> {
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return Ok(Vec::new());
+    }
+    let all = builtin::builtin_tools(&workspace(settings)?);
+    names.map(|name| by_name(name, &all)).collect()
+}
+
+fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> {
+    let names = || all.iter().map(|tool| tool.spec().name.as_str());
+    all.iter().find(|tool| tool.spec().name == name).cloned().ok_or_else(|| {
+        let meant = nearest(name, names()).map(|n| format!("did you mean {n}? "));
+        let known = names().collect::<Vec<_>>().join(", ");
+        let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
+        Failure::usage(format!("there is no tool {name:?}"), advice)
+    })
+}
+
+fn workspace(settings: &Settings) -> Result<Workspace, Failure> {
+    let path = settings.workspace.as_deref().unwrap_or(Path::new("."));
+    Workspace::new(path).map_err(|e| {
+        Failure::usage(e.to_string(), "name a folder that you may read: --workspace DIR, or use --tools none")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    fn names(selection: ToolSelection) -> Result<Vec<String>, Failure> {
+        let settings = Settings { tools: Some(selection), ..Settings::default() };
+        Ok(chosen(&settings)?.iter().map(|tool| tool.spec().name.clone()).collect())
+    }
+
+    #[test]
+    fn tools_go_by_their_own_names() {
+        let known = ["calculator", "list_files", "read_file", "search"];
+        assert_eq!(names(ToolSelection::All).unwrap(), known);
+        assert_eq!(names(ToolSelection::None).unwrap(), Vec::<String>::new());
+        assert_eq!(names(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
+    }
+
+    #[test]
+    fn an_unknown_tool_is_a_usage_error_that_names_the_nearest() {
+        let e = names(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
+        assert_eq!(e.exit, Exit::Usage);
+        assert_eq!(e.what, "there is no tool \"calclator\"");
+        assert_eq!(
+            e.advice,
+            "did you mean calculator? the tools are: calculator, list_files, read_file, search"
+        );
+    }
+
+    #[test]
+    fn a_workspace_that_is_not_there_is_a_usage_error_unless_no_tool_needs_it() {
+        let with = |tools| {
+            let workspace = Some("/nowhere/at/all".into());
+            chosen(&Settings { tools, workspace, ..Settings::default() }).map(|tools| tools.len())
+        };
+        assert_eq!(with(Some(ToolSelection::None)), Ok(0));
+        let e = with(None).unwrap_err();
+        assert!(e.what.contains("/nowhere/at/all") && e.exit == Exit::Usage, "{e:?}");
+    }
+}

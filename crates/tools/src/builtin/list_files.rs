@@ -1,0 +1,133 @@
+//! `list_files`: what is in a folder, or which files match a pattern below it.
+
+use std::{fs, path::Path};
+
+use archon_types::{
+    BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::FilePattern;
+use crate::{Workspace, workspace::walker};
+
+const DEFAULT_LIMIT: usize = 200;
+const HIGHEST_LIMIT: usize = 2_000;
+
+/// Lists one folder of a [`Workspace`] as it is, or searches below it by name, hidden and ignored
+/// files left out. Paths are relative to the workspace, folders end with `/`.
+#[derive(Clone, Debug)]
+pub struct ListFiles {
+    spec: ToolSpec,
+    workspace: Workspace,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Directory to list; the current one if left out
+    path: Option<String>,
+    /// Only files with this name pattern, in all subdirectories, for example *.rs
+    pattern: Option<String>,
+    /// List all subdirectories too
+    recursive: Option<bool>,
+    /// Maximum number of entries
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+}
+
+impl ListFiles {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut spec = ToolSpec::new(
+            "list_files",
+            "Lists the files in a directory. Use it to find out which files there are.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(super::file_tool());
+        spec.label = "List files".to_owned();
+        spec.examples.push(serde_json::json!({ "path": "." }));
+        Self { spec, workspace }
+    }
+
+    fn list(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+        let Arguments { path, pattern, recursive, limit } = crate::macro_support::arguments(arguments)?;
+        let path = path.unwrap_or_default();
+        let folder = self.workspace.resolve(&path)?;
+        if !folder.is_dir() {
+            return Err(ToolError::InvalidArgs(format!("'{path}' is a file. Use read_file to see what is in it.")));
+        }
+        let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
+        let pattern = pattern.filter(|pattern| !pattern.is_empty()).map(|p| FilePattern::new(&p)).transpose()?;
+        let found = match (pattern, recursive.unwrap_or(false)) {
+            (None, false) => self.entries(&folder)?,
+            (pattern, _) => self.files_below(&folder, pattern.as_ref(), limit, cancel)?,
+        };
+        Ok(self.result(&folder, found, limit))
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<String>, ToolError> {
+        let failed = |e| ToolError::Failed(format!("'{}' cannot be listed: {e}", self.workspace.display(folder)));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let slash = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
+            names.push(self.workspace.display(&entry.path()) + slash);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Stops as soon as there is one more than can be shown.
+    fn files_below(
+        &self,
+        folder: &Path,
+        pattern: Option<&FilePattern>,
+        limit: usize,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, ToolError> {
+        let mut found = Vec::new();
+        for entry in walker(folder).build().flatten() {
+            if cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            let is_dir = entry.file_type().is_none_or(|kind| kind.is_dir());
+            if is_dir || pattern.is_some_and(|pattern| !pattern.matches(relative)) {
+                continue;
+            }
+            found.push(self.workspace.display(entry.path()));
+            if found.len() > limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn result(&self, folder: &Path, mut found: Vec<String>, limit: usize) -> ToolResult {
+        let there = found.len();
+        found.truncate(limit);
+        let mut result = match there {
+            0 => ToolResult::success(format!("No files in '{}'.", self.workspace.display(folder))),
+            _ => ToolResult::success(found.join("\n")),
+        };
+        if there > limit {
+            result.content.push(format!("(More than {limit}. Narrow the path or the pattern.)").into());
+        }
+        result.with_metadata("entries", found.len()).with_metadata("truncated", there > limit)
+    }
+}
+
+impl Tool for ListFiles {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.list(arguments, &context.cancel) })
+    }
+}

@@ -1,0 +1,241 @@
+//! `read_file`: a text file or part of one, or a picture.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+};
+
+use archon_types::{
+    BoxFuture, CancellationToken, Content, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::Workspace;
+
+/// Largest text that is returned, in bytes.
+const MAX_TEXT: u64 = 1_000_000;
+
+/// Largest picture that is returned, in bytes.
+const MAX_IMAGE: u64 = 20_000_000;
+
+/// Bytes at the start of a file that tell whether it is text.
+const SNIFFED: usize = 8_192;
+
+/// Reads a file of a [`Workspace`]: text up to 1 MB, a range of lines of any text, pictures (PNG,
+/// JPEG, GIF, WebP) up to 20 MB. Other binary files are refused.
+#[derive(Clone, Debug)]
+pub struct ReadFile {
+    spec: ToolSpec,
+    workspace: Workspace,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// File path
+    path: String,
+    /// First line to read, counted from 1
+    #[schemars(range(min = 1))]
+    start_line: Option<u64>,
+    /// Last line to read
+    #[schemars(range(min = 1))]
+    end_line: Option<u64>,
+}
+
+impl ReadFile {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut spec = ToolSpec::new(
+            "read_file",
+            "Reads a file and returns its text, or its picture. Use it to see what a file contains.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(super::file_tool());
+        spec.label = "Read file".to_owned();
+        spec.examples.push(serde_json::json!({ "path": "notes.txt" }));
+        Self { spec, workspace }
+    }
+
+    fn read(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+        let Arguments { path, start_line, end_line } = crate::macro_support::arguments(arguments)?;
+        let lines = line_range(start_line, end_line)?;
+        let (real, file) = self.workspace.open(&path)?;
+        let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
+        let size = file.metadata().map_err(failed)?.len();
+        let mut file = Opened { reader: BufReader::with_capacity(64 * 1024, file), size, cancel };
+        let head = file.head().map_err(failed)?;
+        let result = match image_type(head) {
+            Some(mime_type) => file.image(&path, mime_type)?,
+            None if head.contains(&0) => {
+                return Err(ToolError::InvalidArgs(format!(
+                    "'{path}' is a binary file of {size} bytes. Only text and pictures can be read."
+                )));
+            }
+            None => match lines {
+                Some((first, last)) => file.lines(&path, first, last)?,
+                None => file.text(&path)?,
+            },
+        };
+        Ok(result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size))
+    }
+
+    fn display(&self, real: &Path) -> String {
+        self.workspace.display(real)
+    }
+}
+
+impl Tool for ReadFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.read(arguments, &context.cancel) })
+    }
+}
+
+fn line_range(start: Option<u64>, end: Option<u64>) -> Result<Option<(u64, u64)>, ToolError> {
+    match (start, end) {
+        (None, None) => Ok(None),
+        (start, end) => {
+            let (first, last) = (start.unwrap_or(1).max(1), end.unwrap_or(u64::MAX));
+            if last < first {
+                return Err(ToolError::InvalidArgs(format!(
+                    "end_line ({last}) is before start_line ({first}). Lines are counted from 1."
+                )));
+            }
+            Ok(Some((first, last)))
+        }
+    }
+}
+
+/// A file that is being read.
+struct Opened<'a> {
+    reader: BufReader<File>,
+    size: u64,
+    cancel: &'a CancellationToken,
+}
+
+impl Opened<'_> {
+    /// The first bytes, which stay unread.
+    fn head(&mut self) -> io::Result<&[u8]> {
+        let head = self.reader.fill_buf()?;
+        Ok(&head[..head.len().min(SNIFFED)])
+    }
+
+    fn image(&mut self, path: &str, mime_type: &str) -> Result<ToolResult, ToolError> {
+        match self.whole(MAX_IMAGE).map_err(|e| ToolError::Failed(format!("'{path}' cannot be read: {e}")))? {
+            Some(bytes) => Ok(ToolResult::success(Content::Image {
+                data: data_encoding::BASE64.encode(&bytes),
+                mime_type: mime_type.to_owned(),
+            })),
+            None => Err(ToolError::Resource(format!(
+                "'{path}' is a picture of {} bytes; at most {MAX_IMAGE} can be shown.",
+                self.size
+            ))),
+        }
+    }
+
+    fn text(&mut self, path: &str) -> Result<ToolResult, ToolError> {
+        match self.whole(MAX_TEXT).map_err(|e| ToolError::Failed(format!("'{path}' cannot be read: {e}")))? {
+            Some(bytes) if bytes.is_empty() => Ok(ToolResult::success("(The file is empty.)")),
+            Some(bytes) => Ok(text_result(bytes)),
+            None => Err(ToolError::Resource(format!(
+                "'{path}' has {} bytes; at most {MAX_TEXT} are read at once. Read a part of it with start_line and \
+                 end_line.",
+                self.size
+            ))),
+        }
+    }
+
+    fn lines(&mut self, path: &str, first: u64, last: u64) -> Result<ToolResult, ToolError> {
+        let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
+        let skipped = self.take_lines(first - 1, None).map_err(failed)?.lines;
+        let part = self.take_lines((last - first).saturating_add(1), Some(MAX_TEXT as usize)).map_err(failed)?;
+        if part.lines == 0 {
+            return Err(ToolError::InvalidArgs(format!("'{path}' has {skipped} lines; line {first} is not among them.")));
+        }
+        let end = first + part.lines - 1;
+        let mut result = text_result(part.text);
+        if part.cut {
+            result.content.push(
+                format!("(Cut after {MAX_TEXT} bytes, in line {end}. Go on with start_line={}.)", end.max(first + 1)).into(),
+            );
+        }
+        Ok(result.with_metadata("start_line", first).with_metadata("end_line", end))
+    }
+
+    /// Everything; `None` if that is more than `max` bytes. The file may grow while it is read.
+    fn whole(&mut self, max: u64) -> io::Result<Option<Vec<u8>>> {
+        if self.size > max {
+            return Ok(None);
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(self.size).unwrap_or(0));
+        self.reader.by_ref().take(max + 1).read_to_end(&mut bytes)?;
+        Ok((bytes.len() as u64 <= max).then_some(bytes))
+    }
+
+    /// Takes up to `count` lines, and keeps up to `keep` bytes of them; `None` keeps nothing and
+    /// passes over lines of any length.
+    fn take_lines(&mut self, count: u64, keep: Option<usize>) -> io::Result<Lines> {
+        let mut taken = Lines::default();
+        let mut open_line = false;
+        while taken.lines < count && !taken.cut {
+            if self.cancel.is_cancelled() {
+                return Err(io::Error::other("cancelled"));
+            }
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                break;
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+            let used = end.unwrap_or(buffer.len());
+            if let Some(keep) = keep {
+                let room = keep - taken.text.len();
+                taken.cut = used > room;
+                taken.text.extend_from_slice(&buffer[..used.min(room)]);
+            }
+            taken.lines += u64::from(end.is_some());
+            open_line = end.is_none();
+            self.reader.consume(used);
+        }
+        // What comes after the last newline is a line too.
+        taken.lines += u64::from(open_line && taken.lines < count);
+        Ok(taken)
+    }
+}
+
+#[derive(Default)]
+struct Lines {
+    text: Vec<u8>,
+    lines: u64,
+    cut: bool,
+}
+
+fn text_result(bytes: Vec<u8>) -> ToolResult {
+    match String::from_utf8(bytes) {
+        Ok(text) => ToolResult::success(text.strip_prefix('\u{feff}').unwrap_or(&text)),
+        Err(e) => {
+            let mut result = ToolResult::success(String::from_utf8_lossy(e.as_bytes()).into_owned());
+            result.content.push("(The file is not valid UTF-8: bytes that cannot be read are shown as �.)".into());
+            result.with_metadata("lossy", true)
+        }
+    }
+}
+
+/// The type of a picture, by its first bytes: names lie.
+fn image_type(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}

@@ -1,0 +1,211 @@
+//! `search`: the lines of files that match a pattern. Done here, never by a shell: a pattern from a
+//! model is data.
+
+use std::{io::Read, path::Path};
+
+use archon_types::{
+    BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use regex::bytes::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::FilePattern;
+use crate::{Workspace, arguments::clip, workspace::walker};
+
+const DEFAULT_LIMIT: usize = 100;
+const HIGHEST_LIMIT: usize = 1_000;
+
+/// Larger files are passed over and counted.
+const MAX_FILE: u64 = 10_000_000;
+
+/// Characters of a line that are shown.
+const LINE_SHOWN: usize = 200;
+
+/// Searches the text files of a [`Workspace`], hidden and ignored ones left out.
+#[derive(Clone, Debug)]
+pub struct Search {
+    spec: ToolSpec,
+    workspace: Workspace,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Search pattern (regex)
+    pattern: String,
+    /// File or directory to search; everything if left out
+    path: Option<String>,
+    /// Only files with this name pattern, for example *.rs
+    glob: Option<String>,
+    /// Upper and lower case differ
+    case_sensitive: Option<bool>,
+    /// Maximum number of lines
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+}
+
+impl Search {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut spec = ToolSpec::new(
+            "search",
+            "Searches the text of all files and returns the lines that match, each with its file. Use it to find \
+             where something is.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(super::file_tool());
+        spec.label = "Search".to_owned();
+        spec.examples.push(serde_json::json!({ "pattern": "TODO" }));
+        Self { spec, workspace }
+    }
+
+    fn search(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+        let Arguments { pattern, path, glob, case_sensitive, limit } = crate::macro_support::arguments(arguments)?;
+        if pattern.is_empty() {
+            return Err(ToolError::InvalidArgs("The pattern is empty. Example: search(pattern=\"TODO\")".to_owned()));
+        }
+        let place = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
+        let files = glob.filter(|glob| !glob.is_empty()).map(|glob| FilePattern::new(&glob)).transpose()?;
+        let needle = Needle::new(&pattern, case_sensitive.unwrap_or(false))?;
+        let mut hits = Hits { limit: limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT), ..Hits::default() };
+        for entry in walker(&place).build().flatten() {
+            if cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            let relative = match entry.path().strip_prefix(&place) {
+                Ok(inside) if !inside.as_os_str().is_empty() => inside,
+                _ => Path::new(entry.file_name()),
+            };
+            let wanted = files.as_ref().is_none_or(|files| files.matches(relative));
+            if wanted && entry.file_type().is_some_and(|kind| kind.is_file()) {
+                self.search_file(entry.path(), &needle, &mut hits);
+            }
+            if hits.is_full() {
+                break;
+            }
+        }
+        Ok(hits.into_result(&pattern, &needle))
+    }
+
+    /// Files that cannot be read or are no text are passed over, as every search does.
+    fn search_file(&self, path: &Path, needle: &Needle, hits: &mut Hits) {
+        let Ok(file) = self.workspace.open_resolved(path) else { return };
+        let mut bytes = Vec::new();
+        if file.take(MAX_FILE + 1).read_to_end(&mut bytes).is_err() {
+            return;
+        }
+        if bytes.len() as u64 > MAX_FILE {
+            hits.too_large += 1;
+            return;
+        }
+        hits.files += 1;
+        if bytes.iter().take(8_192).any(|byte| *byte == 0) || !needle.may_be_in(&bytes) {
+            return;
+        }
+        let name = self.workspace.display(path);
+        for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if let Some(found) = needle.regex.find(line) {
+                hits.lines.push(format!("{name}:{}: {}", index + 1, excerpt(line, found.start())));
+                if hits.is_full() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Tool for Search {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.search(arguments, &context.cancel) })
+    }
+}
+
+/// What is looked for.
+struct Needle {
+    regex: Regex,
+    /// The pattern was no regular expression and is taken letter by letter.
+    literal: bool,
+    /// A match in a line is also a match in the whole text.
+    holds_in_whole: bool,
+}
+
+impl Needle {
+    fn new(pattern: &str, case_sensitive: bool) -> Result<Self, ToolError> {
+        let build = |pattern: &str| {
+            RegexBuilder::new(pattern).case_insensitive(!case_sensitive).multi_line(true).crlf(true).build()
+        };
+        let holds_in_whole = !["\\A", "\\z"].iter().any(|anchor| pattern.contains(anchor));
+        match build(pattern) {
+            Ok(regex) => Ok(Self { regex, literal: false, holds_in_whole }),
+            Err(why) => match build(&regex::escape(pattern)) {
+                // `foo(` is no expression, but clear enough.
+                Ok(regex) => Ok(Self { regex, literal: true, holds_in_whole: true }),
+                Err(_) => Err(ToolError::InvalidArgs(format!(
+                    "The pattern cannot be used: {}. Use a shorter or simpler one.",
+                    clip(&why.to_string(), 300)
+                ))),
+            },
+        }
+    }
+
+    fn may_be_in(&self, text: &[u8]) -> bool {
+        !self.holds_in_whole || self.regex.is_match(text)
+    }
+}
+
+#[derive(Default)]
+struct Hits {
+    lines: Vec<String>,
+    limit: usize,
+    files: usize,
+    too_large: usize,
+}
+
+impl Hits {
+    /// One line more than is shown tells that there are more.
+    fn is_full(&self) -> bool {
+        self.lines.len() > self.limit
+    }
+
+    fn into_result(mut self, pattern: &str, needle: &Needle) -> ToolResult {
+        let truncated = self.is_full();
+        self.lines.truncate(self.limit);
+        let mut result = match self.lines.len() {
+            0 => ToolResult::success(format!("No matches for '{}' in {} files.", clip(pattern, 100), self.files)),
+            _ => ToolResult::success(self.lines.join("\n")),
+        };
+        if truncated {
+            result.content.push(
+                format!("(More than {} lines match. Narrow the pattern, the path or the glob.)", self.limit).into(),
+            );
+        }
+        if needle.literal {
+            result.content.push("(The pattern is not a regular expression and was searched for as plain text.)".into());
+        }
+        if self.too_large > 0 {
+            result.content.push(format!("({} files of more than {MAX_FILE} bytes were left out.)", self.too_large).into());
+        }
+        result
+            .with_metadata("matches", self.lines.len())
+            .with_metadata("files_searched", self.files)
+            .with_metadata("truncated", truncated)
+    }
+}
+
+/// The line, or as much of it around the match as can be shown.
+fn excerpt(line: &[u8], found: usize) -> String {
+    // A match far inside a minified file would otherwise be cut off.
+    let start = if found > LINE_SHOWN / 2 && line.len() > LINE_SHOWN { found - LINE_SHOWN / 4 } else { 0 };
+    let text = String::from_utf8_lossy(&line[start..line.len().min(start + 4 * LINE_SHOWN)]);
+    let mark = if start > 0 { "…" } else { "" };
+    format!("{mark}{}", clip(text.trim(), LINE_SHOWN))
+}

@@ -1,0 +1,187 @@
+//! One execution of one tool: time limit, cancellation, and panics that stay inside.
+
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::{Context as Waker, Poll},
+    time::Duration,
+};
+
+use archon_types::{BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus};
+use futures_util::future::{Either, select};
+use tokio::runtime::Handle;
+
+use crate::arguments::clip;
+
+/// Characters of a failure that the model reads; all of it is in the result's `error_message`.
+const ERROR_SHOWN: usize = 1_000;
+
+/// A tool's own end: what it returned, or the words of its panic.
+type Work<'a> = BoxFuture<'a, Result<Result<ToolResult, ToolError>, Panic>>;
+
+/// What a panic said.
+struct Panic(String);
+
+/// How an execution ended.
+enum Ended {
+    Returned(Result<ToolResult, ToolError>),
+    Panicked(Panic),
+    TimedOut,
+    Cancelled,
+}
+
+/// Runs the tool until it ends, its time is up or it is cancelled. Whatever happens is a result.
+pub(crate) async fn execute(
+    tool: &Arc<dyn Tool>,
+    arguments: Json,
+    context: &ToolContext,
+    limit: Duration,
+) -> ToolResult {
+    if context.cancel.is_cancelled() {
+        return ToolResult::cancelled("Cancelled before it started");
+    }
+    // Without a runtime there are no other threads to run on; then the tool runs right here.
+    let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
+    let on_thread = thread.is_some();
+    let work = match thread {
+        Some(runtime) => on_own_thread(tool.clone(), arguments, context.clone(), runtime),
+        None => in_place(&**tool, arguments, context),
+    };
+    let ended = finish(Contained(Some(work)), context, limit).await;
+    if matches!(ended, Ended::TimedOut) {
+        // A thread cannot be dropped like a future: the token asks it to stop.
+        context.cancel.cancel();
+    }
+    ended.into_result(&context.tool_name, limit, on_thread)
+}
+
+fn in_place<'a>(tool: &'a dyn Tool, arguments: Json, context: &'a ToolContext) -> Work<'a> {
+    match contain(|| tool.call(arguments, context)) {
+        Ok(mut call) => Box::pin(poll_fn(move |waker| match contain(|| call.as_mut().poll(waker)) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        })),
+        Err(panic) => Box::pin(std::future::ready(Err(panic))),
+    }
+}
+
+fn on_own_thread(tool: Arc<dyn Tool>, arguments: Json, context: ToolContext, runtime: Handle) -> Work<'static> {
+    let span = tracing::Span::current();
+    let thread = tokio::task::spawn_blocking(move || {
+        let _entered = span.enter();
+        contain(|| {
+            let stopped = context.cancel.clone();
+            // Whatever part of the tool does yield stops with the token.
+            runtime.block_on(async {
+                match select(pin!(stopped.cancelled()), tool.call(arguments, &context)).await {
+                    Either::Left(_) => Err(ToolError::Cancelled),
+                    Either::Right((returned, _)) => returned,
+                }
+            })
+        })
+    });
+    Box::pin(async move {
+        match thread.await {
+            Ok(ended) => ended,
+            Err(e) => Err(Panic(e.to_string())),
+        }
+    })
+}
+
+/// Polls once before anything is armed: a tool that has its answer at once costs no timer.
+async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration) -> Ended {
+    let clock: &dyn Clock = &*context.run.clock;
+    let deadline = clock.now() + limit;
+    if let Poll::Ready(ended) = poll_fn(|waker| Poll::Ready(work.poll(waker))).await {
+        return ended;
+    }
+    let mut cancelled = pin!(context.cancel.cancelled());
+    let mut time_up = clock.sleep_until(deadline);
+    poll_fn(|waker| {
+        // The work first: what is done is done, even if it was done late.
+        if let Poll::Ready(ended) = work.poll(waker) {
+            return Poll::Ready(ended);
+        }
+        if cancelled.as_mut().poll(waker).is_ready() {
+            return Poll::Ready(Ended::Cancelled);
+        }
+        time_up.as_mut().poll(waker).map(|()| Ended::TimedOut)
+    })
+    .await
+}
+
+/// The work; dropping it may run the tool's destructors, which may panic as well.
+struct Contained<'a>(Option<Work<'a>>);
+
+impl Contained<'_> {
+    fn poll(&mut self, waker: &mut Waker<'_>) -> Poll<Ended> {
+        let Some(work) = &mut self.0 else { return Poll::Pending };
+        work.as_mut().poll(waker).map(|ended| match ended {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(panic),
+        })
+    }
+}
+
+impl Drop for Contained<'_> {
+    fn drop(&mut self) {
+        let work = self.0.take();
+        if let Err(Panic(message)) = contain(move || drop(work)) {
+            tracing::error!(target: "archon::tools", "a tool panicked while it was dropped: {message}");
+        }
+    }
+}
+
+fn contain<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
+    // A tool that panicked is dropped, not used again, and what it shares is its own to keep sound.
+    catch_unwind(AssertUnwindSafe(f)).map_err(|payload| Panic::from_payload(&*payload))
+}
+
+impl Panic {
+    fn from_payload(payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self(text.unwrap_or("a panic without a message").to_owned())
+    }
+}
+
+impl Ended {
+    fn into_result(self, tool: &str, limit: Duration, on_thread: bool) -> ToolResult {
+        match self {
+            Self::Returned(Ok(result)) => result,
+            Self::Returned(Err(error)) => shortened(error.into()),
+            Self::Panicked(Panic(message)) => ToolResult::failed(
+                ToolResultStatus::Error,
+                format!("Error: Tool '{tool}' failed because of a fault of its own. Try another way."),
+                format!("Tool '{tool}' panicked: {message}"),
+            )
+            .with_metadata("error_type", "panic"),
+            Self::TimedOut => left_behind(ToolResult::timeout(limit.as_secs_f64()), on_thread)
+                .with_metadata("error_type", "timeout"),
+            Self::Cancelled => left_behind(ToolResult::cancelled("Cancelled"), on_thread)
+                .with_metadata("error_type", "cancelled"),
+        }
+    }
+}
+
+/// Keeps a failure's text for the model short; the detail stays whole.
+fn shortened(mut result: ToolResult) -> ToolResult {
+    for block in &mut result.content {
+        if let archon_types::Content::Text { text } = block {
+            *text = clip(text, ERROR_SHOWN);
+        }
+    }
+    result
+}
+
+/// Says that a thread could not be stopped, because its work may still take effect.
+fn left_behind(mut result: ToolResult, on_thread: bool) -> ToolResult {
+    if on_thread {
+        result.content.push("It runs on a thread that cannot be stopped, so it may still be at work.".into());
+        result.metadata.insert("left_behind".to_owned(), true.into());
+    }
+    result
+}

@@ -1,0 +1,26 @@
+//! Do the arguments fit the tool's schema? If not, the model learns everything that is wrong.
+
+use archon_types::ToolResult;
+
+use crate::{
+    guard::{Guard, Inspection, Verdict},
+    violations,
+};
+
+pub(crate) struct MatchesSchema;
+
+impl Guard for MatchesSchema {
+    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict {
+        let Some(tool) = &inspection.tool else { return Verdict::Pass };
+        let arguments = inspection.arguments();
+        if arguments.is_object() && tool.validator.is_valid(arguments) {
+            return Verdict::Pass;
+        }
+        let report = violations::report(&tool.spec, &tool.validator, arguments, inspection.argument_bytes);
+        let mut result = ToolResult::error(report.text).with_metadata("error_type", "validation_error");
+        if let Some(suggestion) = report.suggestion {
+            result = result.with_metadata("suggestion", suggestion);
+        }
+        Verdict::Refuse(Box::new(result))
+    }
+}

@@ -1,0 +1,44 @@
+//! Calls from programs instead of models: one call in, one result out, through the same guards.
+
+use std::time::Duration;
+
+use archon_types::{
+    CallId, CommandId, Context, Executed, Json, Prepared, ToolCall, ToolInvocationRequest, ToolResult, Toolbox,
+};
+
+use crate::ToolEngine;
+
+impl ToolEngine {
+    /// Runs one call from start to end.
+    ///
+    /// A call that waits for a person is an error result here: there is no run to suspend.
+    pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
+        let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
+        self.run_to_end(&call, run, None).await
+    }
+
+    /// Runs one call with what the caller says about it: its id and its time limit.
+    pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
+        let limit = Duration::from_millis(request.timeout_ms);
+        let call = ToolCall::new(request.request_id, request.tool_name, request.parameters);
+        self.run_to_end(&call, run, Some(limit)).await
+    }
+
+    async fn run_to_end(&self, call: &ToolCall, run: &Context, limit: Option<Duration>) -> ToolResult {
+        let id = CallId::new(CommandId(0), 0);
+        let asked = |summary: &str| {
+            ToolResult::error(format!("{summary}: a person has to decide first. It was not run."))
+                .with_metadata("error_type", "permission_denied")
+        };
+        match self.prepare_within(id, call, run, limit).await {
+            Prepared::Ready(ready) => match self.execute(ready, run).await {
+                Executed::Done(result) => *result,
+                Executed::Suspended(question) => asked(&question.action_summary),
+                _ => ToolResult::error("The call ended in a way that this version does not know."),
+            },
+            Prepared::Refused(result) => *result,
+            Prepared::Ask(question) => asked(&question.action_summary),
+            _ => ToolResult::error("The call was prepared in a way that this version does not know."),
+        }
+    }
+}

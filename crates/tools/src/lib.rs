@@ -1,0 +1,79 @@
+//! Tools: how a function becomes one, the registry that holds them, and the engine that lets a
+//! model's call through to one, or answers in its place.
+//!
+//! | concept | file |
+//! |---|---|
+//! | [`tool`], a function as a tool | `macro_support.rs`, and the crate `archon-macros` |
+//! | [`FnTool`], a closure as a tool | `from_fn.rs` |
+//! | [`ToolRegistry`], the tools by name | `registry.rs` |
+//! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
+//! | what a call has to pass, in order | `guard.rs` and `guards/` |
+//! | time limit, cancellation, panics | `execute.rs` |
+//! | [`Workspace`], the folders that tools may see | `workspace.rs` |
+//! | the tools that come with the crate | [`builtin`], one file each |
+//!
+//! *Invariant*: a tool sees validated arguments only, exactly those that the model sent. Whatever
+//! else happens is a [`ToolResult`](archon_types::ToolResult): never an error, never a panic.
+//!
+//! ```
+//! use archon_tools::{ToolEngine, ToolRegistry, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool(read_only)]
+//! async fn add(
+//!     /// The first number.
+//!     a: f64,
+//!     /// The second number.
+//!     b: f64,
+//! ) -> f64 {
+//!     a + b
+//! }
+//!
+//! let registry = ToolRegistry::new();
+//! registry.register(add)?;
+//! let engine = ToolEngine::new(registry);
+//! # Ok::<(), archon_tools::Error>(())
+//! ```
+
+// The macro writes `::archon_tools`, also in this crate's own tests.
+#[allow(unused_extern_crates)]
+extern crate self as archon_tools;
+
+mod arguments;
+mod engine;
+mod error;
+mod execute;
+mod from_fn;
+mod guard;
+mod guards;
+mod into_tool;
+mod invocation;
+mod lint;
+mod log;
+mod registry;
+mod schema;
+mod suggestion;
+mod violations;
+#[cfg(feature = "files")]
+mod workspace;
+
+pub mod builtin;
+#[doc(hidden)]
+pub mod macro_support;
+
+pub use engine::{EngineOptions, ToolEngine};
+pub use error::Error;
+pub use from_fn::FnTool;
+pub use into_tool::IntoTool;
+pub use lint::lint;
+pub use registry::ToolRegistry;
+pub use schema::schema_of;
+#[cfg(feature = "files")]
+pub use workspace::Workspace;
+
+#[doc = include_str!("tool_macro.md")]
+pub use archon_macros::tool;
+
+// Enums and structs inside a tool's arguments derive these; see `tool`.
+pub use schemars;
+

@@ -1,0 +1,106 @@
+//! What a call leaves in the application's log: two events, secrets left out.
+
+use std::fmt;
+
+use archon_types::{Json, ToolCall, ToolResult};
+
+/// Characters of a text argument that a log line shows.
+const SHOWN: usize = 200;
+
+/// A call passed every guard, or was refused by one.
+pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused: Option<&ToolResult>) {
+    let outcome = match refused {
+        None => "ready",
+        Some(result) => result.metadata.get("error_type").and_then(Json::as_str).unwrap_or("refused"),
+    };
+    tracing::info!(
+        target: "archon::tools",
+        run,
+        call = call.id.as_str(),
+        tool = call.name.as_str(),
+        validation = outcome,
+        validation_ms,
+        arguments = %Redacted(&call.arguments),
+        "tool call inspected"
+    );
+}
+
+/// A call ended.
+pub(crate) fn finished(tool: &str, call: &str, run: &str, attempt: u32, execution_ms: u64, result: &ToolResult) {
+    let outcome = format_args!("{:?}", result.status).to_string().to_lowercase();
+    match &result.error_message {
+        None => tracing::info!(
+            target: "archon::tools", run, call, tool, attempt, execution_ms, outcome, "tool call finished"
+        ),
+        Some(error) => tracing::warn!(
+            target: "archon::tools", run, call, tool, attempt, execution_ms, outcome, error, "tool call failed"
+        ),
+    }
+}
+
+/// Writes arguments as JSON, long texts cut and secrets replaced. Does nothing unless it is written.
+struct Redacted<'a>(&'a Json);
+
+impl fmt::Display for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Json::Object(entries) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    write!(f, "{comma}{}:", Json::from(key.as_str()))?;
+                    if is_secret(key) { f.write_str("\"****\"")? } else { Redacted(value).fmt(f)? }
+                }
+                f.write_str("}")
+            }
+            Json::Array(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { "," };
+                    write!(f, "{comma}{}", Redacted(item))?;
+                }
+                f.write_str("]")
+            }
+            Json::String(text) => write!(f, "{}", Json::from(crate::arguments::clip(text, SHOWN))),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+/// Whether a key names something that nobody should read in a log.
+fn is_secret(key: &str) -> bool {
+    let key = key.to_lowercase().replace(['-', '_'], "");
+    ["password", "passwd", "passphrase", "token", "secret", "apikey", "authorization", "credential", "privatekey", "cookie"]
+        .iter()
+        .any(|word| key.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: TE-11
+    #[test]
+    fn secrets_are_replaced_at_any_depth_and_long_texts_cut() {
+        let arguments = json!({
+            "user": "ann",
+            "password": "hunter2",
+            "headers": [{ "Authorization": "Bearer abc", "X-Api-Key": ["k1", "k2"], "accept": "*/*" }],
+            "access_token": { "value": "t" },
+            "clientSecret": 7,
+            "body": "x".repeat(300),
+            "n": 1.5,
+        });
+        let shown = Redacted(&arguments).to_string();
+        for secret in ["hunter2", "Bearer", "k1", "\"t\"", "7"] {
+            assert!(!shown.contains(secret), "{secret} in {shown}");
+        }
+        let parsed: Json = serde_json::from_str(&shown).unwrap();
+        assert_eq!(parsed["user"], "ann");
+        assert_eq!(parsed["headers"][0]["accept"], "*/*");
+        assert_eq!(parsed["n"], 1.5);
+        assert_eq!(parsed["body"], format!("{}…", "x".repeat(200)));
+    }
+}

@@ -1,0 +1,155 @@
+//! The tools that can be called, by name.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use archon_types::{Encoded, Json, Tool, ToolSpec};
+use jsonschema::Validator;
+
+use crate::{Error, IntoTool, lint};
+
+/// Tools by name, in the order of their names.
+///
+/// Cloning gives another handle to the same tools. Tools may come and go while runs use them: a
+/// call that was prepared keeps its tool. The order is that of the names and not of registration,
+/// so that two processes with the same tools send the same request, byte for byte.
+#[derive(Clone, Default)]
+pub struct ToolRegistry {
+    shared: Arc<RwLock<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    tools: BTreeMap<Arc<str>, Arc<Registered>>,
+    specs: Arc<Encoded<Vec<ToolSpec>>>,
+}
+
+/// A tool with what was made of it when it was registered.
+pub(crate) struct Registered {
+    pub(crate) tool: Arc<dyn Tool>,
+    /// A copy: a definition does not change while it is registered, whatever the tool does.
+    pub(crate) spec: ToolSpec,
+    pub(crate) validator: Validator,
+}
+
+impl ToolRegistry {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool: a [`Tool`], an `Arc<dyn Tool>`, or a function with [`#[tool]`](crate::tool).
+    ///
+    /// # Errors
+    /// The name is taken or cannot be used, or the parameters are no JSON Schema of an object.
+    pub fn register<How>(&self, tool: impl IntoTool<How>) -> Result<(), Error> {
+        let registered = Registered::new(tool.into_tool())?;
+        let name: Arc<str> = registered.spec.name.as_str().into();
+        let mut shared = self.write();
+        if shared.tools.contains_key(&name) {
+            return Err(Error::AlreadyRegistered { name: name.to_string() });
+        }
+        for warning in lint(&registered.spec) {
+            tracing::warn!(target: "archon::tools", tool = %name, "{warning}");
+        }
+        shared.tools.insert(name, Arc::new(registered));
+        shared.publish();
+        Ok(())
+    }
+
+    /// Adds several tools.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register); the tools before the one that failed stay.
+    pub fn register_all(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<(), Error> {
+        tools.into_iter().try_for_each(|tool| self.register(tool))
+    }
+
+    /// Takes a tool away; `None` if there was none. Calls that are prepared or running go on.
+    pub fn unregister(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let mut shared = self.write();
+        let removed = shared.tools.remove(name)?;
+        shared.publish();
+        Some(removed.tool.clone())
+    }
+
+    /// The tool called `name`.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.find(name).map(|registered| registered.tool.clone())
+    }
+
+    /// All tools, in the order of their names.
+    pub fn list(&self) -> Vec<Arc<dyn Tool>> {
+        self.read().tools.values().map(|registered| registered.tool.clone()).collect()
+    }
+
+    /// The names of all tools, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.read().tools.keys().map(|name| name.to_string()).collect()
+    }
+
+    /// What all tools say of themselves, in the order of their names. Made once per change.
+    pub fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        self.read().specs.clone()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Registered>> {
+        self.read().tools.get(name).cloned()
+    }
+
+    // No code that can panic runs under the lock, so a poisoned one holds sound data.
+    fn read(&self) -> RwLockReadGuard<'_, Shared> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Shared> {
+        self.shared.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ToolRegistry").field(&self.names()).finish()
+    }
+}
+
+impl Shared {
+    fn publish(&mut self) {
+        let specs = self.tools.values().map(|registered| registered.spec.clone()).collect();
+        self.specs = Arc::new(Encoded::new(specs));
+    }
+}
+
+impl Registered {
+    fn new(tool: Arc<dyn Tool>) -> Result<Self, Error> {
+        let spec = tool.spec().clone();
+        if let Some(why) = name_problem(&spec.name) {
+            return Err(Error::InvalidName { name: spec.name, why });
+        }
+        let validator = compile(&spec.parameters)
+            .map_err(|why| Error::InvalidSchema { name: spec.name.clone(), why })?;
+        Ok(Self { tool, spec, validator })
+    }
+}
+
+fn compile(parameters: &Json) -> Result<Validator, String> {
+    match parameters.get("type") {
+        None if parameters.is_object() => {}
+        Some(Json::String(kind)) if kind == "object" => {}
+        _ => return Err("arguments are an object, so the schema has to say \"type\": \"object\"".to_owned()),
+    }
+    jsonschema::options().build(parameters).map_err(|e| e.to_string())
+}
+
+fn name_problem(name: &str) -> Option<&'static str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match name {
+        "" => Some("it is empty"),
+        _ if name.len() > 64 => Some("it has more than 64 characters"),
+        _ if !name.chars().all(allowed) => Some("it may hold letters, digits, '_', '-' and '.'"),
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+//! The folders that tools may see. Every path from a model goes through here.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use archon_types::ToolError;
+
+use crate::{Error, arguments::clip, suggestion};
+
+/// Entries that are looked through for a file of the same name elsewhere.
+const LOOKED_THROUGH: usize = 2_000;
+
+/// One or more folders; nothing outside them exists for a tool.
+///
+/// A path is taken relative to the first folder, or absolute. It is made canonical, symbolic links
+/// followed, before it is compared, and a file is compared again after it was opened, so that a link
+/// that appears in between leads nowhere. Hard links and mounts inside a folder belong to it.
+///
+/// ```
+/// use archon_tools::Workspace;
+///
+/// let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR"))?;
+/// assert!(workspace.resolve("src/lib.rs").is_ok());
+/// assert!(workspace.resolve("../../etc/passwd").is_err());
+/// # Ok::<(), archon_tools::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Workspace {
+    /// Canonical; never empty.
+    roots: Arc<Vec<PathBuf>>,
+}
+
+impl Workspace {
+    /// A workspace of one folder, which has to exist.
+    ///
+    /// # Errors
+    /// The folder is not there, cannot be read, or is no folder.
+    pub fn new(root: impl AsRef<Path>) -> Result<Self, Error> {
+        Ok(Self { roots: Arc::new(vec![canonical_folder(root.as_ref())?]) })
+    }
+
+    /// The same workspace with one more folder, which is reached by absolute paths.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn and(self, root: impl AsRef<Path>) -> Result<Self, Error> {
+        let mut roots = (*self.roots).clone();
+        roots.push(canonical_folder(root.as_ref())?);
+        Ok(Self { roots: Arc::new(roots) })
+    }
+
+    /// The first folder, canonical.
+    pub fn root(&self) -> &Path {
+        &self.roots[0]
+    }
+
+    /// The canonical form of a path that exists inside the workspace.
+    ///
+    /// # Errors
+    /// [`ToolError::PermissionDenied`] for anything outside, there or not; [`ToolError::NotFound`]
+    /// with names that come close; both say what to do.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let joined = self.root().join(path);
+        match joined.canonicalize() {
+            Ok(real) if self.contains(&real) => Ok(real),
+            Ok(_) => Err(self.outside(path)),
+            Err(e) => match joined.ancestors().find_map(|parent| parent.canonicalize().ok()) {
+                Some(parent) if self.contains(&parent) => Err(self.unusable(path, &parent, &e)),
+                _ => Err(self.outside(path)),
+            },
+        }
+    }
+
+    /// Opens a file for reading, having made sure that it is one and lies inside.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve), and for folders, devices and files that cannot be read.
+    pub(crate) fn open(&self, path: &str) -> Result<(PathBuf, File), ToolError> {
+        let real = self.resolve(path)?;
+        let file = self.open_resolved(&real).map_err(|e| match e.kind() {
+            io::ErrorKind::IsADirectory => {
+                ToolError::InvalidArgs(format!("'{}' is a directory. Use list_files to see what is in it.", shown(path)))
+            }
+            _ => ToolError::Failed(format!("'{}' cannot be opened: {e}", shown(path))),
+        })?;
+        Ok((real, file))
+    }
+
+    /// Opens a canonical path, unless it turns out to lead elsewhere by now.
+    pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
+        let before = fs::symlink_metadata(real)?;
+        if before.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !before.is_file() {
+            // Opening a pipe or a device could wait for ever.
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let file = File::open(real)?;
+        let same = is_same_file(&file.metadata()?, &before);
+        if !same || real.canonicalize()? != real || !self.contains(real) {
+            return Err(io::Error::other("it was replaced while it was opened; try again"));
+        }
+        Ok(file)
+    }
+
+    /// A canonical path as a model should see it and send it back: relative, with `/`.
+    pub(crate) fn display(&self, real: &Path) -> String {
+        match real.strip_prefix(self.root()) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => inside.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/"),
+            Err(_) => real.to_string_lossy().into_owned(),
+        }
+    }
+
+    fn contains(&self, real: &Path) -> bool {
+        self.roots.iter().any(|root| real.starts_with(root))
+    }
+
+    fn outside(&self, path: &str) -> ToolError {
+        let relative = path.trim_start_matches(['/', '\\']);
+        let inside = self.root().join(relative).canonicalize().is_ok_and(|real| self.contains(&real));
+        let advice = if inside && !relative.is_empty() && relative != path {
+            format!("Did you mean '{}'?", shown(relative))
+        } else {
+            "Use a path inside it, relative to its root; '.' is the root.".to_owned()
+        };
+        ToolError::PermissionDenied(format!("'{}' is outside the workspace. {advice}", shown(path)))
+    }
+
+    /// Why a path inside the workspace cannot be used; `parent` is as much of it as exists.
+    fn unusable(&self, path: &str, parent: &Path, why: &io::Error) -> ToolError {
+        if !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            return ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)));
+        }
+        let close = self.similar(path, parent);
+        let hint = match close.as_slice() {
+            [] => String::new(),
+            names => format!(" Did you mean '{}'?", names.join("' or '")),
+        };
+        let place = self.display(parent);
+        ToolError::NotFound(format!("'{}' not found.{hint} Use list_files to see what is in '{place}'.", shown(path)))
+    }
+
+    /// Up to three paths that may have been meant: a like name beside it, the same name elsewhere.
+    fn similar(&self, path: &str, parent: &Path) -> Vec<String> {
+        let Some(name) = Path::new(path).file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+        let mut beside: Vec<String> = fs::read_dir(parent)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(LOOKED_THROUGH)
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        beside.sort();
+        let like = suggestion::closest(name, beside.iter().map(String::as_str));
+        let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
+        let elsewhere = walker(self.root()).build().flatten().take(LOOKED_THROUGH);
+        for entry in elsewhere.filter(|entry| entry.file_name() == name) {
+            let path = self.display(entry.path());
+            if found.len() < 3 && !found.contains(&path) {
+                found.push(path);
+            }
+        }
+        found
+    }
+}
+
+/// Walks a folder inside a workspace in a stable order: no links followed, hidden and ignored
+/// entries left out, nothing read from outside.
+pub(crate) fn walker(folder: &Path) -> ignore::WalkBuilder {
+    let mut walk = ignore::WalkBuilder::new(folder);
+    walk.follow_links(false)
+        .require_git(false)
+        .parents(false)
+        .git_global(false)
+        .git_exclude(false)
+        .sort_by_file_path(Ord::cmp);
+    walk
+}
+
+fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
+    let failed = |source| Error::Workspace { path: path.to_owned(), source };
+    let real = path.canonicalize().map_err(failed)?;
+    fs::read_dir(&real).map_err(failed)?;
+    Ok(real)
+}
+
+#[cfg(unix)]
+fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+#[cfg(not(unix))]
+fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    a.is_file() && b.is_file() && a.created().ok() == b.created().ok()
+}
+
+fn shown(path: &str) -> String {
+    clip(path, 200)
+}
