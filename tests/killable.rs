@@ -61,7 +61,7 @@ fn script(
     _: usize,
     request: &Request,
 ) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
-    let turn = request.messages.iter().filter(|m| matches!(&****m, Message::Assistant(_))).count();
+    let turn = request.messages.iter().filter(|m| matches!(&***m, Message::Assistant(_))).count();
     if turn >= TURNS {
         return FnProvider::text("All ten steps are done.");
     }

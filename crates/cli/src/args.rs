@@ -60,30 +60,88 @@ mod tests {
 
     #[test]
     fn command_lines_mean_what_they_say() {
-        check("run hello", expect![[""]]);
+        check(
+            "run hello",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, max_turns: None, go_on: false, session: None, mode: None, task: ["hello"] }) }"#
+            ]],
+        );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
-            expect![[""]],
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), task: ["hi"] }) }"#
+            ]],
         );
-        check("run --continue --json --data-dir D -vv hi", expect![[""]]);
-        check("--json --data-dir D runs list", expect![[""]]);
-        check("runs show r1 --json", expect![[""]]);
-        check("resume r1", expect![[""]]);
-        check("tools call calculator {\"expression\":\"2+2\"}", expect![[""]]);
-        check("model pull", expect![[""]]);
-        check("schema events", expect![[""]]);
-        check("doctor", expect![[""]]);
+        check(
+            "run --continue --json --data-dir D -vv hi",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, max_turns: None, go_on: true, session: None, mode: None, task: ["hi"] }) }"#
+            ]],
+        );
+        check(
+            "--json --data-dir D runs list",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 0 }, command: Runs(List) }"#
+            ]],
+        );
+        check(
+            "runs show r1 --json",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: true, verbose: 0 }, command: Runs(Show { run: "r1" }) }"#
+            ]],
+        );
+        check(
+            "resume r1",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, run: "r1" }) }"#
+            ]],
+        );
+        check(
+            "tools call calculator {\"expression\":\"2+2\"}",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
+            ]],
+        );
+        check(
+            "model pull",
+            expect![
+                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Model(Pull { name: None }) }"
+            ],
+        );
+        check(
+            "schema events",
+            expect![
+                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Schema(Events) }"
+            ],
+        );
+        check(
+            "doctor",
+            expect![
+                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Doctor(DoctorArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None } }) }"
+            ],
+        );
     }
 
     #[test]
     fn wrong_command_lines_are_usage_errors() {
-        check("", expect![[""]]);
-        check("run", expect![[""]]);
-        check("run --continue --session s hi", expect![[""]]);
-        check("run --mode loud hi", expect![[""]]);
-        check("run --max-turns -1 hi", expect![[""]]);
-        check("run --max-turns 0 hi", expect![[""]]);
-        check("rnu hi", expect![[""]]);
-        check("schema nothing", expect![[""]]);
+        check(
+            "",
+            expect![
+                "exit 2: Runs agents that think, act with tools and answer, and keeps a log of everything they do"
+            ],
+        );
+        check("run", expect!["exit 2: error: the following required arguments were not provided:"]);
+        check(
+            "run --continue --session s hi",
+            expect!["exit 2: error: the argument '--continue' cannot be used with '--session <ID>'"],
+        );
+        check("run --mode loud hi", expect!["exit 2: error: invalid value 'loud' for '--mode <MODE>'"]);
+        check("run --max-turns -1 hi", expect!["exit 2: error: unexpected argument '-1' found"]);
+        check(
+            "run --max-turns 0 hi",
+            expect!["exit 2: error: invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295"],
+        );
+        check("rnu hi", expect!["exit 2: error: unrecognized subcommand 'rnu'"]);
+        check("schema nothing", expect!["exit 2: error: unrecognized subcommand 'nothing'"]);
     }
 }

@@ -54,12 +54,12 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     let flag = |key| matches!(app.config.origin(key), Some(Origin::Flag(_)));
     let url = settings.base_url.as_deref().filter(|_| recorded.is_none() || flag("base_url"));
     let said = settings.model.as_deref().filter(|_| recorded.is_none() || flag("model"));
-    let why =
-        |key: &str| app.config.origin(key).map_or_else(|| "the run's log".to_owned(), Origin::to_string);
-    match (url, said.or(recorded)) {
-        (Some(url), model) => at_address(app, url, model, &why("base_url")).await,
-        (None, Some(model)) => named(app, model, &why("model")).await,
-        (None, None) => found(app).await,
+    let origin = |key| app.config.origin(key);
+    match (url, said, recorded) {
+        (Some(url), model, _) => at_address(app, url, model.or(recorded), origin("base_url")).await,
+        (None, Some(model), _) => named(app, model, origin("model")).await,
+        (None, None, Some(model)) => named(app, model, None).await,
+        (None, None, None) => found(app).await,
     }
 }
 
@@ -76,23 +76,34 @@ pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static Profile, &'stat
         .filter(|(_, variable)| app.env(variable).is_some())
 }
 
-async fn at_address(app: &App, url: &str, model: Option<&str>, why: &str) -> Result<Chosen, Failure> {
+/// Who said something; without a setting it was the log of the run that is taken up.
+fn who(origin: Option<&Origin>) -> String {
+    origin.map_or_else(|| "the run's log".to_owned(), Origin::to_string)
+}
+
+async fn at_address(
+    app: &App,
+    url: &str,
+    model: Option<&str>,
+    origin: Option<&Origin>,
+) -> Result<Chosen, Failure> {
     let (profile, model) = match model.map(|m| (m, m.parse::<ModelRef>())) {
         Some((_, Ok(ModelRef { profile, base_url: None, model, .. }))) => (profile, model),
         Some((name, _)) => (known_address(url), name.to_owned()),
         None => (known_address(url), first_model(url).await?),
     };
-    Ok(Chosen { provider: service(app, profile, Some(url))?, model, why: format!("{why} says {url}") })
+    let provider = service(app, profile, Some(url), origin)?;
+    Ok(Chosen { provider, model, why: format!("{} says {url}", who(origin)) })
 }
 
-async fn named(app: &App, name: &str, why: &str) -> Result<Chosen, Failure> {
-    let why = format!("{why} says {name}");
+async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
+    let why = format!("{} says {name}", who(origin));
     if local::is_meant(app, name) {
         return local::load(app, name, why).await;
     }
     let wrong = match name.parse::<ModelRef>() {
         Ok(ModelRef { profile, base_url, model, .. }) => {
-            let provider = service(app, profile, base_url.as_deref())?;
+            let provider = service(app, profile, base_url.as_deref(), origin)?;
             return Ok(Chosen { provider, model, why });
         }
         Err(wrong) => wrong,
@@ -100,14 +111,14 @@ async fn named(app: &App, name: &str, why: &str) -> Result<Chosen, Failure> {
     if let Some(FoundServer { server, .. }) =
         running().await.into_iter().find(|found| found.models.iter().any(|m| m == name))
     {
-        let provider = service(app, Profile::named(server.profile), Some(&server.base_url))?;
+        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
         return Ok(Chosen { provider, model: name.to_owned(), why });
     }
     // A colon means that a service was meant, and none has that name.
     match keyed(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
-            let provider = service(app, Some(profile), None)?;
+            let provider = service(app, Some(profile), None, None)?;
             Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
         }
         None => Err(Failure::usage(
@@ -123,7 +134,7 @@ async fn named(app: &App, name: &str, why: &str) -> Result<Chosen, Failure> {
 async fn found(app: &App) -> Result<Chosen, Failure> {
     for (profile, variable) in keyed(app) {
         if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
-            let provider = service(app, Some(profile), None)?;
+            let provider = service(app, Some(profile), None, None)?;
             let why = format!("{variable} is set, and no model was named");
             return Ok(Chosen { provider, model: (*model).to_owned(), why });
         }
@@ -131,7 +142,7 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
     for FoundServer { server, models, .. } in running().await {
         // Servers also list models that only embed; they cannot answer.
         if let Some(model) = models.into_iter().find(|m| !m.to_lowercase().contains("embed")) {
-            let provider = service(app, Profile::named(server.profile), Some(&server.base_url))?;
+            let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
             let why = format!("{} runs on this machine, and no model was named", server.profile);
             return Ok(Chosen { provider, model, why });
         }
@@ -154,11 +165,12 @@ fn nothing_found() -> Failure {
     )
 }
 
-/// A provider for a service of a known kind, at its own address or another one.
+/// A provider for a service of a known kind, at its own address or another one, which `origin` said.
 fn service(
     app: &App,
     profile: Option<&'static Profile>,
     url: Option<&str>,
+    origin: Option<&Origin>,
 ) -> Result<Arc<dyn Provider>, Failure> {
     let name = profile.map_or("openai-compatible", |p| p.name);
     let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
@@ -168,7 +180,7 @@ fn service(
         // The log then says where the run was, and `archon resume` finds it again.
         options.id = format!("{name}@{url}");
     }
-    options.api_key = key(app, profile, url)?;
+    options.api_key = key(app, profile, url, origin)?;
     let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
         .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
     Ok(Arc::new(provider))
@@ -176,9 +188,14 @@ fn service(
 
 /// The key to send. A service's own key goes to the service's own address only, and an address from a
 /// project's settings gets no key at all: both would hand it to whoever wrote the address.
-fn key(app: &App, profile: Option<&Profile>, url: Option<&str>) -> Result<Option<Secret>, Failure> {
+fn key(
+    app: &App,
+    profile: Option<&Profile>,
+    url: Option<&str>,
+    origin: Option<&Origin>,
+) -> Result<Option<Secret>, Failure> {
     let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
-    if url.is_some() && matches!(app.config.origin("base_url"), Some(Origin::Project(_))) {
+    if url.is_some() && matches!(origin, Some(Origin::Project(_))) {
         return Ok(None);
     }
     if let Some(name) = &app.config.settings.api_key_env {
@@ -218,3 +235,6 @@ async fn first_model(url: &str) -> Result<String, Failure> {
     let none = || Failure::usage(format!("{url} has no models"), "load one there, or name it: --model M");
     found.models.into_iter().next().ok_or_else(none)
 }
+
+#[cfg(test)]
+mod tests;

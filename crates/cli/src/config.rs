@@ -163,6 +163,14 @@ impl Config {
         Ok(config)
     }
 
+    /// One layer, as if it were all there is.
+    #[cfg(test)]
+    pub(crate) fn of(layer: Settings, origin: &Origin) -> Self {
+        let mut config = Self::default();
+        config.add(layer, origin);
+        config
+    }
+
     /// Where a setting came from; `None` for one that nobody set.
     pub(crate) fn origin(&self, key: &str) -> Option<&Origin> {
         self.origins.get(key)

@@ -1,8 +1,10 @@
 //! Follows a run to its end: shows its events, lets Ctrl-C stop it, and says how it ended.
 
+use std::sync::Arc;
+
 use archon::{
     RunHandle,
-    types::{Event, ModelFailure, Outcome, OutcomeStatus, RecordBody},
+    types::{Event, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
 };
 use futures_util::StreamExt;
 
@@ -18,10 +20,17 @@ use crate::{
 /// Characters of an error that are shown.
 const SHOWN: usize = 400;
 
-/// Shows a run until it has ended. `resume` is the command line that takes it up again.
-pub(crate) async fn drive(mut run: RunHandle, resume: &str, app: &App) -> Result<Exit, Failure> {
+/// Shows a run until it has ended. `before` are the records that it had already, `resume` is the
+/// command line that takes it up again.
+pub(crate) async fn drive(
+    mut run: RunHandle,
+    before: &[Arc<Record>],
+    resume: &str,
+    app: &App,
+) -> Result<Exit, Failure> {
     let listener = interrupt::listen(run.cancel_token(), app.output.clone());
     let mut renderer = renderer(app.json);
+    before.iter().for_each(|record| renderer.remember(record));
     let mut last_failure = None;
     while let Some(event) = run.next().await {
         renderer.event(&event, &app.output);
@@ -50,11 +59,10 @@ fn ended(
             app.output.note(Look::Plain, format!("resume with: {resume}"));
         }
         OutcomeStatus::Limit(limit) => {
-            app.output.note(Look::Warning, format!("stopped: {limit}"));
-            app.output.note(
-                Look::Plain,
-                "  raise the limit, for instance with --max-turns, or go on with --continue",
+            let what = format!(
+                "{limit}: raise it, for instance with --max-turns, or go on with `archon run --continue`"
             );
+            app.output.note(Look::Plain, what);
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());

@@ -14,6 +14,9 @@ use crate::output::Output;
 pub(crate) trait Render: Send {
     /// Shows one event.
     fn event(&mut self, event: &Event, output: &Output);
+
+    /// Learns from a record that was shown before, or by another process.
+    fn remember(&mut self, _record: &Record) {}
 }
 
 /// How events are shown.

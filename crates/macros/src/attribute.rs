@@ -94,7 +94,10 @@ pub(crate) fn check_function_name(name: &str, span: Span) -> Result<()> {
 
 fn timeout(limit: &LitInt) -> Result<u64> {
     match limit.base10_parse()? {
-        0 => Err(Error::new(limit.span(), "a time limit of 0 ms stops every call; leave it out for the default")),
+        0 => Err(Error::new(
+            limit.span(),
+            "a time limit of 0 ms stops every call; leave it out for the default",
+        )),
         ms => Ok(ms),
     }
 }

@@ -4,10 +4,30 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
 /// The text of the doc comments among `attributes`: common leading space removed, ends trimmed.
 pub(crate) fn text(attributes: &[Attribute]) -> String {
-    let lines: Vec<String> = attributes.iter().filter_map(doc_line).collect();
-    let lines: Vec<&str> = lines.iter().flat_map(|block| block.split('\n')).collect();
-    let unindented = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
-    unindented.collect::<Vec<_>>().join("\n").trim().to_owned()
+    let blocks = attributes.iter().filter_map(doc_text);
+    let lines: Vec<String> = blocks.flat_map(|block| unindented(&block)).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// The lines of one comment, which is one line after `///` and several in `/** */`: without the
+/// space that all of them begin with, and without the stars that some people put there.
+fn unindented(block: &str) -> Vec<String> {
+    let bare = |line: &str| match line.trim_start().strip_prefix('*') {
+        Some(rest) if block.contains('\n') && !rest.starts_with('*') => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = block
+        .split('\n')
+        .enumerate()
+        .map(|(n, line)| if n == 0 { line.to_owned() } else { bare(line) })
+        .collect();
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let shared = lines.iter().skip(1).filter(|line| !line.trim().is_empty()).map(|line| indent(line)).min();
+    let cut = |(n, line): (usize, &String)| {
+        let space = if n == 0 { indent(line).min(1) } else { shared.unwrap_or(0).min(indent(line)) };
+        line[space..].trim_end().to_owned()
+    };
+    lines.iter().enumerate().map(cut).collect()
 }
 
 /// Whether the attribute is a doc comment, in either spelling.
@@ -15,7 +35,7 @@ pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
 
-fn doc_line(attribute: &Attribute) -> Option<String> {
+fn doc_text(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(meta) if is_doc(attribute) => match &meta.value {
             Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value()),
@@ -46,7 +66,10 @@ impl Documentation {
 
     /// The first name under `# Arguments` that is none of `parameters`.
     pub(crate) fn stray_argument(&self, parameters: &[String]) -> Option<&str> {
-        self.arguments.iter().map(|(name, _)| name.as_str()).find(|name| !parameters.iter().any(|p| p == name))
+        self.arguments
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .find(|name| !parameters.iter().any(|p| p == name))
     }
 }
 
@@ -93,6 +116,23 @@ mod tests {
         assert_eq!(parsed.description, description);
         let found: Vec<_> = parsed.arguments.iter().map(|(n, t)| (n.as_str(), t.as_str())).collect();
         assert_eq!(found, arguments);
+    }
+
+    // spec: TE-34
+    #[test]
+    fn a_comment_reads_the_same_in_every_spelling() {
+        let plain: syn::ItemFn = syn::parse_quote! {
+            /// Adds.
+            ///
+            ///   - twice
+            fn f() {}
+        };
+        let block: syn::ItemFn = syn::parse_str("/** Adds.\n\n      - twice\n    */ fn f() {}").unwrap();
+        let stars: syn::ItemFn =
+            syn::parse_str("/**\n  * Adds.\n  *\n  *   - twice\n  */ fn f() {}").unwrap();
+        assert_eq!(text(&plain.attrs), "Adds.\n\n  - twice");
+        assert_eq!(text(&block.attrs), "Adds.\n\n- twice");
+        assert_eq!(text(&stars.attrs), "Adds.\n\n  - twice");
     }
 
     // spec: TE-34

@@ -167,9 +167,10 @@ impl Expansion {
             Effect::Idempotent => quote!(spec.annotations.effect = #support::Effect::Idempotent;),
         });
         let flags = self.flags().into_iter().map(|flag| quote!(spec.annotations.#flag = true;));
-        let timeout = self.attribute.timeout_ms.map(|ms| {
-            quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms);)
-        });
+        let timeout = self
+            .attribute
+            .timeout_ms
+            .map(|ms| quote!(spec.annotations.timeout_ms = ::core::option::Option::Some(#ms);));
         quote! {
             #[allow(unused_mut)]
             let mut spec = #support::spec::<Arguments>(#name, #description);
@@ -203,13 +204,13 @@ impl Expansion {
             }
         });
         let wait = self.function.sig.asyncness.map(|_| quote!(.await));
-        let success = quote!((&#support::Returned::new(returned)).into_result());
+        let success = quote!((&#support::Returned::new(returned)).take_result());
         let finish = if signature::returns_result(&self.function.sig.output) {
             quote! {
                 match returned {
                     ::core::result::Result::Ok(returned) => #success,
                     ::core::result::Result::Err(failed) => {
-                        ::core::result::Result::Err((&#support::Failed::new(failed)).into_error())
+                        ::core::result::Result::Err((&#support::Failed::new(failed)).take_error())
                     }
                 }
             }
@@ -257,4 +258,150 @@ fn default_function(index: usize) -> Ident {
 /// The path as serde and schemars want it: text without the spaces that tokens are printed with.
 fn path_text(path: &TokenStream) -> String {
     path.to_string().replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(attribute: TokenStream, item: TokenStream, expected: &str) {
+        let message = match expand(attribute, item, "::archon_tools") {
+            Ok(tokens) => panic!("no error: {tokens}"),
+            Err(e) => e.to_string(),
+        };
+        assert_eq!(message, expected);
+    }
+
+    fn check_function(item: TokenStream, expected: &str) {
+        check(quote!(), item, expected);
+    }
+
+    // spec: TE-34
+    #[test]
+    fn what_cannot_be_a_tool_says_why() {
+        check_function(
+            quote!(
+                fn f() {}
+            ),
+            "a tool needs a doc comment: the model reads it to decide when to call the tool",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f(&self) {}
+            ),
+            "`#[tool]` takes a free function; implement `Tool` by hand for a type with state",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f<T>(t: T) {}
+            ),
+            "a tool has one schema, so its function cannot be generic",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f((a, b): (u8, u8)) {}
+            ),
+            "a tool's parameter needs a name, which is what the model calls it; take it apart inside the function",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f(a: &Thing) {}
+            ),
+            "a tool owns its arguments: take the type itself (`&str`, `&[T]` and `&ToolContext` are fine too)",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f(a: Option<&str>) {}
+            ),
+            "a tool owns its arguments: use an owned type inside, for instance `String`",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f(a: impl Into<String>) {}
+            ),
+            "a tool has one schema: name the type instead of `impl Trait`",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                unsafe fn f() {}
+            ),
+            "a model calls the tool, so its function cannot be `unsafe`",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn f(#[default] a: u8) {}
+            ),
+            "write the value: `#[default(10)]`",
+        );
+        check_function(
+            quote!(
+                /** Doc.
+                # Arguments
+                - `b`: no parameter
+                */
+                fn f(a: u8) {}
+            ),
+            "`# Arguments` describes `b`, which is no parameter",
+        );
+        check_function(
+            quote!(
+                /** Doc. */
+                fn größe() {}
+            ),
+            "a tool's name is made of letters, digits, `_`, `-` and `.`; give it one with `name = \"...\"`",
+        );
+    }
+
+    // spec: TE-34
+    #[test]
+    fn what_the_attribute_does_not_know_it_says() {
+        let check = |attribute, expected| {
+            check(
+                attribute,
+                quote!(
+                    /** Doc. */
+                    fn f() {}
+                ),
+                expected,
+            )
+        };
+        check(
+            quote!(readonly),
+            "`#[tool]` knows: name, description, version, read_only, idempotent, destructive, concurrency_safe, \
+             requires_confirmation, blocking, timeout_ms, crate",
+        );
+        check(quote!(name = "a b"), "a tool's name is made of letters, digits, `_`, `-` and `.`");
+        check(quote!(timeout_ms = 0), "a time limit of 0 ms stops every call; leave it out for the default");
+        check(
+            quote!(read_only, idempotent),
+            "a tool is `read_only` or `idempotent`; read-only is the stronger one",
+        );
+    }
+
+    #[test]
+    fn the_home_of_generated_paths_can_be_told() {
+        for (attribute, path) in [
+            (quote!(), ":: archon_tools :: macro_support"),
+            (quote!(crate = my::tools), "my :: tools :: macro_support"),
+        ] {
+            let tokens = expand(
+                attribute,
+                quote!(
+                    /** Doc. */
+                    fn f() {}
+                ),
+                "::archon_tools",
+            )
+            .map(|t| t.to_string());
+            assert!(tokens.unwrap_or_default().contains(path));
+        }
+    }
 }

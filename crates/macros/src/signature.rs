@@ -123,7 +123,9 @@ fn is_context(ty: &Type) -> Option<bool> {
 fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
     match ty {
         Type::Reference(reference) => match &*reference.elem {
-            elem if reference.mutability.is_none() && last_segment(elem).is_some_and(|name| name == "str") => {
+            elem if reference.mutability.is_none()
+                && last_segment(elem).is_some_and(|name| name == "str") =>
+            {
                 Ok((quote!(::std::string::String), true))
             }
             Type::Slice(slice) if reference.mutability.is_none() => {
@@ -138,9 +140,10 @@ fn owned_type(ty: &Type) -> Result<(TokenStream, bool)> {
         Type::ImplTrait(_) => {
             Err(Error::new(ty.span(), "a tool has one schema: name the type instead of `impl Trait`"))
         }
-        _ if holds_reference(ty) => {
-            Err(Error::new(ty.span(), "a tool owns its arguments: use an owned type inside, for instance `String`"))
-        }
+        _ if holds_reference(ty) => Err(Error::new(
+            ty.span(),
+            "a tool owns its arguments: use an owned type inside, for instance `String`",
+        )),
         _ => Ok((quote!(#ty), false)),
     }
 }

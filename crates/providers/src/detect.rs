@@ -6,7 +6,10 @@ use archon_types::CancellationToken;
 use futures_util::future::join_all;
 use serde::Deserialize;
 
-use crate::http::{HttpOptions, Timeouts, Transport, body::Body, watch::Watch};
+use crate::{
+    http::{HttpOptions, Timeouts, Transport, body::Body, watch::Watch},
+    openai_compatible::Profile,
+};
 
 /// Where a kind of server listens unless it was told otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,16 +29,13 @@ impl LocalServer {
 
     /// Ollama, LM Studio and llama.cpp's server on their default ports.
     pub fn defaults() -> Vec<Self> {
-        LOCAL_SERVERS.iter().map(|(profile, url)| Self::new(profile, *url)).collect()
+        let known = LOCAL.iter().filter_map(|name| Profile::named(name));
+        known.map(|profile| Self::new(profile.name, profile.base_url)).collect()
     }
 }
 
-/// Profile and address of the servers that are looked for.
-pub const LOCAL_SERVERS: &[(&str, &str)] = &[
-    ("ollama", "http://127.0.0.1:11434/v1"),
-    ("lmstudio", "http://127.0.0.1:1234/v1"),
-    ("llamacpp", "http://127.0.0.1:8080/v1"),
-];
+/// Profiles of the servers that are looked for.
+const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llamacpp"];
 
 /// A server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,4 +80,48 @@ async fn models(server: &LocalServer, patience: Duration) -> Option<Vec<String>>
     end.ok()?;
     let list: ModelList = serde_json::from_str(&text).ok()?;
     Some(list.data.into_iter().map(|model| model.id).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_testkit::{MockResponse, MockServer};
+    use serde_json::json;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn servers_that_answer_with_models_are_found() {
+        let list = json!({"object": "list", "data": [{"id": "qwen3"}, {"id": "gemma3"}]});
+        let running = MockServer::start([MockResponse::json(200, &list)]).await;
+        let other = MockServer::start([MockResponse::new(200).chunk("<html>a router</html>")]).await;
+        let failing = MockServer::start([MockResponse::json(500, &list)]).await;
+        let gone = MockServer::start([]).await.url();
+        let mut servers = vec![LocalServer::new("ollama", format!("{gone}/v1"))];
+        for server in [&running, &other, &failing] {
+            servers.push(LocalServer::new("lmstudio", format!("{}/v1", server.url())));
+        }
+        let expected = servers[1].clone();
+        let found = find_local_servers(servers, PATIENCE).await;
+        let models = vec!["qwen3".to_owned(), "gemma3".to_owned()];
+        assert_eq!(found, [FoundServer { server: expected, models }]);
+        assert_eq!(running.requests()[0].path, "/v1/models");
+        assert_eq!(running.requests()[0].method, "GET");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_is_given_up() {
+        let server = MockServer::start([MockResponse::new(200).hang()]).await;
+        let servers = vec![LocalServer::new("ollama", server.url())];
+        assert_eq!(find_local_servers(servers, Duration::from_millis(50)).await, []);
+        server.until_gone(1).await;
+    }
+
+    #[test]
+    fn the_default_ports_are_those_of_the_profiles() {
+        let urls: Vec<_> = LocalServer::defaults().into_iter().map(|s| s.base_url).collect();
+        let ports = ["11434", "1234", "8080"].map(|port| format!("http://127.0.0.1:{port}/v1"));
+        assert_eq!(urls, ports);
+    }
 }

@@ -104,8 +104,7 @@ impl Transport {
     pub(crate) fn set_header(&mut self, name: &str, value: &Secret) -> Result<(), SetupError> {
         let what = || format!("header {name:?}");
         let name: HeaderName = name.parse().map_err(|_| setting(&what(), "is not a header's name"))?;
-        let sent =
-            sensitive(value).ok_or_else(|| setting(&what(), "has a value that cannot be sent"))?;
+        let sent = sensitive(value).ok_or_else(|| setting(&what(), "has a value that cannot be sent"))?;
         self.headers.insert(name, sent);
         self.redactor.add(value);
         Ok(())
@@ -288,8 +287,12 @@ mod tests {
 
     #[test]
     fn loopback_is_this_machine() {
-        let cases =
-            [("http://localhost:1", true), ("http://127.0.0.9", true), ("http://[::1]:8", true), ("http://h", false)];
+        let cases = [
+            ("http://localhost:1", true),
+            ("http://127.0.0.9", true),
+            ("http://[::1]:8", true),
+            ("http://h", false),
+        ];
         for (url, expected) in cases {
             assert_eq!(is_this_machine(&Url::parse(url).unwrap()), expected, "{url}");
         }

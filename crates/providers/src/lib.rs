@@ -47,7 +47,7 @@ pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
 #[cfg(feature = "openai-compatible")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
-    detect::{FoundServer, LOCAL_SERVERS, LocalServer, find_local_servers},
+    detect::{FoundServer, LocalServer, find_local_servers},
     error::SetupError,
     http::{HttpOptions, Timeouts},
     openai_compatible::{

@@ -133,8 +133,11 @@ impl Provider for OpenAiCompatible {
         let inner = &*self.0;
         let refused = refusal(&request, &inner.compat);
         let body = if refused.is_none() { encode::body(&request, &inner.compat) } else { Vec::new() };
-        let message =
-            AssistantMessage { model: request.model, provider: inner.id.clone(), ..AssistantMessage::default() };
+        let message = AssistantMessage {
+            model: request.model,
+            provider: inner.id.clone(),
+            ..AssistantMessage::default()
+        };
         let decoder = ChatDecoder::new(message, request.tools, inner.clock.clone(), inner.compat.think_tags);
         let transport = inner.transport.clone();
         Box::pin(match refused {

@@ -1,0 +1,81 @@
+//! Model strings, good and bad.
+
+use super::*;
+
+fn options() -> OpenAiOptions {
+    OpenAiOptions::default()
+}
+
+fn nothing_set(_: &str) -> Option<String> {
+    None
+}
+
+// spec: P-15
+#[test]
+fn model_strings_have_parts() {
+    for (text, profile, url, model) in [
+        ("openai:gpt-5-mini", "openai", None, "gpt-5-mini"),
+        ("ollama:qwen3:4b", "ollama", None, "qwen3:4b"),
+        ("openrouter:meta/llama-3:free", "openrouter", None, "meta/llama-3:free"),
+        ("openai-compatible@http://host/v1:model", "", Some("http://host/v1"), "model"),
+        ("openai-compatible@http://host:8000/v1:a:b", "", Some("http://host:8000/v1"), "a:b"),
+        ("vllm@http://gpu:8000/v1:Qwen/Qwen3-8B", "vllm", Some("http://gpu:8000/v1"), "Qwen/Qwen3-8B"),
+        ("vllm@http://gpu:8000:Qwen/Qwen3-8B", "vllm", Some("http://gpu:8000"), "Qwen/Qwen3-8B"),
+        ("vllm@http://gpu:qwen", "vllm", Some("http://gpu"), "qwen"),
+        ("vllm@http://gpu:7b", "vllm", Some("http://gpu"), "7b"),
+        ("vllm@http://[::1]:8000/v1:qwen", "vllm", Some("http://[::1]:8000/v1"), "qwen"),
+        ("vllm@http://[::1]:qwen", "vllm", Some("http://[::1]"), "qwen"),
+        ("vllm@localhost:8000/v1:m", "vllm", Some("localhost:8000/v1"), "m"),
+    ] {
+        let parts: ModelRef = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(parts.profile.map_or("", |p| p.name), profile, "{text}");
+        assert_eq!(parts.base_url.as_deref(), url, "{text}");
+        assert_eq!(parts.model, model, "{text}");
+    }
+}
+
+// spec: P-15
+#[test]
+fn what_is_wrong_is_said() {
+    for (text, error) in [
+        ("gpt-5", "write PROFILE:MODEL"),
+        ("", "write PROFILE:MODEL"),
+        ("opnai:gpt-5", "no provider is called \"opnai\"; did you mean openai, "),
+        ("openai:", "names no model"),
+        ("vllm@http://gpu:8000/v1", "names no model"),
+        ("vllm@http://gpu:8000", "names no model"),
+        ("vllm@http://[::1", "names no model"),
+        ("openai-compatible:m", "write the address too"),
+        (
+            "openai-compatible@localhost:8000/v1:m",
+            "has no scheme; write http://localhost:8000/v1 or https://",
+        ),
+        ("openai:gpt-5", "openai needs a key: set OPENAI_API_KEY"),
+    ] {
+        let said = resolve(text, nothing_set, options()).unwrap_err().to_string();
+        assert!(said.contains(error), "{text}: {said}");
+    }
+}
+
+// spec: P-15
+#[cfg(feature = "tls")]
+#[test]
+fn keys_come_from_the_options_or_the_variable() {
+    let asked = std::cell::RefCell::new(Vec::new());
+    let variable = |name: &str| {
+        asked.borrow_mut().push(name.to_owned());
+        Some("sk-canary".to_owned())
+    };
+    let resolved = resolve("groq:llama", variable, options()).unwrap();
+    assert_eq!((resolved.provider.id(), resolved.model.as_str()), ("groq", "llama"));
+    assert_eq!(*asked.borrow(), ["GROQ_API_KEY"]);
+    assert!(!format!("{resolved:?}").contains("canary"));
+
+    resolve("groq:llama", nothing_set, options().with_api_key("k")).unwrap();
+    resolve("ollama:qwen3", nothing_set, options()).unwrap();
+    resolve("openai@http://gateway/v1:gpt-5", nothing_set, options()).unwrap();
+    let empty = |_: &str| Some(" ".to_owned());
+    assert!(matches!(resolve("xai:grok", empty, options()), Err(SetupError::MissingKey { .. })));
+    let resolved = resolve("openai-compatible@http://h/v1:m", nothing_set, options()).unwrap();
+    assert_eq!(resolved.provider.id(), "openai-compatible");
+}

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    future::Future,
     mem,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,8 +10,8 @@ use std::{
 };
 
 use archon_types::{
-    AssistantMessage, BoxFuture, BoxStream, CancellationToken, Capabilities, Clock, Content, Json, ModelEvent,
-    Provider, ProviderError, Request, StopReason, Timestamp, ToolCall, Usage,
+    AssistantMessage, BoxFuture, BoxStream, CancellationToken, Capabilities, Clock, Content, Json,
+    ModelEvent, Provider, ProviderError, Request, StopReason, Timestamp, ToolCall, Usage,
 };
 use futures_core::Stream;
 use serde_json::json;
@@ -362,3 +361,7 @@ fn spell(step: &Json) -> String {
     let input = field("action_input").or_else(|| field("args")).unwrap_or_else(|| json!({}));
     json!({ "thought": thought, "action": step["action"], "action_input": input }).to_string()
 }
+
+#[cfg(test)]
+#[path = "scripted_tests.rs"]
+mod tests;

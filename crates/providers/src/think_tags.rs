@@ -198,7 +198,11 @@ mod tests {
             ("<think>never closed ", "", "never closed|"),
             ("<think></think>a", "a", "|"),
             ("a <b> < <th", "a <b> < <th", ""),
-            ("the `<think>` tag, '<think>' and \"<thinking>\"", "the `<think>` tag, '<think>' and \"<thinking>\"", ""),
+            (
+                "the `<think>` tag, '<think>' and \"<thinking>\"",
+                "the `<think>` tag, '<think>' and \"<thinking>\"",
+                "",
+            ),
             ("a</think>b", "a</think>b", ""),
             ("<think>ä — ö</think>ü", "ü", "ä — ö|"),
             ("", "", ""),

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use archon_types::{AssistantMessage, Content, Encoded, Message, ToolCall, ToolCallId};
+use archon_types::{AssistantMessage, Content, Conversation, Message, ToolCall, ToolCallId};
 use serde::{Deserialize, Serialize};
 
 use crate::CallState;
 
 /// The messages of a conversation, shared between the window and the requests made from it.
-pub type Messages = Arc<Vec<Arc<Encoded<Message>>>>;
+pub type Messages = Arc<Conversation>;
 
 /// The messages that the next request carries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ impl Window {
 
     pub(crate) fn push(&mut self, message: Message) {
         // In place, unless a request that was made from the window is still alive.
-        Arc::make_mut(&mut self.messages).push(Arc::new(Encoded::new(message)));
+        Arc::make_mut(&mut self.messages).push(message);
     }
 
     /// Adds what the model said, without the calls it asked for: they are not going to be run, or they

@@ -139,7 +139,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
 fn check_pairs(machine: &ReactMachine) {
     let mut open: Vec<String> = Vec::new();
     for message in machine.messages().iter() {
-        match &***message {
+        match &**message {
             Message::ToolResult(result) => {
                 let at = open.iter().position(|id| *id == result.tool_call_id.to_string());
                 open.swap_remove(at.expect("a result without its call"));
@@ -218,7 +218,7 @@ fn run_with(
         walk.follow(choice)
     } {}
     let texts =
-        walk.machine.messages().iter().filter(|m| matches!(&****m, Message::User(_))).map(|m| m.text());
+        walk.machine.messages().iter().filter(|m| matches!(&***m, Message::User(_))).map(|m| m.text());
     (walk.machine.ended().cloned().expect("an outcome"), texts.collect())
 }
 

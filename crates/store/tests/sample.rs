@@ -1,4 +1,5 @@
 //! Records for the tests: a short run with one tool call.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 #![allow(dead_code, reason = "each test binary uses its share")]
 
 use std::sync::Arc;
@@ -6,12 +7,12 @@ use std::sync::Arc;
 use archon_types::{Record, RunId};
 use serde_json::{Value, json};
 
-pub fn run(id: &str) -> RunId {
+pub(crate) fn run(id: &str) -> RunId {
     RunId::new(id)
 }
 
 /// Makes records of their bodies: numbered, one second apart.
-pub fn records(bodies: impl IntoIterator<Item = Value>) -> Vec<Arc<Record>> {
+pub(crate) fn records(bodies: impl IntoIterator<Item = Value>) -> Vec<Arc<Record>> {
     let record = |(seq, mut body): (u64, Value)| {
         body["seq"] = json!(seq);
         body["at"] = json!(1_767_225_600_000_u64 + seq * 1000);
@@ -20,7 +21,7 @@ pub fn records(bodies: impl IntoIterator<Item = Value>) -> Vec<Arc<Record>> {
     (0..).zip(bodies).map(record).collect()
 }
 
-pub fn started(run: &str) -> Value {
+pub(crate) fn started(run: &str) -> Value {
     json!({
         "type": "run_started", "format": 1, "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
         "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
@@ -28,19 +29,19 @@ pub fn started(run: &str) -> Value {
     })
 }
 
-pub fn prompted(text: &str) -> Value {
+pub(crate) fn prompted(text: &str) -> Value {
     json!({
         "type": "prompted", "source": "prompt",
         "message": {"role": "user", "content": [{"type": "text", "text": text}], "timestamp": 1_767_225_600_000_u64},
     })
 }
 
-pub fn note(text: &str) -> Value {
+pub(crate) fn note(text: &str) -> Value {
     json!({"type": "noted", "text": text})
 }
 
 /// A run of six records, with text that a careless encoder would break.
-pub fn log(id: &str) -> Vec<Arc<Record>> {
+pub(crate) fn log(id: &str) -> Vec<Arc<Record>> {
     let call = json!({"command": 0, "index": 0});
     records([
         started(id),

@@ -53,7 +53,9 @@ pub(crate) fn excerpt(value: &Json, max: usize) -> String {
             Json::String(s.chars().take(max).collect()).to_string()
         }
         Json::Array(items) if items.len() > max => return format!("an array of {} items", items.len()),
-        Json::Object(entries) if entries.len() > max => return format!("an object of {} entries", entries.len()),
+        Json::Object(entries) if entries.len() > max => {
+            return format!("an object of {} entries", entries.len());
+        }
         other => other.to_string(),
     };
     clip(&text, max)
@@ -75,7 +77,10 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Json {
-        (0..levels).fold(json!(1), |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) })
+        (0..levels).fold(
+            json!(1),
+            |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) },
+        )
     }
 
     // spec: TE-22
@@ -83,7 +88,11 @@ mod tests {
     fn nesting_is_counted_in_levels() {
         for levels in 0..20 {
             for max in 0..20 {
-                assert_eq!(is_deeper_than(&nested(levels), max), levels > max, "{levels} levels, at most {max}");
+                assert_eq!(
+                    is_deeper_than(&nested(levels), max),
+                    levels > max,
+                    "{levels} levels, at most {max}"
+                );
             }
         }
     }
@@ -101,7 +110,9 @@ mod tests {
 
     #[test]
     fn an_excerpt_is_short_whatever_the_value() {
-        for value in [json!("ä".repeat(9999)), json!(vec![0; 9999]), nested(99), json!({ "k": "v".repeat(9999) })] {
+        for value in
+            [json!("ä".repeat(9999)), json!(vec![0; 9999]), nested(99), json!({ "k": "v".repeat(9999) })]
+        {
             assert!(excerpt(&value, 40).chars().count() <= 42, "{}", excerpt(&value, 40));
         }
         assert_eq!(excerpt(&json!({ "a": [1, "x"] }), 40), r#"{"a":[1,"x"]}"#);

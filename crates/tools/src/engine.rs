@@ -10,8 +10,9 @@ use std::{
 };
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Delta, DeltaKind, Encoded, Event,
-    Executed, Json, Prepared, Progress, ReadyCall, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Delta, DeltaKind, Encoded,
+    Event, Executed, Json, Prepared, Progress, ReadyCall, ToolCall, ToolContext, ToolResult, ToolSpec,
+    Toolbox,
 };
 
 use crate::{
@@ -182,7 +183,9 @@ impl ToolEngine {
         }
         match inspection.tool.take() {
             Some(tool) => Ok(Admitted { tool, edited: inspection.edited }),
-            None => Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name))))),
+            None => {
+                Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
+            }
         }
     }
 
@@ -315,7 +318,7 @@ fn progress_to_sink(run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send 
             command: call.command,
             attempt: 0,
             offset,
-            kind: DeltaKind::Progress { call: call.clone(), text },
+            kind: DeltaKind::Progress { call, text },
         }));
     })
 }

@@ -41,7 +41,7 @@ pub(crate) async fn execute(
     limit: Duration,
 ) -> ToolResult {
     if context.cancel.is_cancelled() {
-        return ToolResult::cancelled("Cancelled before it started");
+        return ToolResult::cancelled("Cancelled before it started").with_metadata("error_type", "cancelled");
     }
     // Without a runtime there are no other threads to run on; then the tool runs right here.
     let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
@@ -68,7 +68,12 @@ fn in_place<'a>(tool: &'a dyn Tool, arguments: Json, context: &'a ToolContext) -
     }
 }
 
-fn on_own_thread(tool: Arc<dyn Tool>, arguments: Json, context: ToolContext, runtime: Handle) -> Work<'static> {
+fn on_own_thread(
+    tool: Arc<dyn Tool>,
+    arguments: Json,
+    context: ToolContext,
+    runtime: Handle,
+) -> Work<'static> {
     let span = tracing::Span::current();
     let thread = tokio::task::spawn_blocking(move || {
         let _entered = span.enter();

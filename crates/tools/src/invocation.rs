@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use archon_types::{
-    CallId, CommandId, Context, Executed, Json, Prepared, ToolCall, ToolInvocationRequest, ToolResult, Toolbox,
+    CallId, CommandId, Context, Executed, Json, Prepared, ToolCall, ToolInvocationRequest, ToolResult,
+    Toolbox,
 };
 
 use crate::ToolEngine;

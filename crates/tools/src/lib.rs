@@ -76,4 +76,3 @@ pub use archon_macros::tool;
 
 // Enums and structs inside a tool's arguments derive these; see `tool`.
 pub use schemars;
-

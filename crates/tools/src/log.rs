@@ -4,8 +4,15 @@ use std::fmt;
 
 use archon_types::{Json, ToolCall, ToolResult};
 
+use crate::arguments::clip;
+
 /// Characters of a text argument that a log line shows.
 const SHOWN: usize = 200;
+
+/// Entries of a list or an object that it shows, and levels: refused arguments are logged as well,
+/// whatever their size.
+const ENTRIES: usize = 50;
+const LEVELS: usize = 8;
 
 /// A call passed every guard, or was refused by one.
 pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused: Option<&ToolResult>) {
@@ -20,13 +27,20 @@ pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused:
         tool = call.name.as_str(),
         validation = outcome,
         validation_ms,
-        arguments = %Redacted(&call.arguments),
+        arguments = %Redacted(&call.arguments, LEVELS),
         "tool call inspected"
     );
 }
 
 /// A call ended.
-pub(crate) fn finished(tool: &str, call: &str, run: &str, attempt: u32, execution_ms: u64, result: &ToolResult) {
+pub(crate) fn finished(
+    tool: &str,
+    call: &str,
+    run: &str,
+    attempt: u32,
+    execution_ms: u64,
+    result: &ToolResult,
+) {
     let outcome = format_args!("{:?}", result.status).to_string().to_lowercase();
     match &result.error_message {
         None => tracing::info!(
@@ -38,30 +52,33 @@ pub(crate) fn finished(tool: &str, call: &str, run: &str, attempt: u32, executio
     }
 }
 
-/// Writes arguments as JSON, long texts cut and secrets replaced. Does nothing unless it is written.
-struct Redacted<'a>(&'a Json);
+/// Writes arguments as JSON, secrets replaced, what is long or deep cut. Does nothing unless it is
+/// written.
+struct Redacted<'a>(&'a Json, usize);
 
 impl fmt::Display for Redacted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
+        let &Self(value, levels) = self;
+        let Some(inner) = levels.checked_sub(1) else { return f.write_str("\"…\"") };
+        match value {
             Json::Object(entries) => {
                 f.write_str("{")?;
-                for (index, (key, value)) in entries.iter().enumerate() {
+                for (index, (key, value)) in entries.iter().take(ENTRIES).enumerate() {
                     let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma}{}:", Json::from(key.as_str()))?;
-                    if is_secret(key) { f.write_str("\"****\"")? } else { Redacted(value).fmt(f)? }
+                    write!(f, "{comma}{}:", Json::from(clip(key, SHOWN)))?;
+                    if is_secret(key) { f.write_str("\"****\"")? } else { Redacted(value, inner).fmt(f)? }
                 }
                 f.write_str("}")
             }
             Json::Array(items) => {
                 f.write_str("[")?;
-                for (index, item) in items.iter().enumerate() {
+                for (index, item) in items.iter().take(ENTRIES).enumerate() {
                     let comma = if index == 0 { "" } else { "," };
-                    write!(f, "{comma}{}", Redacted(item))?;
+                    write!(f, "{comma}{}", Redacted(item, inner))?;
                 }
                 f.write_str("]")
             }
-            Json::String(text) => write!(f, "{}", Json::from(crate::arguments::clip(text, SHOWN))),
+            Json::String(text) => write!(f, "{}", Json::from(clip(text, SHOWN))),
             other => write!(f, "{other}"),
         }
     }
@@ -70,9 +87,20 @@ impl fmt::Display for Redacted<'_> {
 /// Whether a key names something that nobody should read in a log.
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace(['-', '_'], "");
-    ["password", "passwd", "passphrase", "token", "secret", "apikey", "authorization", "credential", "privatekey", "cookie"]
-        .iter()
-        .any(|word| key.contains(word))
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "token",
+        "secret",
+        "apikey",
+        "authorization",
+        "credential",
+        "privatekey",
+        "cookie",
+    ]
+    .iter()
+    .any(|word| key.contains(word))
 }
 
 #[cfg(test)]
@@ -93,7 +121,7 @@ mod tests {
             "body": "x".repeat(300),
             "n": 1.5,
         });
-        let shown = Redacted(&arguments).to_string();
+        let shown = Redacted(&arguments, LEVELS).to_string();
         for secret in ["hunter2", "Bearer", "k1", "\"t\"", "7"] {
             assert!(!shown.contains(secret), "{secret} in {shown}");
         }
@@ -102,5 +130,14 @@ mod tests {
         assert_eq!(parsed["headers"][0]["accept"], "*/*");
         assert_eq!(parsed["n"], 1.5);
         assert_eq!(parsed["body"], format!("{}…", "x".repeat(200)));
+    }
+
+    // spec: TE-11
+    #[test]
+    fn a_log_line_is_short_whatever_was_sent() {
+        let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
+        for arguments in [deep, json!({ "list": vec![1; 1_000_000] }), json!({ "k".repeat(1_000_000): 1 })] {
+            assert!(Redacted(&arguments, LEVELS).to_string().len() < 1_000);
+        }
     }
 }

@@ -41,11 +41,11 @@ impl<T> Returned<T> {
 /// Preferred: the value turns into a result by itself.
 pub trait IntoResultDirectly {
     /// The result.
-    fn into_result(&self) -> Result<ToolResult, ToolError>;
+    fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
 impl<T: Into<ToolResult>> IntoResultDirectly for Returned<T> {
-    fn into_result(&self) -> Result<ToolResult, ToolError> {
+    fn take_result(&self) -> Result<ToolResult, ToolError> {
         Ok(self.0.take().map(Into::into).unwrap_or_default())
     }
 }
@@ -53,11 +53,11 @@ impl<T: Into<ToolResult>> IntoResultDirectly for Returned<T> {
 /// Otherwise: the model reads the value as JSON.
 pub trait IntoResultFromJson {
     /// The result.
-    fn into_result(&self) -> Result<ToolResult, ToolError>;
+    fn take_result(&self) -> Result<ToolResult, ToolError>;
 }
 
 impl<T: serde::Serialize> IntoResultFromJson for &Returned<T> {
-    fn into_result(&self) -> Result<ToolResult, ToolError> {
+    fn take_result(&self) -> Result<ToolResult, ToolError> {
         let json = match self.0.take() {
             Some(value) => serde_json::to_string(&value),
             None => return Ok(ToolResult::default()),
@@ -84,11 +84,11 @@ impl<E> Failed<E> {
 /// Preferred: the error turns into a tool error by itself.
 pub trait IntoErrorDirectly {
     /// The error.
-    fn into_error(&self) -> ToolError;
+    fn take_error(&self) -> ToolError;
 }
 
 impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
-    fn into_error(&self) -> ToolError {
+    fn take_error(&self) -> ToolError {
         self.0.take().map_or(ToolError::Cancelled, Into::into)
     }
 }
@@ -96,11 +96,11 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
 /// Otherwise: the model reads what the error displays, with its causes where `{:#}` shows them.
 pub trait IntoErrorFromText {
     /// The error.
-    fn into_error(&self) -> ToolError;
+    fn take_error(&self) -> ToolError;
 }
 
 impl<E: Display> IntoErrorFromText for &Failed<E> {
-    fn into_error(&self) -> ToolError {
+    fn take_error(&self) -> ToolError {
         self.0.take().map_or(ToolError::Cancelled, |e| ToolError::Failed(format!("{e:#}")))
     }
 }

@@ -129,8 +129,8 @@ impl Registered {
         if let Some(why) = name_problem(&spec.name) {
             return Err(Error::InvalidName { name: spec.name, why });
         }
-        let validator = compile(&spec.parameters)
-            .map_err(|why| Error::InvalidSchema { name: spec.name.clone(), why })?;
+        let validator =
+            compile(&spec.parameters).map_err(|why| Error::InvalidSchema { name: spec.name.clone(), why })?;
         Ok(Self { tool, spec, validator })
     }
 }

@@ -62,7 +62,7 @@ fn drop_number_formats(schema: &mut Json) {
 }
 
 fn is_number_format(format: &str) -> bool {
-    ["int", "uint", "float", "double"].iter().any(|kind| {
-        format.strip_prefix(kind).is_some_and(|width| width.chars().all(|c| c.is_ascii_digit()))
-    })
+    ["int", "uint", "float", "double"]
+        .iter()
+        .any(|kind| format.strip_prefix(kind).is_some_and(|width| width.chars().all(|c| c.is_ascii_digit())))
 }

@@ -16,7 +16,13 @@ pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     let likeness = |candidate: &str| match simplified(candidate) {
         Some(known) if known == wanted => 1.0,
         // `file` for `file_path`, `search_files` for `search`: a part of a name stands for it.
-        Some(known) if wanted.len() > 3 && known.len() > 3 && (known.contains(&wanted) || wanted.contains(&known)) => 0.9,
+        Some(known)
+            if wanted.len() > 3
+                && known.len() > 3
+                && (known.contains(&wanted) || wanted.contains(&known)) =>
+        {
+            0.9
+        }
         Some(known) => strsim::normalized_damerau_levenshtein(&wanted, &known),
         None => 0.0,
     };

@@ -63,7 +63,10 @@ impl Findings<'_> {
                 self.unexpected(error, unexpected, &path);
             }
             Kind::Type { kind } => {
-                self.line(format!("expected {}, received {}", type_names(kind), received(error.instance())), path);
+                self.line(
+                    format!("expected {}, received {}", type_names(kind), received(error.instance())),
+                    path,
+                );
             }
             Kind::Enum { options } => self.not_an_option(error.instance(), options, path),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_branch(error, context, path),
@@ -85,7 +88,8 @@ impl Findings<'_> {
 
     fn required(&mut self, error: &ValidationError<'_>, name: &str, path: String) {
         let properties = self.properties_beside(error.schema_path());
-        let kind = properties.and_then(|p| p.get(name)?.get("type")?.as_str()).map(|kind| format!(" ({kind})"));
+        let kind =
+            properties.and_then(|p| p.get(name)?.get("type")?.as_str()).map(|kind| format!(" ({kind})"));
         let sent = error.instance().as_object().into_iter().flatten().map(|(key, _)| key.as_str());
         let stray = sent.filter(|key| properties.is_none_or(|p| p.get(*key).is_none()));
         if let Some(slip) = suggestion::closest(name, stray) {
@@ -102,10 +106,13 @@ impl Findings<'_> {
             Some(Json::Object(properties)) => properties.keys().map(String::as_str).collect(),
             _ => Vec::new(),
         };
-        let unused = known.into_iter().filter(|name| error.instance().get(name).is_none()).collect::<Vec<_>>();
+        let unused =
+            known.into_iter().filter(|name| error.instance().get(name).is_none()).collect::<Vec<_>>();
         let slips: Vec<_> = names
             .iter()
-            .filter_map(|name| Some((name.clone(), suggestion::closest(name, unused.iter().copied())?.to_owned())))
+            .filter_map(|name| {
+                Some((name.clone(), suggestion::closest(name, unused.iter().copied())?.to_owned()))
+            })
             .collect();
         for name in names.iter().take(LISTED) {
             self.line(format!("unknown parameter '{}'", clip(name, QUOTED)), path.to_owned());
@@ -117,7 +124,10 @@ impl Findings<'_> {
         let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
         let listed: Vec<String> = options.iter().take(LISTED).map(|option| excerpt(option, QUOTED)).collect();
         let more = if options.len() > listed.len() { ", …" } else { "" };
-        self.line(format!("expected one of {}{more}; received {}", listed.join(", "), excerpt(sent, QUOTED)), path);
+        self.line(
+            format!("expected one of {}{more}; received {}", listed.join(", "), excerpt(sent, QUOTED)),
+            path,
+        );
         let words = options.iter().filter_map(Json::as_str);
         if let Some(meant) = sent.as_str().and_then(|sent| suggestion::closest(sent, words)) {
             self.slip(sent.as_str().unwrap_or_default(), meant);
@@ -125,17 +135,23 @@ impl Findings<'_> {
     }
 
     /// No branch of an `anyOf` or `oneOf` fits: speaks of the one that comes closest.
-    fn no_branch(&mut self, error: &ValidationError<'_>, branches: &[Vec<ValidationError<'static>>], path: String) {
+    fn no_branch(
+        &mut self,
+        error: &ValidationError<'_>,
+        branches: &[Vec<ValidationError<'static>>],
+        path: String,
+    ) {
         if let Some(types) = only_types(branches, error.instance_path()) {
             return self.line(format!("expected {types}, received {}", received(error.instance())), path);
         }
         // A branch that wants another kind of value altogether is further away than any that
-        // finds fault with a part.
+        // finds fault with a part, and one whose parts are not even there than one that has them.
         let distance = |branch: &&Vec<ValidationError<'_>>| {
-            let other_kind = branch.iter().any(|e| {
-                matches!(e.kind(), Kind::Type { .. }) && e.instance_path() == error.instance_path()
-            });
-            (other_kind, branch.len())
+            let other_kind = branch
+                .iter()
+                .any(|e| matches!(e.kind(), Kind::Type { .. }) && e.instance_path() == error.instance_path());
+            let missing = branch.iter().filter(|e| matches!(e.kind(), Kind::Required { .. })).count();
+            (other_kind, missing, branch.len())
         };
         match branches.iter().min_by_key(distance) {
             Some(branch) => branch.iter().for_each(|e| self.add(e)),
@@ -167,11 +183,17 @@ impl Findings<'_> {
         } else if cut_short {
             self.lines.push("There may be more.".to_owned());
         }
-        let mut advice: Vec<String> =
-            self.slips.iter().map(|(sent, meant)| format!("Did you mean '{meant}' instead of '{sent}'?")).collect();
+        let mut advice: Vec<String> = self
+            .slips
+            .iter()
+            .map(|(sent, meant)| format!("Did you mean '{meant}' instead of '{sent}'?"))
+            .collect();
         if !self.missing.is_empty() {
             let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
-            advice.push(format!("Example: {}", suggestion::example_call(spec, &example_parameters(spec, &missing))));
+            advice.push(format!(
+                "Example: {}",
+                suggestion::example_call(spec, &example_parameters(spec, &missing))
+            ));
         }
         let suggestion = (!advice.is_empty()).then(|| advice.join("\n"));
         self.lines.extend(advice);
@@ -209,7 +231,9 @@ fn only_types(branches: &[Vec<ValidationError<'_>>], path: &Location) -> Option<
 fn type_names(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(kind) => kind.to_string(),
-        TypeKind::Multiple(kinds) => kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or "),
+        TypeKind::Multiple(kinds) => {
+            kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
+        }
     }
 }
 
@@ -261,14 +285,38 @@ mod tests {
             json!({ "n": { "type": "integer" }, "list": { "type": "array", "items": { "type": ["string", "null"] } } }),
             json!([]),
         );
-        check(schema.clone(), json!({ "n": "five" }), expect![[r#"Parameter validation error: expected integer, received string "five" at path '$.n'"#]]);
-        check(schema.clone(), json!({ "n": 1.5, "list": ["a", 2, null, {}] }), expect![[r#"
+        check(
+            schema.clone(),
+            json!({ "n": "five" }),
+            expect![[
+                r#"Parameter validation error: expected integer, received string "five" at path '$.n'"#
+            ]],
+        );
+        check(
+            schema.clone(),
+            json!({ "n": 1.5, "list": ["a", 2, null, {}] }),
+            expect![[r#"
             Parameter validation error: expected integer, received number 1.5 at path '$.n'
             Parameter validation error: expected null or string, received integer 2 at path '$.list[1]'
-            Parameter validation error: expected null or string, received object {} at path '$.list[3]'"#]]);
-        check(schema.clone(), json!([1]), expect!["Parameter validation error: expected object, received array [1] at path '$'"]);
-        check(schema.clone(), json!("{}"), expect![[r#"Parameter validation error: expected object, received string "{}" at path '$'"#]]);
-        check(schema, json!({ "n": "x".repeat(500) }), expect![[r#"Parameter validation error: expected integer, received string "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… at path '$.n'"#]]);
+            Parameter validation error: expected null or string, received object {} at path '$.list[3]'"#]],
+        );
+        check(
+            schema.clone(),
+            json!([1]),
+            expect!["Parameter validation error: expected object, received array [1] at path '$'"],
+        );
+        check(
+            schema.clone(),
+            json!("{}"),
+            expect![[r#"Parameter validation error: expected object, received string "{}" at path '$'"#]],
+        );
+        check(
+            schema,
+            json!({ "n": "x".repeat(500) }),
+            expect![[
+                r#"Parameter validation error: expected integer, received string "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… at path '$.n'"#
+            ]],
+        );
     }
 
     // spec: TE-05
@@ -278,32 +326,52 @@ mod tests {
             json!({ "path": { "type": "string" }, "content": { "type": "string" }, "append": { "type": "boolean" } }),
             json!(["path", "content"]),
         );
-        check(schema.clone(), json!({}), expect![[r#"
+        check(
+            schema.clone(),
+            json!({}),
+            expect![[r#"
             Parameter validation error: missing required parameter 'path' (string) at path '$'
             Parameter validation error: missing required parameter 'content' (string) at path '$'
-            Example: demo(path="notes.txt", content="...")"#]]);
-        check(schema.clone(), json!({ "path": "a.txt" }), expect![[r#"
+            Example: demo(path="notes.txt", content="...")"#]],
+        );
+        check(
+            schema.clone(),
+            json!({ "path": "a.txt" }),
+            expect![[r#"
             Parameter validation error: missing required parameter 'content' (string) at path '$'
-            Example: demo(path="notes.txt", content="...")"#]]);
-        check(schema.clone(), json!({ "path": "a.txt", "contents": "x" }), expect![[r#"
+            Example: demo(path="notes.txt", content="...")"#]],
+        );
+        check(
+            schema.clone(),
+            json!({ "path": "a.txt", "contents": "x" }),
+            expect![[r#"
             Parameter validation error: missing required parameter 'content' (string) at path '$'
             Parameter validation error: unknown parameter 'contents' at path '$'
             Did you mean 'content' instead of 'contents'?
-            Example: demo(path="notes.txt", content="...")"#]]);
-        check(schema, json!({ "path": "a", "content": "b", "apend": true, "colour": 1 }), expect![[r#"
+            Example: demo(path="notes.txt", content="...")"#]],
+        );
+        check(
+            schema,
+            json!({ "path": "a", "content": "b", "apend": true, "colour": 1 }),
+            expect![[r#"
             Parameter validation error: unknown parameter 'apend' at path '$'
             Parameter validation error: unknown parameter 'colour' at path '$'
-            Did you mean 'append' instead of 'apend'?"#]]);
+            Did you mean 'append' instead of 'apend'?"#]],
+        );
     }
 
     // spec: TE-05
     #[test]
     fn a_slip_is_seen_even_where_unknown_parameters_are_allowed() {
         let schema = json!({ "type": "object", "properties": { "query": { "type": "string" } }, "required": ["query"] });
-        check(schema, json!({ "qurey": "rust" }), expect![[r#"
+        check(
+            schema,
+            json!({ "qurey": "rust" }),
+            expect![[r#"
             Parameter validation error: missing required parameter 'query' (string) at path '$'
             Did you mean 'query' instead of 'qurey'?
-            Example: demo(query="what to look for")"#]]);
+            Example: demo(query="what to look for")"#]],
+        );
     }
 
     // spec: TE-04
@@ -318,14 +386,28 @@ mod tests {
             }),
             json!([]),
         );
-        check(schema.clone(), json!({ "unit": "Celcius" }), expect![[r#"
+        check(
+            schema.clone(),
+            json!({ "unit": "Celcius" }),
+            expect![[r#"
             Parameter validation error: expected one of "celsius", "fahrenheit"; received "Celcius" at path '$.unit'
-            Did you mean 'celsius' instead of 'Celcius'?"#]]);
-        check(schema.clone(), json!({ "days": 9, "code": "ABCD" }), expect![[r#"
+            Did you mean 'celsius' instead of 'Celcius'?"#]],
+        );
+        check(
+            schema.clone(),
+            json!({ "days": 9, "code": "ABCD" }),
+            expect![[r#"
             Parameter validation error: the value is greater than the maximum of 7; received 9 at path '$.days'
             Parameter validation error: the value is longer than 3 characters; received "ABCD" at path '$.code'
-            Parameter validation error: the value does not match "^[a-z]+$"; received "ABCD" at path '$.code'"#]]);
-        check(schema, json!({ "odd key": { "x": true } }), expect!["Parameter validation error: expected null, received boolean true at path '$['odd key'].x'"]);
+            Parameter validation error: the value does not match "^[a-z]+$"; received "ABCD" at path '$.code'"#]],
+        );
+        check(
+            schema,
+            json!({ "odd key": { "x": true } }),
+            expect![
+                "Parameter validation error: expected null, received boolean true at path '$['odd key'].x'"
+            ],
+        );
     }
 
     // spec: TE-04
@@ -340,9 +422,25 @@ mod tests {
                 { "type": "string" },
             ]},
         }});
-        check(either.clone(), json!({ "value": [] }), expect!["Parameter validation error: expected string or integer, received array [] at path '$.value'"]);
-        check(either.clone(), json!({ "shape": {} }), expect!["Parameter validation error: missing required parameter 'r' (number) at path '$.shape'"]);
-        check(either, json!({ "shape": { "w": "wide", "h": 2 } }), expect!["Parameter validation error: missing required parameter 'r' (number) at path '$.shape'"]);
+        check(
+            either.clone(),
+            json!({ "value": [] }),
+            expect![
+                "Parameter validation error: expected string or integer, received array [] at path '$.value'"
+            ],
+        );
+        check(
+            either.clone(),
+            json!({ "shape": {} }),
+            expect!["Parameter validation error: missing required parameter 'r' (number) at path '$.shape'"],
+        );
+        check(
+            either,
+            json!({ "shape": { "w": "wide", "h": 2 } }),
+            expect![[
+                r#"Parameter validation error: expected number, received string "wide" at path '$.shape.w'"#
+            ]],
+        );
     }
 
     // spec: TE-04, TE-22
@@ -357,6 +455,7 @@ mod tests {
         assert!(text(&few, 100).ends_with("at path '$.list[19]'\n… and 10 more"), "{}", text(&few, 100));
         expect![[r#"
             Parameter validation error: expected string, received integer 0 at path '$.list[0]'
-            There may be more."#]].assert_eq(&text(&many, 2_000_000));
+            There may be more."#]]
+        .assert_eq(&text(&many, 2_000_000));
     }
 }

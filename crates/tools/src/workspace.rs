@@ -82,9 +82,10 @@ impl Workspace {
     pub(crate) fn open(&self, path: &str) -> Result<(PathBuf, File), ToolError> {
         let real = self.resolve(path)?;
         let file = self.open_resolved(&real).map_err(|e| match e.kind() {
-            io::ErrorKind::IsADirectory => {
-                ToolError::InvalidArgs(format!("'{}' is a directory. Use list_files to see what is in it.", shown(path)))
-            }
+            io::ErrorKind::IsADirectory => ToolError::InvalidArgs(format!(
+                "'{}' is a directory. Use list_files to see what is in it.",
+                shown(path)
+            )),
             _ => ToolError::Failed(format!("'{}' cannot be opened: {e}", shown(path))),
         })?;
         Ok((real, file))
@@ -137,30 +138,44 @@ impl Workspace {
         if !matches!(why.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
             return ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)));
         }
+        if !parent.is_dir() {
+            return ToolError::NotFound(format!(
+                "'{}' not found: '{}' is a file.",
+                shown(path),
+                self.display(parent)
+            ));
+        }
         let close = self.similar(path, parent);
         let hint = match close.as_slice() {
             [] => String::new(),
             names => format!(" Did you mean '{}'?", names.join("' or '")),
         };
         let place = self.display(parent);
-        ToolError::NotFound(format!("'{}' not found.{hint} Use list_files to see what is in '{place}'.", shown(path)))
+        ToolError::NotFound(format!(
+            "'{}' not found.{hint} Use list_files to see what is in '{place}'.",
+            shown(path)
+        ))
     }
 
     /// Up to three paths that may have been meant: a like name beside it, the same name elsewhere.
     fn similar(&self, path: &str, parent: &Path) -> Vec<String> {
-        let Some(name) = Path::new(path).file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+        let Some(name) = Path::new(path).file_name().and_then(|name| name.to_str()) else {
+            return Vec::new();
+        };
         let mut beside: Vec<String> = fs::read_dir(parent)
             .into_iter()
             .flatten()
             .flatten()
             .take(LOOKED_THROUGH)
             .filter_map(|entry| entry.file_name().into_string().ok())
+            // A link that leads nowhere has the very name.
+            .filter(|beside| beside != name)
             .collect();
         beside.sort();
         let like = suggestion::closest(name, beside.iter().map(String::as_str));
         let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
         let elsewhere = walker(self.root()).build().flatten().take(LOOKED_THROUGH);
-        for entry in elsewhere.filter(|entry| entry.file_name() == name) {
+        for entry in elsewhere.filter(|entry| entry.file_name() == name && entry.path().exists()) {
             let path = self.display(entry.path());
             if found.len() < 3 && !found.contains(&path) {
                 found.push(path);
@@ -201,6 +216,12 @@ fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     a.is_file() && b.is_file() && a.created().ok() == b.created().ok()
 }
 
+/// A path in a message: not too long, and nothing in it that is not printed.
 fn shown(path: &str) -> String {
-    clip(path, 200)
+    let printed: String = path
+        .chars()
+        .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })
+        .take(200)
+        .collect();
+    clip(&printed, 200)
 }

@@ -1,4 +1,5 @@
-//! A value that is written in a wire format at most once, however many requests carry it.
+//! A value that is written in a wire format at most once, however many requests carry it: the tools,
+//! the instructions. For messages see [`Conversation`](crate::Conversation).
 
 use std::{
     fmt,
@@ -8,8 +9,7 @@ use std::{
 
 /// A value with a place for its encoded form.
 ///
-/// A conversation is sent again with every request, and encoding all of it each time makes the cost
-/// of a turn grow with the run. The first provider that encodes the value leaves the text here; the
+/// Tools and instructions are sent again with every request. The first provider that encodes the value leaves the text here; the
 /// value cannot be changed, so the text stays true. A second format (after a fallback to another
 /// protocol) is encoded afresh each time.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl<T> Encoded<T> {
     /// `format` names the encoding, including every option that changes its output.
     pub fn encode(&self, format: &'static str, encode: impl FnOnce(&T) -> String) -> Arc<str> {
         match self.text.get() {
-            Some((f, text)) if *f == format => text.clone(),
+            Some((f, text)) if same(f, format) => text.clone(),
             Some(_) => encode(&self.value).into(),
             None => {
                 let text: Arc<str> = encode(&self.value).into();
@@ -47,7 +47,7 @@ impl<T> Encoded<T> {
         write: impl FnOnce(&str) -> R,
     ) -> R {
         match self.text.get() {
-            Some((f, text)) if *f == format => write(text),
+            Some((f, text)) if same(f, format) => write(text),
             _ => write(&self.encode(format, encode)),
         }
     }
@@ -56,6 +56,11 @@ impl<T> Encoded<T> {
     pub fn into_inner(self) -> T {
         self.value
     }
+}
+
+/// Formats are constants: mostly the very same one, and then its text need not be read.
+fn same(a: &'static str, b: &'static str) -> bool {
+    std::ptr::eq(a, b) || a == b
 }
 
 impl<T> Deref for Encoded<T> {

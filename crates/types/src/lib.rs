@@ -17,6 +17,7 @@
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
+//! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
@@ -27,6 +28,7 @@ mod agent_event;
 mod approval;
 mod bus;
 mod content;
+mod conversation;
 mod credentials;
 mod encoded;
 mod event;
@@ -55,6 +57,7 @@ pub use agent_event::AgentEvent;
 pub use approval::{Answer, ApprovalRequest, Approver, Decision};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use content::{Content, MalformedArguments, ToolCall};
+pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
@@ -85,13 +88,15 @@ pub use round::{ConversationRound, RoundStatus};
 pub use schema::event_log_schema;
 pub use secret::Secret;
 pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
-pub use time::{Clock, Timestamp, iso8601};
+pub use time::{Clock, Timestamp};
 pub use tool::{
     Effect, OutputLevel, Progress, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
     ToolInvocationRequest, ToolSpec,
 };
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+
+pub(crate) use time::iso8601;
 
 pub use futures_core::{future::BoxFuture, stream::BoxStream};
 pub use tokio_util::sync::CancellationToken;

@@ -6,7 +6,7 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AssistantMessage, Encoded, Json, Message, ToolSpec};
+use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec};
 
 /// A service or an engine that runs models.
 ///
@@ -56,7 +56,7 @@ pub struct Request {
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Every tool call in it has its result, right after the message that holds it.
-    pub messages: Arc<Vec<Arc<Encoded<Message>>>>,
+    pub messages: Arc<Conversation>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Everything with a default.
@@ -68,7 +68,7 @@ impl Request {
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self {
             model: model.into(),
-            messages: Arc::new(messages.into_iter().map(|m| Arc::new(Encoded::new(m))).collect()),
+            messages: Arc::new(messages.into_iter().collect()),
             ..Self::default()
         }
     }

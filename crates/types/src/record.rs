@@ -243,7 +243,7 @@ pub enum Origin {
 /// In which sense a run continues another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "continuation", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContinuationKind {
     /// The next prompt of a conversation.

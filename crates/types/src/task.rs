@@ -86,16 +86,18 @@ impl Task {
     /// A plan may name a completed step again, with the same description; it is not done twice.
     ///
     /// # Errors
-    /// [`PlanError::IdTaken`] when a new step has the id of a completed one and means something else.
+    /// [`PlanError::IdTaken`] when a new step has the id of a completed one and means something else,
+    /// [`PlanError::Invalid`] when two new steps share an id.
     pub fn replanned(&self, subtasks: Vec<SubTask>) -> Result<Self, PlanError> {
         let mut task = self.clone();
         task.subtasks.retain(|s| s.status == SubTaskStatus::Completed);
         for subtask in subtasks {
             match task.get_subtask(&subtask.id) {
                 None => task.subtasks.push(subtask),
-                Some(done)
-                    if done.status == SubTaskStatus::Completed && done.description == subtask.description => {
+                Some(other) if other.status != SubTaskStatus::Completed => {
+                    return Err(PlanError::Invalid { id: subtask.id, problem: "is there twice".to_owned() });
                 }
+                Some(done) if done.description == subtask.description => {}
                 Some(_) => return Err(PlanError::IdTaken { id: subtask.id }),
             }
         }

@@ -66,18 +66,18 @@ impl std::str::FromStr for Timestamp {
 }
 
 /// Serde adapter that writes a [`Timestamp`] as ISO-8601 text, for `#[serde(with = "iso8601")]`.
-pub mod iso8601 {
+pub(crate) mod iso8601 {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     use super::Timestamp;
 
     /// Writes the ISO-8601 form.
-    pub fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
         s.collect_str(t)
     }
 
     /// Reads what [`Timestamp`]'s `FromStr` reads.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
     }
 }

@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, Json, ToolCallId, ToolResult};
+use crate::{Context, Json, ToolCallId, ToolResult, metadata};
 
 /// Something that a model can call.
 ///
@@ -273,11 +273,12 @@ impl ToolError {
 
 impl From<ToolError> for ToolResult {
     fn from(e: ToolError) -> Self {
-        match &e {
+        let result = match &e {
             ToolError::Timeout(limit) => Self::timeout(limit.as_secs_f64()),
             ToolError::Cancelled => Self::cancelled("Cancelled"),
-            other => Self::error(other.to_string()).with_metadata("error_type", other.code()),
-        }
+            other => Self::error(other.to_string()),
+        };
+        result.with_metadata(metadata::ERROR_TYPE, e.code())
     }
 }
 

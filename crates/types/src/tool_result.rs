@@ -112,6 +112,8 @@ pub mod metadata {
     pub const EXECUTION_TIME_MS: &str = "execution_time_ms";
     /// [`ToolSpec::version`](crate::ToolSpec::version).
     pub const TOOL_VERSION: &str = "tool_version";
+    /// [`ToolError::code`](crate::ToolError::code) of a failure.
+    pub const ERROR_TYPE: &str = "error_type";
     /// Tokens that the tool itself spent.
     pub const TOKEN_USAGE: &str = "token_usage";
     /// How sure the tool is, 0.0 to 1.0.

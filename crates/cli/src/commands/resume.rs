@@ -39,6 +39,6 @@ impl ResumeArgs {
         let chosen = choose::model(app, Some(&recorded)).await?;
         let archon = run::assemble(app, chosen, tools)?;
         let resume = run::resume_line(app, run.as_str());
-        drive(archon.resume(run).await?, &resume, app).await
+        drive(archon.resume(run).await?, &records, &resume, app).await
     }
 }

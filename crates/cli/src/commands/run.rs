@@ -61,7 +61,7 @@ impl RunArgs {
         options.session = session;
         let run = archon.start(task, options).await?;
         let resume = resume_line(app, run.run_id().as_str());
-        drive(run, &resume, app).await
+        drive(run, &[], &resume, app).await
     }
 }
 

@@ -20,7 +20,7 @@ const SHOWN: usize = 120;
 /// What is known of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct Human {
-    began: Timestamp,
+    began: Option<Timestamp>,
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
@@ -36,14 +36,24 @@ impl Render for Human {
             _ => {}
         }
     }
+
+    fn remember(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::RunStarted(started) => self.text_mode = started.config.tool_mode == ToolMode::Text,
+            RecordBody::ModelAnswered { command, message, .. } => self.learn_calls(*command, message),
+            _ => {}
+        }
+    }
 }
 
 impl Human {
     fn record(&mut self, record: &Record, output: &Output) {
+        self.began.get_or_insert(record.at);
+        self.remember(record);
         match &record.body {
-            RecordBody::RunStarted(started) => self.started(started, record.at, output),
+            RecordBody::RunStarted(started) => show_start(started, output),
             RecordBody::ModelAsked { .. } => self.asked(output),
-            RecordBody::ModelAnswered { command, message, .. } => self.answered(*command, message, output),
+            RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
             RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::ToolStarted { call, attempt, .. } => {
@@ -72,26 +82,20 @@ impl Human {
         }
     }
 
-    fn started(&mut self, started: &RunStarted, at: Timestamp, output: &Output) {
-        self.began = at;
-        self.text_mode = started.config.tool_mode == ToolMode::Text;
-        let (run, config) = (&started.run, &started.config);
-        let model = one_line(&config.model, SHOWN);
-        output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
-    }
-
     fn asked(&mut self, output: &Output) {
         self.stream = if self.text_mode { Stream::text_mode() } else { Stream::native() };
         output.wait("thinking");
     }
 
-    fn answered(&mut self, command: CommandId, message: &AssistantMessage, output: &Output) {
+    fn learn_calls(&mut self, command: CommandId, message: &AssistantMessage) {
+        let id = |index| CallId::new(command, index);
+        self.calls.extend((0..).zip(message.tool_calls()).map(|(i, call)| (id(i), (call.clone(), None))));
+    }
+
+    fn answered(&mut self, message: &AssistantMessage, output: &Output) {
         output.stop_waiting();
         let live = self.stream.began;
         self.shown = self.stream.end(output);
-        let calls =
-            (0..).zip(message.tool_calls()).map(|(i, call)| (CallId::new(command, i), (call.clone(), None)));
-        self.calls.extend(calls);
         if live {
             return;
         }
@@ -151,7 +155,7 @@ impl Human {
             _ => "failed",
         };
         let plural = if turns == 1 { "" } else { "s" };
-        let elapsed = seconds(self.began, at);
+        let elapsed = seconds(self.began.unwrap_or(at), at);
         output.note(Look::Dim, format!("{how}: {turns} turn{plural}, {tokens} tokens, {elapsed}"));
     }
 
@@ -169,6 +173,12 @@ impl Human {
             _ => {}
         }
     }
+}
+
+fn show_start(started: &RunStarted, output: &Output) {
+    let (run, config) = (&started.run, &started.config);
+    let model = one_line(&config.model, SHOWN);
+    output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
 }
 
 /// Shows a thought that is complete.

@@ -241,3 +241,26 @@ fn failures_limits_and_cancels_are_said() {
     "#]],
     );
 }
+
+#[test]
+fn a_run_that_is_taken_up_again_remembers_its_calls() {
+    let events = a_run();
+    let log = Arc::new(Mutex::new(String::new()));
+    let output = Output::to(Box::new(Marked("1|", log.clone())), Box::new(Marked("2|", log.clone())));
+    let mut renderer = renderer(false);
+    let (before, after) = events.split_at(8);
+    for event in before {
+        if let Event::Record { record, .. } = event {
+            renderer.remember(record);
+        }
+    }
+    after.iter().for_each(|event| renderer.event(event, &output));
+    expect![[r#"
+        2|-> calculator {"expression":"200*15/100"}
+        2|<- calculator: 30 (1.0 s)
+        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        1|15% of 200 is **30**.
+        2|finished: 2 turns, 99 tokens, 2.3 s
+    "#]].assert_eq(&log.lock().unwrap());
+}

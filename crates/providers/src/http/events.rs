@@ -58,7 +58,10 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 enum Phase {
     /// The request is on its way.
-    Sending { response: Pending<reqwest::Result<Response>>, watch: Box<Watch> },
+    Sending {
+        response: Pending<reqwest::Result<Response>>,
+        watch: Box<Watch>,
+    },
     /// The body is looked at, or read whole; ends with a stream or with the only event there is.
     Judging(Pending<Result<Judged, Stopped>>),
     /// Events come.
@@ -91,7 +94,12 @@ pub(crate) struct Exchange<D> {
 
 impl<D: Decoder> Exchange<D> {
     /// Begins an exchange; nothing is sent before the first poll.
-    pub(crate) fn new(transport: Arc<Transport>, body: Vec<u8>, cancel: CancellationToken, decoder: D) -> Self {
+    pub(crate) fn new(
+        transport: Arc<Transport>,
+        body: Vec<u8>,
+        cancel: CancellationToken,
+        decoder: D,
+    ) -> Self {
         let watch = Box::new(Watch::new(cancel, transport.timeouts()));
         let phase = match transport.send(Some(body)) {
             Ok(response) => Phase::Sending { response: Box::pin(response), watch },
@@ -303,7 +311,9 @@ fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
     match error {
         BodyError::Interrupted(limit) => timeout(limit),
         BodyError::Transport(e) => transport.failure(e),
-        BodyError::TooLong => ProviderError::Protocol("the answer has no end that can be believed".to_owned()),
+        BodyError::TooLong => {
+            ProviderError::Protocol("the answer has no end that can be believed".to_owned())
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
 
 use archon_types::{
-    AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, StopReason, Timestamp, ToolCall,
-    ToolSpec,
+    AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, StopReason, Timestamp,
+    ToolCall, ToolSpec,
 };
 use eventsource_stream::Event;
 
@@ -49,6 +49,7 @@ struct OpenCall {
     /// The service's own id, empty when it sent none.
     wire_id: String,
     id: String,
+    /// As it stands on the wire.
     name: String,
     arguments: String,
     /// Its place among the blocks of the message.
@@ -83,7 +84,12 @@ impl ChatDecoder {
         }
     }
 
-    fn chunk(&mut self, chunk: Chunk<'_>, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+    fn chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ProviderError> {
         if let Some(error) = chunk.error.as_ref().filter(|e| !e.is_null()) {
             return Err(classify::stream_error(&serde_json::json!({ "error": error })));
         }
@@ -104,7 +110,7 @@ impl ChatDecoder {
             if choice.index > 0 {
                 continue;
             }
-            if let Some(delta) = choice.delta {
+            if let Some(delta) = choice.delta.or(choice.message.map(|message| *message)) {
                 self.delta(delta, out);
             }
             if let Some(reason) = Word::non_empty(&choice.finish_reason) {
@@ -116,21 +122,28 @@ impl ChatDecoder {
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) {
         // Some services send the same reasoning under both names.
-        let reasoning = [delta.reasoning_content.text, delta.reasoning.text, delta.content.thinking];
-        if let Some(reasoning) = reasoning.into_iter().find(|text| !text.is_empty()) {
+        let mut reasoning = delta.reasoning_content.text;
+        if reasoning.is_empty() {
+            reasoning = delta.reasoning.text;
+        }
+        if let Some(thinking) = delta.content.thinking {
+            reasoning.push_str(&thinking);
+        }
+        if !reasoning.is_empty() {
             self.thinking.native = true;
             self.push_thinking(reasoning, out);
         }
-        for text in [delta.content.text, delta.refusal.text] {
-            if !text.is_empty() {
-                self.text(text, out);
-            }
+        if !delta.content.text.is_empty() {
+            self.text(delta.content.text, out);
+        }
+        if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.text.is_empty()) {
+            self.text(refusal.text, out);
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out);
         }
         if let Some(function) = delta.function_call {
-            self.legacy_call(function, out);
+            self.legacy_call(*function, out);
         }
     }
 
@@ -221,13 +234,12 @@ impl ChatDecoder {
             "" => format!("manual-id-{}-{index}", self.now().as_millis()),
             id => id.to_owned(),
         };
-        let name = names::from_wire(name, &self.tools);
-        let start = ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: name.clone() };
-        out.push_back(start);
+        let known_name = names::from_wire(name, &self.tools);
+        out.push_back(ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: known_name });
         let block = self.message.content.len();
         // Holds the call's place until its arguments are complete.
         self.message.content.push(Content::text(""));
-        let wire_id = wire_id.to_owned();
+        let (wire_id, name) = (wire_id.to_owned(), name.to_owned());
         self.calls.push(OpenCall { wire_index, wire_id, id, name, arguments: String::new(), block });
         index
     }
@@ -295,7 +307,7 @@ impl Decoder for ChatDecoder {
             Err(e) => {
                 let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
                 let error = ProviderError::Protocol(what);
-                if !e.is_eof() {
+                if !e.is_eof() && !"[DONE]".starts_with(data) {
                     return Err(error);
                 }
                 // Most likely the connection broke off; then this was the last event.
@@ -381,3 +393,7 @@ fn error_in(data: &str) -> ProviderError {
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

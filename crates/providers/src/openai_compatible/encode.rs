@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use archon_types::{
-    AssistantMessage, Content, Message, Request, RequestOptions, ThinkingLevel, ToolChoice, ToolResultMessage,
-    ToolSpec, UserMessage,
+    AssistantMessage, Content, Message, Request, RequestOptions, ThinkingLevel, ToolChoice,
+    ToolResultMessage, ToolSpec, UserMessage,
 };
 use serde::Serialize;
 
@@ -23,50 +23,38 @@ const TOOLS: &str = "openai-chat-tools";
 
 /// The JSON text of a request.
 pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
-    let head = head(request, compat);
-    let mut size = head.len() + 64;
-    with_parts(request, compat, |part| size += part.len() + 1);
-    let mut body = Vec::with_capacity(size);
-    body.extend_from_slice(head.as_bytes());
+    let mut body = head(request, compat);
+    body.reserve(request.messages.encoded_len() + HEADROOM);
     if !request.tools.is_empty() {
-        body.extend_from_slice(b",\"tools\":");
-        request.tools.with_encoded(TOOLS, |t| tools(t), |text| body.extend_from_slice(text.as_bytes()));
+        body.push_str(",\"tools\":");
+        request.tools.with_encoded(TOOLS, |t| tools(t), |text| body.push_str(text));
     }
-    body.extend_from_slice(b",\"messages\":[");
-    let mut first = true;
-    with_messages(request, compat, |message| {
-        if !first {
-            body.push(b',');
-        }
-        first = false;
-        body.extend_from_slice(message.as_bytes());
-    });
-    body.extend_from_slice(b"]}");
-    body
-}
-
-/// Everything that is encoded once: tools, instructions, messages.
-fn with_parts(request: &Request, compat: &Compat, mut part: impl FnMut(&str)) {
-    if !request.tools.is_empty() {
-        request.tools.with_encoded(TOOLS, |t| tools(t), &mut part);
-    }
-    with_messages(request, compat, part);
-}
-
-fn with_messages(request: &Request, compat: &Compat, mut part: impl FnMut(&str)) {
-    let (format, role) = match compat.system_role {
-        SystemRole::System => (SYSTEM, "system"),
-        SystemRole::Developer => (DEVELOPER, "developer"),
-    };
+    body.push_str(",\"messages\":[");
+    let before = body.len();
     if let Some(system) = &request.system {
-        system.with_encoded(format, |text| instructions(role, text), &mut part);
+        let (format, role) = match compat.system_role {
+            SystemRole::System => (SYSTEM, "system"),
+            SystemRole::Developer => (DEVELOPER, "developer"),
+        };
+        system.with_encoded(format, |text| instructions(role, text), |text| body.push_str(text));
+        body.push(',');
     }
     let with_reasoning = compat.reasoning_in_history;
     let format = if with_reasoning { MESSAGE_WITH_REASONING } else { MESSAGE };
-    for encoded in request.messages.iter() {
-        encoded.with_encoded(format, |m| message(m, with_reasoning), &mut part);
+    request.messages.encode_into(format, &mut body, |m, out| {
+        out.push_str(&message(m, with_reasoning));
+        out.push(',');
+    });
+    // Every part ends with a comma, so that the text of the messages can be copied in one piece.
+    if body.len() > before {
+        body.pop();
     }
+    body.push_str("]}");
+    body.into_bytes()
 }
+
+/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4096;
 
 /// The fields before tools and messages, without the closing brace.
 fn head(request: &Request, compat: &Compat) -> String {

@@ -1,7 +1,8 @@
 //! The chunks of a chat-completions stream as they stand on the wire. Nobody else's types.
 //!
 //! Fields that are not named here are skipped without being read. What the decoder keeps is owned
-//! from the start, so that it is moved into an event and never copied; the rest is borrowed.
+//! from the start, so that it is moved into an event and never copied; the rest is borrowed. What is
+//! rare is boxed: these values are moved several times while they are read, for every token.
 
 use std::{borrow::Cow, fmt};
 
@@ -19,12 +20,12 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default = "none")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(default)]
-    pub(super) usage: Option<WireUsage>,
+    usage: Option<Box<WireUsage>>,
     /// Groq puts the usage here.
     #[serde(default)]
-    x_groq: Option<GroqExtra>,
+    x_groq: Option<Box<GroqExtra>>,
     #[serde(default)]
-    pub(super) error: Option<Json>,
+    pub(super) error: Option<Box<Json>>,
 }
 
 fn none<T>() -> Option<T> {
@@ -34,7 +35,7 @@ fn none<T>() -> Option<T> {
 impl Chunk<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
         let groq = self.x_groq.as_ref().and_then(|x| x.usage.as_ref());
-        self.usage.as_ref().or(groq).map(Usage::from)
+        self.usage.as_deref().or(groq).map(Usage::from)
     }
 }
 
@@ -49,8 +50,11 @@ pub(super) struct Choice<'a> {
     /// Only the first answer is asked for and read.
     #[serde(default)]
     pub(super) index: u32,
-    #[serde(borrow, default, alias = "message")]
+    #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
+    /// Stands in place of the delta in an answer that was not streamed.
+    #[serde(borrow, default)]
+    pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Word<'a>>,
 }
@@ -60,7 +64,7 @@ pub(super) struct Delta<'a> {
     #[serde(default)]
     pub(super) content: Text,
     #[serde(default)]
-    pub(super) refusal: Text,
+    pub(super) refusal: Option<Box<Text>>,
     #[serde(default)]
     pub(super) reasoning_content: Text,
     #[serde(default)]
@@ -68,7 +72,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default = "none")]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
     #[serde(borrow, default)]
-    pub(super) function_call: Option<Function<'a>>,
+    pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -144,7 +148,7 @@ impl Word<'_> {
 #[derive(Default)]
 pub(super) struct Text {
     pub(super) text: String,
-    pub(super) thinking: String,
+    pub(super) thinking: Option<Box<str>>,
 }
 
 impl<'de> Deserialize<'de> for Text {
@@ -163,7 +167,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(Text { text: text.to_owned(), thinking: String::new() })
+        Ok(Text { text: text.to_owned(), thinking: None })
     }
 
     fn visit_unit<E>(self) -> Result<Text, E> {
@@ -192,11 +196,12 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Text, A::Error> {
-        let mut all = Text::default();
+        let (mut all, mut thinking) = (Text::default(), String::new());
         while let Some(part) = parts.next_element::<Part>()? {
             all.text.push_str(&part.text.text);
-            all.thinking.push_str(&part.thinking.text);
+            thinking.push_str(&part.thinking.text);
         }
+        all.thinking = (!thinking.is_empty()).then(|| thinking.into());
         Ok(all)
     }
 }

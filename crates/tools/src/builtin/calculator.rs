@@ -66,7 +66,11 @@ impl Tool for Calculator {
         &self.spec
     }
 
-    fn call<'a>(&'a self, arguments: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(std::future::ready(calculate(arguments).map(|n| ToolResult::success(n.to_string()))))
     }
 }
@@ -93,7 +97,9 @@ fn calculate(arguments: Json) -> Result<Number, ToolError> {
         ))),
     };
     let (first, second) = match operation {
-        Operation::Percentage => (need("value", &arguments.value)?, need("percentage", &arguments.percentage)?),
+        Operation::Percentage => {
+            (need("value", &arguments.value)?, need("percentage", &arguments.percentage)?)
+        }
         _ => (need("a", &arguments.a)?, need("b", &arguments.b)?),
     };
     match operation {

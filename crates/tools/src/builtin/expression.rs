@@ -105,7 +105,9 @@ impl Reader<'_> {
     fn signed(&mut self) -> Result<Operand, ToolError> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(ToolError::InvalidArgs(format!("The expression is nested deeper than {DEEPEST} levels")));
+            return Err(ToolError::InvalidArgs(format!(
+                "The expression is nested deeper than {DEEPEST} levels"
+            )));
         }
         let operand = match self.peek() {
             Some('-' | '−' | '–') => {
@@ -250,7 +252,8 @@ impl Reader<'_> {
             None => "it ends".to_owned(),
         };
         let read = &self.text[..self.at];
-        let place = if read.is_empty() { "at its start".to_owned() } else { format!("after '{}'", read.trim_end()) };
+        let place =
+            if read.is_empty() { "at its start".to_owned() } else { format!("after '{}'", read.trim_end()) };
         ToolError::InvalidArgs(format!(
             "The expression cannot be read {place}: expected {wanted}, {found}. Use numbers, + - * / ^ % ( ) and \
              sqrt, abs, min, max, round."

@@ -2,9 +2,7 @@
 
 use std::{fs, path::Path};
 
-use archon_types::{
-    BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
-};
+use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,10 +53,13 @@ impl ListFiles {
         let path = path.unwrap_or_default();
         let folder = self.workspace.resolve(&path)?;
         if !folder.is_dir() {
-            return Err(ToolError::InvalidArgs(format!("'{path}' is a file. Use read_file to see what is in it.")));
+            return Err(ToolError::InvalidArgs(format!(
+                "'{path}' is a file. Use read_file to see what is in it."
+            )));
         }
         let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
-        let pattern = pattern.filter(|pattern| !pattern.is_empty()).map(|p| FilePattern::new(&p)).transpose()?;
+        let pattern =
+            pattern.filter(|pattern| !pattern.is_empty()).map(|p| FilePattern::new(&p)).transpose()?;
         let found = match (pattern, recursive.unwrap_or(false)) {
             (None, false) => self.entries(&folder)?,
             (pattern, _) => self.files_below(&folder, pattern.as_ref(), limit, cancel)?,
@@ -67,7 +68,8 @@ impl ListFiles {
     }
 
     fn entries(&self, folder: &Path) -> Result<Vec<String>, ToolError> {
-        let failed = |e| ToolError::Failed(format!("'{}' cannot be listed: {e}", self.workspace.display(folder)));
+        let failed =
+            |e| ToolError::Failed(format!("'{}' cannot be listed: {e}", self.workspace.display(folder)));
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;

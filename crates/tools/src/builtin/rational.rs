@@ -60,7 +60,11 @@ impl Number {
     }
 
     pub(crate) fn plus(self, other: Self) -> Outcome {
-        self.combine(other, |a, b, c, d| ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?), |x, y| x + y)
+        self.combine(
+            other,
+            |a, b, c, d| ratio(a.checked_mul(d)?.checked_add(c.checked_mul(b)?)?, b.checked_mul(d)?),
+            |x, y| x + y,
+        )
     }
 
     pub(crate) fn minus(self, other: Self) -> Outcome {

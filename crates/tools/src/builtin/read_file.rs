@@ -157,15 +157,22 @@ impl Opened<'_> {
     fn lines(&mut self, path: &str, first: u64, last: u64) -> Result<ToolResult, ToolError> {
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
         let skipped = self.take_lines(first - 1, None).map_err(failed)?.lines;
-        let part = self.take_lines((last - first).saturating_add(1), Some(MAX_TEXT as usize)).map_err(failed)?;
+        let part =
+            self.take_lines((last - first).saturating_add(1), Some(MAX_TEXT as usize)).map_err(failed)?;
         if part.lines == 0 {
-            return Err(ToolError::InvalidArgs(format!("'{path}' has {skipped} lines; line {first} is not among them.")));
+            return Err(ToolError::InvalidArgs(format!(
+                "'{path}' has {skipped} lines; line {first} is not among them."
+            )));
         }
         let end = first + part.lines - 1;
         let mut result = text_result(part.text);
         if part.cut {
             result.content.push(
-                format!("(Cut after {MAX_TEXT} bytes, in line {end}. Go on with start_line={}.)", end.max(first + 1)).into(),
+                format!(
+                    "(Cut after {MAX_TEXT} bytes, in line {end}. Go on with start_line={}.)",
+                    end.max(first + 1)
+                )
+                .into(),
             );
         }
         Ok(result.with_metadata("start_line", first).with_metadata("end_line", end))
@@ -223,7 +230,9 @@ fn text_result(bytes: Vec<u8>) -> ToolResult {
         Ok(text) => ToolResult::success(text.strip_prefix('\u{feff}').unwrap_or(&text)),
         Err(e) => {
             let mut result = ToolResult::success(String::from_utf8_lossy(e.as_bytes()).into_owned());
-            result.content.push("(The file is not valid UTF-8: bytes that cannot be read are shown as �.)".into());
+            result
+                .content
+                .push("(The file is not valid UTF-8: bytes that cannot be read are shown as �.)".into());
             result.with_metadata("lossy", true)
         }
     }

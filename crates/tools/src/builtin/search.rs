@@ -3,9 +3,7 @@
 
 use std::{io::Read, path::Path};
 
-use archon_types::{
-    BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
-};
+use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,9 +59,12 @@ impl Search {
     }
 
     fn search(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
-        let Arguments { pattern, path, glob, case_sensitive, limit } = crate::macro_support::arguments(arguments)?;
+        let Arguments { pattern, path, glob, case_sensitive, limit } =
+            crate::macro_support::arguments(arguments)?;
         if pattern.is_empty() {
-            return Err(ToolError::InvalidArgs("The pattern is empty. Example: search(pattern=\"TODO\")".to_owned()));
+            return Err(ToolError::InvalidArgs(
+                "The pattern is empty. Example: search(pattern=\"TODO\")".to_owned(),
+            ));
         }
         let place = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
         let files = glob.filter(|glob| !glob.is_empty()).map(|glob| FilePattern::new(&glob)).transpose()?;
@@ -144,16 +145,18 @@ impl Needle {
             RegexBuilder::new(pattern).case_insensitive(!case_sensitive).multi_line(true).crlf(true).build()
         };
         let holds_in_whole = !["\\A", "\\z"].iter().any(|anchor| pattern.contains(anchor));
-        match build(pattern) {
-            Ok(regex) => Ok(Self { regex, literal: false, holds_in_whole }),
-            Err(why) => match build(&regex::escape(pattern)) {
-                // `foo(` is no expression, but clear enough.
-                Ok(regex) => Ok(Self { regex, literal: true, holds_in_whole: true }),
-                Err(_) => Err(ToolError::InvalidArgs(format!(
-                    "The pattern cannot be used: {}. Use a shorter or simpler one.",
-                    clip(&why.to_string(), 300)
-                ))),
-            },
+        let why = match build(pattern) {
+            Ok(regex) => return Ok(Self { regex, literal: false, holds_in_whole }),
+            Err(why) => why,
+        };
+        // `foo(` is no expression, but clear enough.
+        let literal = matches!(why, regex::Error::Syntax(_)).then(|| build(&regex::escape(pattern)));
+        match literal {
+            Some(Ok(regex)) => Ok(Self { regex, literal: true, holds_in_whole: true }),
+            _ => Err(ToolError::InvalidArgs(format!(
+                "The pattern cannot be used: {}. Use a shorter or simpler one.",
+                clip(&why.to_string(), 300)
+            ))),
         }
     }
 
@@ -180,19 +183,28 @@ impl Hits {
         let truncated = self.is_full();
         self.lines.truncate(self.limit);
         let mut result = match self.lines.len() {
-            0 => ToolResult::success(format!("No matches for '{}' in {} files.", clip(pattern, 100), self.files)),
+            0 => ToolResult::success(format!(
+                "No matches for '{}' in {} files.",
+                clip(pattern, 100),
+                self.files
+            )),
             _ => ToolResult::success(self.lines.join("\n")),
         };
         if truncated {
             result.content.push(
-                format!("(More than {} lines match. Narrow the pattern, the path or the glob.)", self.limit).into(),
+                format!("(More than {} lines match. Narrow the pattern, the path or the glob.)", self.limit)
+                    .into(),
             );
         }
         if needle.literal {
-            result.content.push("(The pattern is not a regular expression and was searched for as plain text.)".into());
+            result
+                .content
+                .push("(The pattern is not a regular expression and was searched for as plain text.)".into());
         }
         if self.too_large > 0 {
-            result.content.push(format!("({} files of more than {MAX_FILE} bytes were left out.)", self.too_large).into());
+            result.content.push(
+                format!("({} files of more than {MAX_FILE} bytes were left out.)", self.too_large).into(),
+            );
         }
         result
             .with_metadata("matches", self.lines.len())

@@ -16,7 +16,9 @@ impl Guard for Exists {
         inspection.tool = inspection.registry.find(&inspection.call.name);
         match inspection.tool {
             Some(_) => Verdict::Pass,
-            None => Verdict::refuse("not_found", not_found(&inspection.call.name, &inspection.registry.names())),
+            None => {
+                Verdict::refuse("not_found", not_found(&inspection.call.name, &inspection.registry.names()))
+            }
         }
     }
 }
@@ -53,11 +55,17 @@ mod tests {
     // spec: TE-07, A-29
     #[test]
     fn the_text_names_what_there_is() {
-        check("send_email", &["web_search"], expect!["Tool 'send_email' not found. Available tools: web_search."]);
+        check(
+            "send_email",
+            &["web_search"],
+            expect!["Tool 'send_email' not found. Available tools: web_search."],
+        );
         check(
             "read_fil",
             &["calculator", "read_file"],
-            expect!["Tool 'read_fil' not found. Did you mean 'read_file'? Available tools: calculator, read_file."],
+            expect![
+                "Tool 'read_fil' not found. Did you mean 'read_file'? Available tools: calculator, read_file."
+            ],
         );
         check(
             "Calculator",

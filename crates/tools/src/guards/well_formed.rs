@@ -76,7 +76,9 @@ mod tests {
     fn the_text_quotes_where_the_json_breaks() {
         check(
             r#"{"path": "notes.txt", "content": "hello wor"#,
-            expect![[r#"The arguments for 'write_file' are not valid JSON: EOF while parsing a string at line 1 column 43, after the end of `ath": "notes.txt", "content": "hello wor`"#]],
+            expect![[
+                r#"The arguments for 'write_file' are not valid JSON: EOF while parsing a string at line 1 column 43, after the end of `ath": "notes.txt", "content": "hello wor`"#
+            ]],
         );
         check(
             "{\"path\":\n 'notes.txt'}",
@@ -84,10 +86,17 @@ mod tests {
                 The arguments for 'write_file' are not valid JSON: expected value at line 2 column 2, here: `{"path":
                  '` ⟪here⟫ `notes.txt'}`"#]],
         );
-        check("{", expect!["The arguments for 'write_file' are not valid JSON: EOF while parsing an object at line 1 column 1, after the end of `{`"]);
+        check(
+            "{",
+            expect![
+                "The arguments for 'write_file' are not valid JSON: EOF while parsing an object at line 1 column 1, after the end of `{`"
+            ],
+        );
         check(
             r#"{"a": 1} {"b": 2}"#,
-            expect![[r#"The arguments for 'write_file' are not valid JSON: trailing characters at line 1 column 10, here: `{"a": 1} {` ⟪here⟫ `"b": 2}`"#]],
+            expect![[
+                r#"The arguments for 'write_file' are not valid JSON: trailing characters at line 1 column 10, here: `{"a": 1} {` ⟪here⟫ `"b": 2}`"#
+            ]],
         );
     }
 

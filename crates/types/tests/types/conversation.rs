@@ -1,8 +1,8 @@
 //! Content, messages, transcript entries and token usage.
 
 use archon_types::{
-    AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
-    ToolCall, ToolResult, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, ExtensionMessage, LlmMessage, MalformedArguments, Message,
+    MessageMetadata, StopReason, ToolCall, ToolResult, ToolResultMessage, Usage, UserMessage,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -19,20 +19,25 @@ fn content_blocks() {
         thinking: "hm".into(),
         signature: signature.map(str::to_owned),
     };
-    round_trip(&Content::text("hi"), &expect![[""]]);
+    round_trip(&Content::text("hi"), &expect![[r#"{"type":"text","text":"hi"}"#]]);
     let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
-    round_trip(&image, &expect![[""]]);
-    round_trip(&thinking(None), &expect![[""]]);
-    round_trip(&thinking(Some("s")), &expect![[""]]);
+    round_trip(&image, &expect![[r#"{"type":"image","data":"aGk=","mime_type":"image/png"}"#]]);
+    round_trip(&thinking(None), &expect![[r#"{"type":"thinking","thinking":"hm"}"#]]);
+    round_trip(&thinking(Some("s")), &expect![[r#"{"type":"thinking","thinking":"hm","signature":"s"}"#]]);
     let call = ToolCall::new("c1", "calculator", json!({"b": 1, "a": 2}));
-    round_trip(&Content::from(call), &expect![[""]]);
+    round_trip(
+        &Content::from(call),
+        &expect![[r#"{"type":"toolCall","id":"c1","name":"calculator","arguments":{"b":1,"a":2}}"#]],
+    );
 }
 
 // spec: T-18
 #[test]
 fn arguments_that_are_not_json_are_kept_and_never_repaired() {
     let parse = |text| ToolCall::from_json_text("c1", "t", text);
-    for (text, arguments) in [("", json!({})), (" \n", json!({})), ("{\"a\":1}", json!({"a": 1})), ("[]", json!([]))] {
+    for (text, arguments) in
+        [("", json!({})), (" \n", json!({})), ("{\"a\":1}", json!({"a": 1})), ("[]", json!([]))]
+    {
         assert_eq!(parse(text), ToolCall::new("c1", "t", arguments), "{text:?}");
     }
     for text in ["{\"a\":", "{'a': 1}", "{} {}", "nul"] {
@@ -40,7 +45,14 @@ fn arguments_that_are_not_json_are_kept_and_never_repaired() {
         assert_eq!(call.arguments, json!({}), "{text:?}");
         assert_eq!(call.malformed.as_ref().unwrap().text, text);
     }
-    round_trip(&parse("{\"a\":"), &expect![[""]]);
+    let mut broken = parse("{\"a\":");
+    broken.malformed = Some(MalformedArguments { text: "{\"a\":".into(), error: "cut off".into() });
+    round_trip(
+        &broken,
+        &expect![[
+            r#"{"id":"c1","name":"t","arguments":{},"malformed":{"text":"{\"a\":","error":"cut off"}}"#
+        ]],
+    );
 }
 
 // spec: T-01
@@ -56,17 +68,35 @@ fn only_text_blocks_are_joined() {
 // spec: T-02, T-33
 #[test]
 fn messages() {
-    round_trip(&Message::user("hi", at(5)), &expect![[""]]);
-    round_trip(&Message::Assistant(answer(vec!["hello".into()])), &expect![[""]]);
+    round_trip(
+        &Message::user("hi", at(5)),
+        &expect![[r#"{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":5}"#]],
+    );
+    round_trip(
+        &Message::Assistant(answer(vec!["hello".into()])),
+        &expect![[
+            r#"{"role":"assistant","content":[{"type":"text","text":"hello"}],"stop_reason":"stop","model":"test-1","provider":"scripted","usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"timestamp":7}"#
+        ]],
+    );
     let failed = AssistantMessage {
         stop_reason: StopReason::Error,
         error_message: Some("overloaded".into()),
         ..AssistantMessage::default()
     };
-    round_trip(&Message::Assistant(failed), &expect![[""]]);
+    round_trip(
+        &Message::Assistant(failed),
+        &expect![[
+            r#"{"role":"assistant","content":[],"stop_reason":"error","model":"","provider":"","usage":{"input":0,"output":0,"cache_read":0,"cache_write":0,"total_tokens":0},"timestamp":0,"error_message":"overloaded"}"#
+        ]],
+    );
     let call = ToolCall::new("c1", "calculator", json!({}));
     let result = Message::tool_result(&call, &ToolResult::error("no"), at(6));
-    round_trip(&result, &expect![[""]]);
+    round_trip(
+        &result,
+        &expect![[
+            r#"{"role":"toolResult","tool_call_id":"c1","tool_name":"calculator","content":[{"type":"text","text":"Error: no"}],"is_error":true,"timestamp":6}"#
+        ]],
+    );
 }
 
 // spec: T-02, T-03
@@ -90,19 +120,36 @@ fn a_tool_result_has_one_form_whatever_the_provider() {
 #[test]
 fn metadata_defaults_and_iso_time() {
     let metadata = MessageMetadata::new("msg_1", at(1_700_000_000_123));
-    round_trip(&metadata, &expect![[""]]);
+    round_trip(
+        &metadata,
+        &expect![[
+            r#"{"message_id":"msg_1","timestamp":"2023-11-14T22:13:20.123Z","conversation_id":"","user_id":""}"#
+        ]],
+    );
     let sparse = r#"{"message_id":"msg_1","timestamp":"2023-11-14T23:13:20.123+01:00"}"#;
     assert_eq!(serde_json::from_str::<MessageMetadata>(sparse).unwrap(), metadata);
-    let message =
-        LlmMessage { message: Message::user("hi", at(5)), turn_id: Some("turn_1".into()), metadata: Some(metadata) };
-    round_trip(&message, &expect![[""]]);
+    let message = LlmMessage {
+        message: Message::user("hi", at(5)),
+        turn_id: Some("turn_1".into()),
+        metadata: Some(metadata),
+    };
+    round_trip(
+        &message,
+        &expect![[
+            r#"{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":5,"turn_id":"turn_1","metadata":{"message_id":"msg_1","timestamp":"2023-11-14T22:13:20.123Z","conversation_id":"","user_id":""}}"#
+        ]],
+    );
 }
 
 // spec: T-05
 #[test]
 fn a_transcript_tells_messages_and_extensions_apart() {
-    let extension = AgentMessage::from(ExtensionMessage::new("ui_update", json!({"role": "user", "content": []})));
-    round_trip(&extension, &expect![[""]]);
+    let extension =
+        AgentMessage::from(ExtensionMessage::new("ui_update", json!({"role": "user", "content": []})));
+    round_trip(
+        &extension,
+        &expect![[r#"{"role":"extension","kind":"ui_update","data":{"role":"user","content":[]}}"#]],
+    );
     assert_eq!(extension.as_llm(), None);
 
     let user = Message::User(UserMessage { content: vec!["extension".into()], timestamp: at(1) });
@@ -130,8 +177,14 @@ fn stop_reasons() {
 // spec: T-07
 #[test]
 fn usage_and_cache_hit_rate() {
-    round_trip(&usage(), &expect![[""]]);
-    assert_eq!(serde_json::from_str::<Usage>(r#"{"input":3}"#).unwrap(), Usage { input: 3, ..Usage::default() });
+    round_trip(
+        &usage(),
+        &expect![[r#"{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45}"#]],
+    );
+    assert_eq!(
+        serde_json::from_str::<Usage>(r#"{"input":3}"#).unwrap(),
+        Usage { input: 3, ..Usage::default() }
+    );
     let rate = |input, cache_read, cache_write| {
         Usage { input, cache_read, cache_write, output: 9, total_tokens: 0 }.cache_hit_rate()
     };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use archon_types::{
-    ApiErrorKind, CredentialKey, Message, ProviderError, Request, RequestOptions, ResponseFormat, RetryConfig,
-    Secret, ThinkingLevel, ToolChoice,
+    ApiErrorKind, CredentialKey, Message, ProviderError, Request, RequestOptions, ResponseFormat,
+    RetryConfig, Secret, ThinkingLevel, ToolChoice,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn thinking_levels() {
 // spec: T-33
 #[test]
 fn request_options() {
-    round_trip(&RequestOptions::default(), &expect![[""]]);
+    round_trip(&RequestOptions::default(), &expect![[r#"{"tool_choice":"auto","thinking":"off"}"#]]);
     let mut options = RequestOptions::default();
     options.max_tokens = Some(100);
     options.temperature = Some(0.2);
@@ -33,7 +33,12 @@ fn request_options() {
     options.tool_choice = ToolChoice::Tool("calculator".into());
     options.thinking = ThinkingLevel::Low;
     options.response_format = Some(ResponseFormat { name: "n".into(), schema: json!({"type": "object"}) });
-    round_trip(&options, &expect![[""]]);
+    round_trip(
+        &options,
+        &expect![[
+            r#"{"max_tokens":100,"temperature":0.2,"seed":18446744073709551615,"stop":["END"],"tool_choice":{"tool":"calculator"},"thinking":"low","response_format":{"name":"n","schema":{"type":"object"}}}"#
+        ]],
+    );
 }
 
 #[test]
@@ -53,7 +58,12 @@ fn what_may_be_retried() {
     let table: [(ProviderError, &str, bool, Option<Duration>); 13] = [
         (ProviderError::RateLimited { retry_after: wait, message: text() }, "rate_limited", true, wait),
         (ProviderError::RateLimited { retry_after: None, message: text() }, "rate_limited", true, None),
-        (ProviderError::Overloaded { status: 529, retry_after: wait, message: text() }, "overloaded", true, wait),
+        (
+            ProviderError::Overloaded { status: 529, retry_after: wait, message: text() },
+            "overloaded",
+            true,
+            wait,
+        ),
         (ProviderError::Network(text()), "network", true, None),
         (ProviderError::Timeout(text()), "timeout", true, None),
         (ProviderError::Auth(text()), "auth", false, None),
@@ -66,7 +76,11 @@ fn what_may_be_retried() {
         (ProviderError::Other(text()), "other", false, None),
     ];
     for (error, code, retryable, retry_after) in table {
-        assert_eq!((error.code(), error.is_retryable(), error.retry_after()), (code, retryable, retry_after), "{error:?}");
+        assert_eq!(
+            (error.code(), error.is_retryable(), error.retry_after()),
+            (code, retryable, retry_after),
+            "{error:?}"
+        );
         assert!(error == ProviderError::Cancelled || error.to_string().contains("text"), "{error}");
     }
 }
@@ -76,7 +90,12 @@ fn what_may_be_retried() {
 fn delays_grow_to_the_ceiling_and_jitter_comes_after_it() {
     let config = RetryConfig::default();
     assert_eq!((config.max_retries, RetryConfig::none().max_retries), (3, 0));
-    round_trip(&config, &expect![[""]]);
+    round_trip(
+        &config,
+        &expect![[
+            r#"{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000}"#
+        ]],
+    );
     let table: [(u32, f64, u64); 12] = [
         (0, 0.0, 1_000),
         (1, 0.0, 2_000),

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Content, ContinuationKind, Delta,
-    DeltaKind, Effect, Encoded, Event, ExtensionMessage, LimitReached, LlmMessage, Message, MessageMetadata,
-    ModelFailure, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig,
-    RunStarted, StopReason, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
-    TurnTrigger, Usage, UserMessage,
+    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Content, ContinuationKind,
+    Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, LimitReached, LlmMessage, MalformedArguments,
+    Message, MessageMetadata, ModelFailure, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError,
+    Record, RecordBody, RunConfig, RunStarted, StopReason, ToolAnnotations, ToolCall, ToolMode, ToolResult,
+    ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage,
 };
 use serde_json::json;
 
@@ -16,7 +16,10 @@ use crate::support::at;
 /// Every kind of record at least once, as the log of one run.
 pub(crate) fn records() -> Vec<Arc<Record>> {
     let bodies = starts().into_iter().chain(prompts()).chain(model_calls()).chain(tool_calls()).chain(ends());
-    (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body })).collect()
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
 }
 
 /// Every kind of delta.
@@ -126,7 +129,8 @@ fn starts() -> Vec<RecordBody> {
 
 fn prompts() -> Vec<RecordBody> {
     let image = Content::Image { data: "aGk=".into(), mime_type: "image/png".into() };
-    let message = Message::User(UserMessage { content: vec![Content::text("What is this?"), image], timestamp: at(1) });
+    let message =
+        Message::User(UserMessage { content: vec![Content::text("What is this?"), image], timestamp: at(1) });
     let metadata = Some(MessageMetadata::new("msg_1", at(1_700_000_000_123)));
     let said = AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata });
     let extension = ExtensionMessage::new("ui_update", json!({"pane": 2})).into();
@@ -150,7 +154,8 @@ fn model_calls() -> Vec<RecordBody> {
     let error = ProviderError::RateLimited { retry_after, message: "slow down".into() };
     let thinking = Content::Thinking { thinking: "Let me see.".into(), signature: Some("sig".into()) };
     let call = ToolCall::new("c1", "calculator", json!({"expression": "15% of 200"}));
-    let broken = ToolCall::from_json_text("c2", "calculator", "{\"expression\":");
+    let mut broken = ToolCall::new("c2", "calculator", json!({}));
+    broken.malformed = Some(MalformedArguments { text: "{\"expression\":".into(), error: "cut off".into() });
     vec![
         asked(0, 0),
         RecordBody::ModelFailed { command, attempt: 0, failure: ModelFailure::new(&error, 0.25) },
@@ -167,20 +172,17 @@ fn tool_calls() -> Vec<RecordBody> {
     let mut result = ToolResult::success("30").measured(Duration::from_millis(12), "1.0.0");
     result.child_run = Some("run_2".into());
     let answer = |answer| RecordBody::ToolAnswered { call: first, answer };
-    let start = |attempt, child_run| RecordBody::ToolStarted {
-        call: first,
-        attempt,
-        effect: Effect::ReadOnly,
-        child_run,
-    };
+    let start =
+        |attempt, effect, child_run| RecordBody::ToolStarted { call: first, attempt, effect, child_run };
     vec![
         RecordBody::ToolRefused { call: second, result: Box::new(ToolResult::error("not JSON")) },
         RecordBody::ToolAsked { call: first, request: Box::new(request) },
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
         answer(Answer::Cancel { reason: "no".into() }),
-        start(0, None),
-        start(1, Some("run_2".into())),
+        start(0, Effect::ReadOnly, None),
+        start(1, Effect::Idempotent, Some("run_2".into())),
+        start(2, Effect::SideEffect, None),
         RecordBody::ToolFinished { call: first, result: Box::new(result) },
     ]
 }

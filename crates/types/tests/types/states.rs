@@ -15,7 +15,17 @@ fn subtask_states() {
     let all = [Pending, Executing, Completed, Failed, Blocked];
     names(&all, "pending executing completed failed blocked");
     assert_eq!(all.map(|s| s.to_string()).join(" "), "pending executing completed failed blocked");
-    transitions(&all, SubTaskStatus::may_become, &expect![[""]]);
+    transitions(
+        &all,
+        SubTaskStatus::may_become,
+        &expect![[r#"
+            Pending -> Executing Blocked
+            Executing -> Completed Failed
+            Completed ->
+            Failed ->
+            Blocked -> Pending
+        "#]],
+    );
 }
 
 // spec: T-27
@@ -33,7 +43,18 @@ fn loop_states() {
     use ReactState::{Acting, Error, Finished, Idle, Observing, Thinking};
     let all = [Idle, Thinking, Acting, Observing, Finished, Error];
     names(&all, "idle thinking acting observing finished error");
-    transitions(&all, ReactState::may_become, &expect![[""]]);
+    transitions(
+        &all,
+        ReactState::may_become,
+        &expect![[r#"
+            Idle -> Thinking Finished Error
+            Thinking -> Acting Observing Finished Error
+            Acting -> Thinking Observing Finished Error
+            Observing -> Thinking Finished Error
+            Finished ->
+            Error ->
+        "#]],
+    );
 }
 
 // spec: T-34
@@ -50,12 +71,30 @@ fn plain_enums_are_lower_case_words() {
 
 #[test]
 fn limits_and_outcomes() {
-    round_trip(&ExecutionLimits::default(), &expect![[""]]);
+    round_trip(
+        &ExecutionLimits::default(),
+        &expect![[
+            r#"{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"}"#
+        ]],
+    );
     let subtask = ExecutionLimits::subtask();
     assert_eq!((subtask.max_turns, subtask.on_limit), (10, OnLimit::Error));
     let limit = LimitReached::Duration { max_ms: 1500 };
-    round_trip(&OutcomeStatus::Limit(limit), &expect![[""]]);
-    round_trip(&OutcomeStatus::Finished, &expect![[""]]);
-    let texts = [LimitReached::Turns { max: 5 }, LimitReached::Tokens { max: 6 }, limit, LimitReached::Repeats { max: 3 }];
-    expect![[""]].assert_eq(&texts.map(|l| l.to_string()).join("\n"));
+    round_trip(
+        &OutcomeStatus::Limit(limit),
+        &expect![[r#"{"status":"limit","detail":{"limit":"duration","max_ms":1500}}"#]],
+    );
+    round_trip(&OutcomeStatus::Finished, &expect![[r#"{"status":"finished"}"#]]);
+    let texts = [
+        LimitReached::Turns { max: 5 },
+        LimitReached::Tokens { max: 6 },
+        limit,
+        LimitReached::Repeats { max: 3 },
+    ];
+    expect![[r#"
+        Max turns reached (5)
+        Max tokens reached (6)
+        Max duration reached (1.5 s)
+        The same tool call was repeated 3 times"#]]
+    .assert_eq(&texts.map(|l| l.to_string()).join("\n"));
 }

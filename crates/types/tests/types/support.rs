@@ -43,8 +43,10 @@ pub(crate) fn names<T: Serialize + DeserializeOwned + PartialEq + Debug>(values:
 pub(crate) fn transitions<S: Copy + Debug>(all: &[S], allowed: impl Fn(S, S) -> bool, expected: &Expect) {
     let mut table = String::new();
     for from in all {
-        let targets: Vec<_> = all.iter().filter(|to| allowed(*from, **to)).map(|s| format!("{s:?}")).collect();
-        table.push_str(&format!("{from:?} -> {}\n", targets.join(" ")));
+        let targets: Vec<_> =
+            all.iter().filter(|to| allowed(*from, **to)).map(|s| format!("{s:?}")).collect();
+        table.push_str(format!("{from:?} -> {}", targets.join(" ")).trim_end());
+        table.push('\n');
     }
     expected.assert_eq(&table);
 }

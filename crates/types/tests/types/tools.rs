@@ -6,8 +6,8 @@ use std::{
 };
 
 use archon_types::{
-    Content, DataFile, Effect, OutputLevel, Progress, ToolAnnotations, ToolContext, ToolError, ToolInvocationRequest,
-    ToolResult, ToolResultStatus, ToolSpec, metadata,
+    Content, DataFile, Effect, OutputLevel, Progress, ToolAnnotations, ToolContext, ToolError,
+    ToolInvocationRequest, ToolResult, ToolResultStatus, ToolSpec, metadata,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -47,7 +47,10 @@ fn nobody_need_listen_and_a_cancelled_run_cancels_its_calls() {
 // spec: T-13, T-33
 #[test]
 fn tool_results() {
-    round_trip(&ToolResult::success("30"), &expect![[""]]);
+    round_trip(
+        &ToolResult::success("30"),
+        &expect![[r#"{"content":[{"type":"text","text":"30"}],"status":"success"}"#]],
+    );
     let mut full = ToolResult::error("broke").with_metadata("exit_code", 2);
     full.content.push(Content::Image { data: "aGk=".into(), mime_type: "image/png".into() });
     full.child_run = Some("run_2".into());
@@ -58,7 +61,12 @@ fn tool_results() {
         hash: "0123456789abcdef".into(),
         summary: "List with 3 items".into(),
     });
-    round_trip(&full, &expect![[""]]);
+    round_trip(
+        &full,
+        &expect![[
+            r#"{"content":[{"type":"text","text":"Error: broke"},{"type":"image","data":"aGk=","mime_type":"image/png"}],"status":"error","error_message":"broke","metadata":{"exit_code":2},"child_run":"run_2","output_level":"full","data_file":{"path":"tool_data/c1.json","size_bytes":2000000,"hash":"0123456789abcdef","summary":"List with 3 items"}}"#
+        ]],
+    );
     assert_eq!(full.text(), "Error: broke");
 }
 
@@ -124,7 +132,7 @@ fn tool_errors_become_results() {
         assert_eq!(error.code(), code);
         let result = ToolResult::from(error);
         assert_eq!((result.status, &*result.text()), (status, read));
-        assert_eq!(result.metadata["error_type"], code);
+        assert_eq!(result.metadata[metadata::ERROR_TYPE], code);
     }
 }
 
@@ -140,16 +148,32 @@ fn output_levels() {
 #[test]
 fn an_invocation_request_and_its_defaults() {
     let request = ToolInvocationRequest::new("req_1", "calculator", json!({"expression": "1+1"}));
-    round_trip(&request, &expect![[""]]);
-    let sparse = json!({"request_id": "req_1", "tool_name": "calculator", "parameters": {"expression": "1+1"}});
+    round_trip(
+        &request,
+        &expect![[
+            r#"{"request_id":"req_1","tool_name":"calculator","tool_version":"1.0.0","parameters":{"expression":"1+1"},"timeout_ms":120000,"retry_on_timeout":true,"caller_id":"","permission_level":"default"}"#
+        ]],
+    );
+    let sparse =
+        json!({"request_id": "req_1", "tool_name": "calculator", "parameters": {"expression": "1+1"}});
     assert_eq!(serde_json::from_value::<ToolInvocationRequest>(sparse).unwrap(), request);
 }
 
 // spec: T-31
 #[test]
 fn what_a_model_reads_of_a_tool() {
-    round_trip(&spec().definition(), &expect![[""]]);
-    round_trip(&spec(), &expect![[""]]);
+    round_trip(
+        &spec().definition(),
+        &expect![[
+            r#"{"name":"calculator","description":"Calculates.","parameters":{"type":"object","properties":{"expression":{"type":"string"}}}}"#
+        ]],
+    );
+    round_trip(
+        &spec(),
+        &expect![[
+            r#"{"name":"calculator","label":"Calculator","description":"Calculates.","parameters":{"type":"object","properties":{"expression":{"type":"string"}}},"version":"1.0.0","annotations":{"effect":"read_only","concurrency_safe":true,"requires_confirmation":false,"destructive":false,"blocking":false,"permissions":["compute"],"timeout_ms":5000},"examples":[{"expression":"1+1"}]}"#
+        ]],
+    );
     let sparse = json!({"name": "t", "description": "", "parameters": {}});
     let read: ToolSpec = serde_json::from_value(sparse).unwrap();
     assert_eq!(read, ToolSpec::new("t", "", json!({})));
@@ -161,9 +185,17 @@ fn annotations_assume_the_worst_until_told_better() {
     use Effect::{Idempotent, ReadOnly, SideEffect};
     names(&[ReadOnly, Idempotent, SideEffect], "read_only idempotent side_effect");
     let annotations = ToolAnnotations::default();
-    assert_eq!((annotations.effect, annotations.concurrency_safe, annotations.timeout()), (SideEffect, false, None));
+    assert_eq!(
+        (annotations.effect, annotations.concurrency_safe, annotations.timeout()),
+        (SideEffect, false, None)
+    );
     assert_eq!([ReadOnly, Idempotent, SideEffect].map(Effect::may_repeat), [true, true, false]);
-    round_trip(&annotations, &expect![[""]]);
+    round_trip(
+        &annotations,
+        &expect![[
+            r#"{"effect":"side_effect","concurrency_safe":false,"requires_confirmation":false,"destructive":false,"blocking":false}"#
+        ]],
+    );
 }
 
 // spec: T-35
@@ -175,6 +207,7 @@ fn every_result_says_how_long_it_took_and_which_version_gave_it() {
     // What the tool itself measured stays.
     let own = ToolResult::success("30").with_metadata(metadata::EXECUTION_TIME_MS, 3);
     assert_eq!(own.measured(Duration::from_secs(1), "1").metadata[metadata::EXECUTION_TIME_MS], 3);
-    let keys = [metadata::TOKEN_USAGE, metadata::CONFIDENCE_SCORE, metadata::SOURCE_URL, metadata::LATENCY_MS];
+    let keys =
+        [metadata::TOKEN_USAGE, metadata::CONFIDENCE_SCORE, metadata::SOURCE_URL, metadata::LATENCY_MS];
     assert_eq!(keys, ["token_usage", "confidence_score", "source_url", "latency_ms"]);
 }

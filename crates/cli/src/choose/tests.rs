@@ -1,0 +1,139 @@
+//! Who is chosen for which settings, and above all: which key goes where. Nothing here needs a network.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use super::*;
+use crate::{
+    config::{Config, Settings, Sources},
+    exit::Exit,
+    output::Output,
+};
+
+const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-openai");
+const ANY: (&str, &str) = ("OPENAI_COMPATIBLE_API_KEY", "sk-any");
+const OWN: (&str, &str) = ("MY_KEY", "sk-own");
+const FAR: &str = "https://example.com/v1";
+const OPENAI_URL: &str = "https://api.openai.com/v1/";
+
+fn app(settings: Settings, origin: Origin, env: &[(&str, &str)]) -> App {
+    let env: BTreeMap<_, _> = env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    App {
+        output: Arc::new(Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()))),
+        config: Config::of(settings, &origin),
+        sources: Sources { env, ..Sources::default() },
+        data_dir: PathBuf::from("/nowhere/archon"),
+        json: false,
+    }
+}
+
+fn flag() -> Origin {
+    Origin::Flag(String::new())
+}
+
+fn settings(model: &str, url: &str) -> Settings {
+    let set = |s: &str| Some(s.to_owned()).filter(|s| !s.is_empty());
+    Settings { model: set(model), base_url: set(url), ..Settings::default() }
+}
+
+async fn choose(app: &App, recorded: Option<&str>) -> Result<(String, String), (Exit, String)> {
+    match model(app, recorded).await {
+        Ok(chosen) => Ok((chosen.provider.id().to_owned(), chosen.model)),
+        Err(failure) => Err((failure.exit, failure.what)),
+    }
+}
+
+fn is(id: &str, model: &str) -> Result<(String, String), (Exit, String)> {
+    Ok((id.to_owned(), model.to_owned()))
+}
+
+#[tokio::test]
+async fn what_was_said_is_chosen() {
+    for (model, url, env, expected) in [
+        ("openai:gpt-x", "", &[OPENAI][..], is("openai", "gpt-x")),
+        ("ollama:qwen3:8b", "", &[], is("ollama", "qwen3:8b")),
+        ("m", FAR, &[], is("openai-compatible@https://example.com/v1", "m")),
+        ("qwen3:8b", FAR, &[], is("openai-compatible@https://example.com/v1", "qwen3:8b")),
+        ("vllm:m", FAR, &[], is("vllm@https://example.com/v1", "m")),
+        ("m", OPENAI_URL, &[OPENAI], is("openai", "m")),
+        ("", "", &[OPENAI], is("openai", "gpt-5-mini")),
+        ("openai:gpt-x", "", &[], Err((Exit::Usage, "openai needs a key".into()))),
+        ("m", "nonsense", &[], Err((Exit::Usage, String::new()))),
+    ] {
+        let app = app(settings(model, url), flag(), env);
+        let seen = choose(&app, None).await.map_err(|(exit, what)| match &expected {
+            Err((_, text)) if text.is_empty() => (exit, String::new()),
+            _ => (exit, what),
+        });
+        assert_eq!(seen, expected, "{model} {url}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_where_its_log_says_unless_a_flag_says_otherwise() {
+    let elsewhere = settings("ollama:other", "https://other.example/v1");
+    for (origin, recorded, expected) in [
+        (
+            Origin::Env(String::new()),
+            "openai-compatible@https://example.com/v1:m:tag",
+            ("openai-compatible@https://example.com/v1", "m:tag"),
+        ),
+        (Origin::User("/c".into()), "vllm@http://127.0.0.1:8000/v1:m", ("vllm", "m")),
+        (Origin::User("/c".into()), "vllm@http://gpu:8000/v1:m", ("vllm@http://gpu:8000/v1", "m")),
+        (Origin::Env(String::new()), "ollama:qwen3:8b", ("ollama", "qwen3:8b")),
+        (flag(), "ollama:qwen3:8b", ("ollama@https://other.example/v1", "other")),
+    ] {
+        let app = app(elsewhere.clone(), origin, &[]);
+        assert_eq!(choose(&app, Some(recorded)).await, is(expected.0, expected.1), "{recorded}");
+    }
+}
+
+#[test]
+fn a_key_goes_only_where_its_owner_sends_it() {
+    let project = Origin::Project("/p/archon.toml".into());
+    let user = Origin::User("/c/archon.toml".into());
+    let all = &[OPENAI, ANY, OWN];
+    let openai = Profile::named("openai");
+    let ollama = Profile::named("ollama");
+    for (profile, url, origin, named, expected) in [
+        (openai, None, flag(), false, Some(OPENAI.1)),
+        (openai, Some(FAR), flag(), false, Some(ANY.1)),
+        (None, Some(FAR), flag(), false, Some(ANY.1)),
+        (None, Some(FAR), user.clone(), true, Some(OWN.1)),
+        (None, Some(FAR), project.clone(), false, None),
+        (openai, Some(FAR), project.clone(), false, None),
+        (None, Some(FAR), project, true, None),
+        (ollama, None, flag(), false, None),
+        (openai, None, user, true, Some(OWN.1)),
+    ] {
+        let mut settings = settings("m", url.unwrap_or_default());
+        settings.api_key_env = named.then(|| OWN.0.to_owned());
+        let key = key(&app(settings, origin.clone(), all), profile, url, Some(&origin)).unwrap();
+        let key = key.as_ref().map(|k| k.expose().as_str());
+        assert_eq!(key, expected, "{:?} {url:?} {origin:?}", profile.map(|p| p.name));
+    }
+}
+
+#[tokio::test]
+async fn an_address_in_a_projects_model_gets_no_key_either() {
+    let name = "openai-compatible@https://evil.example/v1:m";
+    let app = app(settings(name, ""), Origin::Project("/p/archon.toml".into()), &[OPENAI, ANY]);
+    let chosen = model(&app, None).await.unwrap();
+    assert_eq!(chosen.provider.id(), "openai-compatible@https://evil.example/v1");
+    let key = key(&app, None, Some("https://evil.example/v1"), app.config.origin("model")).unwrap();
+    assert!(key.is_none());
+}
+
+#[test]
+fn a_key_that_is_named_and_not_there_is_an_error() {
+    let settings = Settings { api_key_env: Some("MY_KEY".into()), ..settings("m", FAR) };
+    let e = key(&app(settings, flag(), &[]), None, Some(FAR), Some(&flag())).unwrap_err();
+    assert_eq!(e.exit, Exit::Usage);
+    assert!(e.what.contains("MY_KEY") && e.advice.contains("export MY_KEY="), "{e:?}");
+}
+
+#[test]
+fn with_nothing_found_three_lines_say_what_the_choices_are() {
+    let failure = nothing_found();
+    assert_eq!(failure.exit, Exit::Usage);
+    assert_eq!(1 + failure.advice.lines().count(), 3);
+}

@@ -1,0 +1,268 @@
+//! The engine: one thread that owns a model and its context, and answers one prompt after the other.
+//!
+//! This file and `engine/worker.rs` are the only ones that touch llama.cpp. Its context belongs to one
+//! thread, so requests reach that thread through a channel and tokens come back through another, as they
+//! are made.
+
+mod worker;
+
+use std::fmt;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock, mpsc};
+
+use archon_types::CancellationToken;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::model::{LlamaChatMessage, LlamaModel};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+use crate::copying::Copying;
+use crate::error::LocalModelError;
+use crate::matcher::Matcher;
+use crate::sampler::Sampler;
+use crate::vocabulary::{Token, Vocabulary};
+
+/// How a model is run.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Threads that compute. One by default: two that spin on a busy machine are slower than one.
+    pub threads: u32,
+    /// Tokens that the context holds; never more than the model was trained for.
+    pub context: u32,
+    /// Prompt tokens that are read at once; cancellation is noticed between two batches.
+    pub batch: u32,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self { threads: 1, context: 8192, batch: 128 }
+    }
+}
+
+impl EngineOptions {
+    /// The same with this many threads.
+    pub fn with_threads(mut self, threads: u32) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The same with a context of this many tokens.
+    pub fn with_context(mut self, tokens: u32) -> Self {
+        self.context = tokens;
+        self
+    }
+}
+
+/// A prompt and how it is to be answered.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) prompt: Vec<Token>,
+    /// What the answer may begin with; the likeliest is taken. Empty: no such choice is made.
+    pub(crate) choices: Vec<Beginning>,
+    /// What the answer must look like; anything if absent.
+    pub(crate) matcher: Option<Matcher>,
+    pub(crate) sampler: Sampler,
+    /// Most tokens of the answer.
+    pub(crate) max_tokens: usize,
+    /// Stops the work at the next token, or between two batches of the prompt.
+    pub(crate) cancel: CancellationToken,
+    /// Takes what happens. The work stops when nobody listens.
+    pub(crate) steps: UnboundedSender<Step>,
+}
+
+/// One of several beginnings of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Beginning {
+    pub(crate) text: String,
+    /// Its log-probability where the prompt says nothing; subtracted, so that what the model likes
+    /// anyway has no advantage.
+    pub(crate) bias: f32,
+    /// Helps with what comes behind it.
+    pub(crate) copying: Option<Copying>,
+}
+
+/// Prompts, and texts whose log-probability behind each prompt is asked for.
+#[derive(Debug)]
+pub(crate) struct Scoring {
+    pub(crate) prompts: Vec<Vec<Token>>,
+    pub(crate) texts: Vec<String>,
+    pub(crate) cancel: CancellationToken,
+    /// Takes one list for each prompt, with a number for each text; `None` if it was cancelled.
+    pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,
+}
+
+/// What happens while a prompt is answered.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The prompt was read: so many tokens afresh, and so many that the context still knew.
+    Read { fresh: usize, reused: usize },
+    /// A piece of the answer, of so many tokens; may end inside a UTF-8 sequence.
+    Piece { bytes: Vec<u8>, tokens: usize },
+    /// The answer is over.
+    Done(End),
+    /// The engine failed.
+    Failed(LocalModelError),
+}
+
+/// Why an answer is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is complete.
+    Complete,
+    /// It reached its limit.
+    Length,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// What the engine's thread is asked for.
+#[derive(Debug)]
+enum Job {
+    Generate(Generation),
+    Score(Scoring),
+}
+
+/// A loaded model with its thread. Clones share both; the thread ends when the last one is gone.
+#[derive(Clone)]
+pub struct Engine {
+    model: Arc<Loaded>,
+    jobs: mpsc::Sender<Job>,
+}
+
+struct Loaded {
+    model: LlamaModel,
+    vocabulary: Vocabulary,
+    /// Texts that the tokenizer would read as control tokens.
+    control: Vec<String>,
+}
+
+impl Engine {
+    /// Loads the model and starts its thread.
+    ///
+    /// # Errors
+    /// The file is missing, unreadable, no GGUF file or damaged; or the context cannot be made.
+    pub fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
+        check_file(path)?;
+        let backend = backend()?;
+        let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
+            .map_err(|_| LocalModelError::Broken { path: path.to_owned() })?;
+        let model = Arc::new(Loaded::new(model));
+        let (jobs, queue) = mpsc::channel();
+        let (ready, made) = mpsc::channel();
+        let (shared, options) = (model.clone(), options.clone());
+        std::thread::Builder::new()
+            .name("archon-local-model".into())
+            .spawn(move || worker::run(&shared, backend, &options, &queue, &ready))
+            .map_err(|e| LocalModelError::engine("starting its thread", e))?;
+        made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
+        Ok(Self { model, jobs })
+    }
+
+    /// The model's name as its file gives it; may be empty.
+    pub fn name(&self) -> String {
+        self.model.model.meta_val_str("general.name").unwrap_or_default()
+    }
+
+    /// Whether the model has a chat template that the engine knows.
+    pub fn can_chat(&self) -> bool {
+        self.chat(&[("user", "?".to_owned())]).is_some()
+    }
+
+    /// Answers a prompt; what happens goes to its `steps`. Prompts are answered one after the other.
+    pub(crate) fn start(&self, generation: Generation) {
+        if let Err(mpsc::SendError(Job::Generate(generation))) = self.jobs.send(Job::Generate(generation)) {
+            let _ = generation.steps.send(Step::Failed(gone()));
+        }
+    }
+
+    /// Tells how likely texts are; the reply goes to the scoring's `reply`.
+    pub(crate) fn score(&self, scoring: Scoring) {
+        if let Err(mpsc::SendError(Job::Score(scoring))) = self.jobs.send(Job::Score(scoring)) {
+            let _ = scoring.reply.send(Err(gone()));
+        }
+    }
+
+    /// The tokens of a prompt. Control tokens in it, such as turn markers, are read as such.
+    pub(crate) fn tokenize(&self, text: &str) -> Vec<Token> {
+        let vocab = self.model.model.vocab();
+        vocab.tokenize(text.as_bytes(), vocab.should_add_bos(), true).into_iter().map(|token| token.0).collect()
+    }
+
+    /// Texts that would be read as control tokens; nobody but the chat template may write them.
+    pub(crate) fn control_texts(&self) -> &[String] {
+        &self.model.control
+    }
+
+    /// The messages (role, text) as the model's chat template writes them, up to the place where the
+    /// assistant speaks. `None` without a template that the engine knows.
+    pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
+        let model = &self.model.model;
+        let template = model.chat_template(None).ok()?;
+        let messages: Result<Vec<_>, _> = messages
+            .iter()
+            .map(|(role, text)| LlamaChatMessage::new((*role).to_owned(), text.replace('\0', "")))
+            .collect();
+        model.apply_chat_template(&template, &messages.ok()?, true).ok()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("model", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    fn new(model: LlamaModel) -> Self {
+        let vocab = model.vocab();
+        let mut vocabulary = Vocabulary::default();
+        let mut control = Vec::new();
+        for token in vocab.tokens() {
+            if vocab.is_control(token) || vocab.is_eog(token) {
+                vocabulary.push(&[], vocab.is_eog(token));
+                control.push(String::from_utf8_lossy(&vocab.token_to_piece(token, true, None)).into_owned());
+            } else {
+                vocabulary.push(&vocab.token_to_piece(token, false, None), false);
+            }
+        }
+        control.retain(|text| text.len() > 1);
+        Self { model, vocabulary, control }
+    }
+
+    /// The tokens of a text that goes on in the middle; nothing in it is a control token.
+    fn tokens(&self, text: &[u8]) -> Vec<Token> {
+        self.model.vocab().tokenize(text, false, false).into_iter().map(|token| token.0).collect()
+    }
+}
+
+/// llama.cpp, started once a process and silent.
+fn backend() -> Result<&'static LlamaBackend, LocalModelError> {
+    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
+    let backend = BACKEND.get_or_init(|| {
+        llama_cpp_2::send_logs_to_tracing(llama_cpp_2::LogOptions::default().with_logs_enabled(false));
+        LlamaBackend::init().map_err(|e| e.to_string())
+    });
+    backend.as_ref().map_err(|why| LocalModelError::engine("starting", why))
+}
+
+/// Tells a missing, unreadable or foreign file from a damaged one, which the engine does not.
+fn check_file(path: &Path) -> Result<(), LocalModelError> {
+    let unreadable = |source: std::io::Error| match source.kind() {
+        std::io::ErrorKind::NotFound => LocalModelError::Missing { path: path.to_owned() },
+        _ => LocalModelError::Unreadable { path: path.to_owned(), source },
+    };
+    let mut start = Vec::new();
+    std::fs::File::open(path).map_err(unreadable)?.take(8).read_to_end(&mut start).map_err(unreadable)?;
+    if !start.starts_with(b"GGUF") {
+        let found = String::from_utf8_lossy(&start).into_owned();
+        return Err(LocalModelError::NotGguf { path: path.to_owned(), found });
+    }
+    Ok(())
+}
+
+fn gone() -> LocalModelError {
+    LocalModelError::engine("taking a prompt", "its thread is gone")
+}

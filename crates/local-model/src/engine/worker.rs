@@ -1,0 +1,286 @@
+//! What the engine's thread does: reads prompts, chooses tokens, and remembers what it has read.
+//!
+//! The context keeps what it has read between prompts. The next turn of a conversation, and the next
+//! conversation with the same instructions, begin with text that need not be read again.
+
+use std::num::NonZeroU32;
+use std::sync::mpsc;
+
+use archon_types::CancellationToken;
+use llama_cpp_2::context::LlamaContext;
+use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::llama_batch::LlamaBatch;
+use llama_cpp_2::token::LlamaToken;
+
+use super::{Beginning, End, EngineOptions, Generation, Job, Loaded, Step};
+use crate::copying::Copying;
+use crate::error::LocalModelError;
+use crate::matcher::Matcher;
+use crate::vocabulary::Token;
+
+/// The body of the engine's thread.
+pub(super) fn run(
+    model: &Loaded,
+    backend: &LlamaBackend,
+    options: &EngineOptions,
+    queue: &mpsc::Receiver<Job>,
+    ready: &mpsc::Sender<Result<(), LocalModelError>>,
+) {
+    let size = options.context.min(model.model.n_ctx_train()).max(64);
+    let threads = i32::try_from(options.threads.max(1)).unwrap_or(1);
+    let batch = options.batch.clamp(1, size);
+    let params = LlamaContextParams::default()
+        .with_n_ctx(NonZeroU32::new(size))
+        .with_n_batch(batch)
+        .with_n_ubatch(batch)
+        .with_n_threads(threads)
+        .with_n_threads_batch(threads)
+        // A sliding window keeps only its own width of the past, and then nothing can be reused.
+        .with_swa_full(true);
+    let context = match model.model.new_context(backend, params) {
+        Ok(context) => context,
+        Err(e) => {
+            let _ = ready.send(Err(LocalModelError::engine("making a context", e)));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(()));
+    let batch = LlamaBatch::new(batch as usize, 1);
+    let mut worker = Worker { model, context, batch, known: Vec::new() };
+    for job in queue {
+        match job {
+            Job::Generate(mut job) => {
+                let last = worker.generate(&mut job).map_or_else(Step::Failed, Step::Done);
+                let _ = job.steps.send(last);
+            }
+            Job::Score(job) => {
+                let scores = job.prompts.iter().map(|prompt| worker.scores(prompt, &job.texts, &job.cancel));
+                let _ = job.reply.send(scores.collect());
+            }
+        }
+    }
+}
+
+struct Worker<'a> {
+    model: &'a Loaded,
+    context: LlamaContext<'a>,
+    batch: LlamaBatch<'static>,
+    /// The tokens that the context has read.
+    known: Vec<Token>,
+}
+
+/// What was said of an answer so far.
+struct Said {
+    copying: Option<Copying>,
+    tokens: usize,
+}
+
+impl Worker<'_> {
+    fn generate(&mut self, job: &mut Generation) -> Result<End, LocalModelError> {
+        let context = self.context.n_ctx() as usize;
+        let reused = self.keep(&job.prompt)?;
+        let mut said = Said { copying: None, tokens: 0 };
+        if !self.decode(&job.prompt[reused..], &stop(job))? {
+            return Ok(End::Cancelled);
+        }
+        let _ = job.steps.send(Step::Read { fresh: job.prompt.len() - reused, reused });
+        if !job.choices.is_empty() {
+            let Some(choice) = self.choose(job)? else { return Ok(End::Cancelled) };
+            said.copying = choice.copying;
+            if self.say(choice.text.as_bytes(), job, &mut said)? {
+                return Ok(End::Complete);
+            }
+        }
+        let limit = job.max_tokens.min(context.saturating_sub(job.prompt.len()));
+        loop {
+            let forced = job.matcher.as_ref().map(Matcher::forced).unwrap_or_default();
+            if forced.len() > 1 && self.say_forced(&forced, job, &mut said)? {
+                return Ok(End::Complete);
+            }
+            if stop(job)() {
+                return Ok(End::Cancelled);
+            }
+            if said.tokens >= limit {
+                return Ok(End::Length);
+            }
+            let token = self.next(job, &said)?;
+            let bytes = self.model.vocabulary.bytes(token);
+            if self.model.vocabulary.ends_text(token) || pass_on(bytes, 1, job, &mut said) {
+                return Ok(End::Complete);
+            }
+            self.decode(&[token], &stop(job))?;
+        }
+    }
+
+    /// The next token, out of what the context knows.
+    fn next(&self, job: &mut Generation, said: &Said) -> Result<Token, LocalModelError> {
+        let vocabulary = &self.model.vocabulary;
+        let mut logits = self.context.get_logits().to_vec();
+        if let Some(copying) = &said.copying {
+            copying.apply(&mut logits, vocabulary);
+        }
+        let token = job.sampler.choose(&logits, vocabulary, job.matcher.as_ref());
+        token.ok_or_else(|| {
+            LocalModelError::engine("choosing a token", "the grammar allows none of the vocabulary")
+        })
+    }
+
+    /// The beginning that gains most by the prompt; `None` if it was cancelled.
+    fn choose(&mut self, job: &mut Generation) -> Result<Option<Beginning>, LocalModelError> {
+        if job.choices.len() > 1 {
+            let texts: Vec<_> = job.choices.iter().map(|choice| choice.text.clone()).collect();
+            let Some(mut scores) = self.scores(&job.prompt, &texts, &job.cancel)? else { return Ok(None) };
+            for (score, choice) in scores.iter_mut().zip(&job.choices) {
+                *score -= choice.bias;
+            }
+            let chosen = job.sampler.choose_score(&scores);
+            job.choices.swap(0, chosen);
+            let known = self.keep(&job.prompt)?;
+            if !self.decode(&job.prompt[known..], &stop(job))? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(job.choices.swap_remove(0)))
+    }
+
+    /// The log-probability of each text behind the prompt; `None` if it was cancelled.
+    fn scores(
+        &mut self,
+        prompt: &[Token],
+        texts: &[String],
+        cancel: &CancellationToken,
+    ) -> Result<Option<Vec<f32>>, LocalModelError> {
+        let stop = || cancel.is_cancelled();
+        let known = self.keep(prompt)?;
+        if !self.decode(&prompt[known..], &stop)? {
+            return Ok(None);
+        }
+        let behind_prompt = self.context.get_logits().to_vec();
+        let mut scores = Vec::with_capacity(texts.len());
+        for text in texts {
+            let tokens = self.model.tokens(text.as_bytes());
+            let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
+            let mut score = log_probability(&behind_prompt, *first);
+            let mut read = *first;
+            if !rest.is_empty() {
+                let known = self.keep_first(prompt, prompt.len())?;
+                if !self.decode(&prompt[known..], &stop)? {
+                    return Ok(None);
+                }
+            }
+            for token in rest {
+                if !self.decode(&[read], &stop)? {
+                    return Ok(None);
+                }
+                score += log_probability(self.context.get_logits(), *token);
+                read = *token;
+            }
+            scores.push(score);
+        }
+        Ok(Some(scores))
+    }
+
+    /// Says a text that is not the model's to decide. True if the answer ends with it.
+    fn say(&mut self, text: &[u8], job: &mut Generation, said: &mut Said) -> Result<bool, LocalModelError> {
+        let tokens = self.model.tokens(text);
+        if pass_on(text, tokens.len(), job, said) {
+            return Ok(true);
+        }
+        self.decode(&tokens, &stop(job))?;
+        Ok(false)
+    }
+
+    /// Says bytes that the grammar leaves no choice about, all at once. The last token of them is left
+    /// to be chosen, because the model may know a longer one that begins with it. True if the answer
+    /// ends with them.
+    fn say_forced(
+        &mut self,
+        bytes: &[u8],
+        job: &mut Generation,
+        said: &mut Said,
+    ) -> Result<bool, LocalModelError> {
+        let mut ahead = job.matcher.clone();
+        if ahead.as_mut().is_some_and(|matcher| matcher.advance(bytes) && matcher.must_end()) {
+            return self.say(bytes, job, said);
+        }
+        let last = self.model.tokens(bytes).last().map_or(0, |token| self.model.vocabulary.bytes(*token).len());
+        match bytes.len().saturating_sub(last) {
+            0 => Ok(false),
+            head => self.say(&bytes[..head], job, said),
+        }
+    }
+
+    /// Forgets what does not begin the prompt; returns how many of its tokens are known. The last one
+    /// is always read again, because choosing a token needs its outcome.
+    fn keep(&mut self, prompt: &[Token]) -> Result<usize, LocalModelError> {
+        let context = self.context.n_ctx() as usize;
+        if prompt.len() >= context {
+            return Err(LocalModelError::PromptTooLarge { tokens: prompt.len(), context });
+        }
+        self.keep_first(prompt, prompt.len().saturating_sub(1))
+    }
+
+    /// The same, with at most `most` of them.
+    fn keep_first(&mut self, prompt: &[Token], most: usize) -> Result<usize, LocalModelError> {
+        let same = self.known.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+        let mut keep = same.min(most);
+        if keep < self.known.len() {
+            let forgotten = self.context.clear_kv_cache_seq(Some(0), u32::try_from(keep).ok(), None);
+            if !forgotten.map_err(|e| LocalModelError::engine("forgetting a prompt", e))? {
+                // Some architectures cannot forget a part.
+                self.context.clear_kv_cache();
+                keep = 0;
+            }
+            self.known.truncate(keep);
+        }
+        Ok(keep)
+    }
+
+    /// Reads tokens behind the known ones. False if it was stopped on the way.
+    fn decode(&mut self, tokens: &[Token], stop: &dyn Fn() -> bool) -> Result<bool, LocalModelError> {
+        for part in tokens.chunks(self.context.n_batch() as usize) {
+            if stop() {
+                return Ok(false);
+            }
+            self.batch.clear();
+            for (i, token) in part.iter().enumerate() {
+                let at = i32::try_from(self.known.len() + i).unwrap_or(i32::MAX);
+                self.batch
+                    .add(LlamaToken(*token), at, &[0], i + 1 == part.len())
+                    .map_err(|e| LocalModelError::engine("filling a batch", e))?;
+            }
+            if let Err(e) = self.context.decode(&mut self.batch) {
+                // What the context holds now is anybody's guess.
+                self.context.clear_kv_cache();
+                self.known.clear();
+                return Err(LocalModelError::engine("reading tokens", e));
+            }
+            self.known.extend_from_slice(part);
+        }
+        Ok(true)
+    }
+}
+
+/// Passes on what was said. True if the grammar allows nothing more.
+fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut Said) -> bool {
+    said.tokens += tokens;
+    let _ = job.steps.send(Step::Piece { bytes: bytes.to_vec(), tokens });
+    if let Some(copying) = &mut said.copying {
+        copying.wrote(bytes);
+    }
+    let Some(matcher) = &mut job.matcher else { return false };
+    matcher.advance(bytes);
+    matcher.must_end()
+}
+
+fn stop(job: &Generation) -> impl Fn() -> bool + '_ {
+    || job.cancel.is_cancelled() || job.steps.is_closed()
+}
+
+fn log_probability(logits: &[f32], token: Token) -> f32 {
+    let top = logits.iter().copied().fold(f32::MIN, f32::max);
+    let sum: f32 = logits.iter().map(|logit| (logit - top).exp()).sum();
+    let logit = usize::try_from(token).ok().and_then(|at| logits.get(at)).copied().unwrap_or(f32::MIN);
+    logit - top - sum.ln()
+}

@@ -1,0 +1,146 @@
+//! The grammar that holds a model's output in shape: a small graph of bytes, choices and repetitions.
+//!
+//! Small models rarely write correct JSON on their own, and a call with one wrong bracket is lost. So
+//! every token is checked against a grammar before it is accepted. The grammar works on bytes, not on
+//! characters, because a token may end in the middle of a UTF-8 sequence. It is our own, rather than the
+//! engine's, for three reasons: it can be tested without a model, it cannot throw through a foreign
+//! function interface, and it is asked about one token at a time, so that the whole vocabulary is looked
+//! at only after the model's first choice was refused.
+//!
+//! [`Grammar`] is built by [`crate::schema`] from a JSON Schema and walked by [`crate::Matcher`].
+
+use std::fmt;
+
+/// The number of a node in a [`Grammar`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(u32);
+
+/// A set of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct ByteSet([u64; 4]);
+
+impl ByteSet {
+    /// The bytes of these inclusive ranges.
+    pub fn ranges(ranges: &[(u8, u8)]) -> Self {
+        let mut set = Self::default();
+        for &(low, high) in ranges {
+            for byte in low..=high {
+                set.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
+            }
+        }
+        set
+    }
+
+    /// Whether the byte is in the set.
+    pub fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
+    }
+
+    /// The only byte of the set, if it has one byte.
+    pub(crate) fn single(&self) -> Option<u8> {
+        let mut bytes = (0..=u8::MAX).filter(|byte| self.contains(*byte));
+        bytes.next().filter(|_| bytes.next().is_none())
+    }
+}
+
+impl fmt::Debug for ByteSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries((0..=u8::MAX).filter(|byte| self.contains(*byte)).map(char::from)).finish()
+    }
+}
+
+/// One node: what may be written at this place.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// Exactly these bytes.
+    Bytes(Box<[u8]>),
+    /// One byte of this set.
+    Set(ByteSet),
+    /// All of these, in this order.
+    Seq(Box<[NodeId]>),
+    /// One of these.
+    Any(Box<[NodeId]>),
+    /// This one, between `min` and `max` times.
+    Repeat { node: NodeId, min: u32, max: u32 },
+}
+
+/// What a text may look like: nodes that refer to each other by number, so that a schema may recurse.
+#[derive(Clone, Debug)]
+pub struct Grammar {
+    nodes: Vec<Node>,
+    root: NodeId,
+}
+
+impl Grammar {
+    pub(crate) fn root(&self) -> NodeId {
+        self.root
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+}
+
+/// Builds a [`Grammar`], node by node.
+#[derive(Debug, Default)]
+pub struct GrammarBuilder {
+    nodes: Vec<Node>,
+}
+
+impl GrammarBuilder {
+    /// A builder with no node yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Exactly this text.
+    pub fn text(&mut self, text: &str) -> NodeId {
+        self.add(Node::Bytes(text.as_bytes().into()))
+    }
+
+    /// One byte of these inclusive ranges.
+    pub fn byte(&mut self, ranges: &[(u8, u8)]) -> NodeId {
+        self.add(Node::Set(ByteSet::ranges(ranges)))
+    }
+
+    /// All of these, in this order.
+    pub fn seq(&mut self, parts: &[NodeId]) -> NodeId {
+        self.add(Node::Seq(parts.into()))
+    }
+
+    /// One of these. With no alternatives, nothing can be written here.
+    pub fn any(&mut self, choices: &[NodeId]) -> NodeId {
+        self.add(Node::Any(choices.into()))
+    }
+
+    /// This one, between `min` and `max` times; `u32::MAX` is no limit.
+    pub fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
+        self.add(Node::Repeat { node, min, max })
+    }
+
+    /// This one or nothing.
+    pub fn optional(&mut self, node: NodeId) -> NodeId {
+        self.repeat(node, 0, 1)
+    }
+
+    /// A place for a node that is filled in later, for schemas that contain themselves.
+    pub fn reserve(&mut self) -> NodeId {
+        self.any(&[])
+    }
+
+    /// Makes the reserved place `place` mean `node`.
+    pub fn fill(&mut self, place: NodeId, node: NodeId) {
+        self.nodes[place.0 as usize] = Node::Seq([node].into());
+    }
+
+    /// The grammar that starts at `root`.
+    pub fn finish(self, root: NodeId) -> Grammar {
+        Grammar { nodes: self.nodes, root }
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        let id = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.nodes.push(node);
+        NodeId(id)
+    }
+}

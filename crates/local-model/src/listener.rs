@@ -1,0 +1,178 @@
+//! Turns what the engine says into the events and the message of an answer.
+
+use archon_types::{AssistantMessage, Content, ModelEvent, StopReason, Timestamp, ToolCall};
+
+use crate::engine::End;
+use crate::reply::{Piece, ReplyReader};
+
+/// Follows one answer.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    message: AssistantMessage,
+    /// Takes the reply apart; without one the reply is plain text.
+    reader: Option<ReplyReader>,
+    /// The id of the call that the reply may hold.
+    call_id: String,
+    call: Option<OpenCall>,
+    plain: PlainText,
+}
+
+/// A call whose arguments are coming.
+#[derive(Debug)]
+struct OpenCall {
+    name: String,
+    arguments: String,
+    complete: bool,
+}
+
+impl Listener {
+    /// Listens to an answer that will be `message`; `stops` end an answer that is plain text.
+    pub(crate) fn new(
+        message: AssistantMessage,
+        reader: Option<ReplyReader>,
+        call_id: String,
+        stops: Vec<String>,
+    ) -> Self {
+        let plain = PlainText { held: Vec::new(), stops, stopped: false };
+        Self { message, reader, call_id, call: None, plain }
+    }
+
+    pub(crate) fn prompt_was_read(&mut self, fresh: usize, reused: usize) -> ModelEvent {
+        self.message.usage.input = fresh as u64;
+        self.message.usage.cache_read = reused as u64;
+        ModelEvent::Start
+    }
+
+    pub(crate) fn heard(&mut self, bytes: &[u8], tokens: usize) -> Vec<ModelEvent> {
+        self.message.usage.output += tokens as u64;
+        let pieces = match &mut self.reader {
+            Some(reader) => reader.push(bytes),
+            None => vec![Piece::Text(self.plain.push(bytes))],
+        };
+        pieces.into_iter().filter_map(|piece| self.piece(piece)).collect()
+    }
+
+    /// Whether a stop text came: the answer is over, whatever the engine goes on to say.
+    pub(crate) fn was_stopped(&self) -> bool {
+        self.plain.stopped
+    }
+
+    /// The last events, and the whole message.
+    pub(crate) fn finish(&mut self, end: End, now: Timestamp) -> (Vec<ModelEvent>, AssistantMessage) {
+        let rest = self.plain.finish();
+        let events: Vec<_> = self.piece(Piece::Text(rest)).into_iter().collect();
+        self.message.stop_reason = match end {
+            End::Complete if self.call.is_some() => StopReason::ToolUse,
+            End::Complete => StopReason::Stop,
+            End::Length => StopReason::Length,
+            End::Cancelled => StopReason::Aborted,
+        };
+        // A call that was cancelled is left out, so that none stays without a result; one that was cut
+        // off by the limit is kept as malformed, so that the model can be told.
+        if let Some(call) = self.call.take()
+            && end != End::Cancelled
+        {
+            let call_id = std::mem::take(&mut self.call_id);
+            let call = match ToolCall::from_json_text(call_id, call.name, &call.arguments) {
+                whole if call.complete || whole.malformed.is_some() => whole,
+                cut => ToolCall { malformed: Some(archon_types::MalformedArguments { text: call.arguments, error: "cut off by the token limit".into() }), ..cut },
+            };
+            self.message.content.push(Content::ToolCall(call));
+        }
+        let usage = &mut self.message.usage;
+        usage.total_tokens = usage.input + usage.cache_read + usage.output;
+        self.message.timestamp = now;
+        (events, std::mem::take(&mut self.message))
+    }
+
+    fn piece(&mut self, piece: Piece) -> Option<ModelEvent> {
+        match piece {
+            Piece::Call { name } => {
+                self.call = Some(OpenCall { name: name.clone(), arguments: String::new(), complete: false });
+                Some(ModelEvent::ToolCallStart { index: 0, id: self.call_id.clone(), name })
+            }
+            Piece::Arguments(arguments) => {
+                self.call.as_mut()?.arguments.push_str(&arguments);
+                Some(ModelEvent::ToolCallDelta { index: 0, arguments })
+            }
+            Piece::CallEnd => {
+                self.call.as_mut()?.complete = true;
+                Some(ModelEvent::ToolCallEnd { index: 0 })
+            }
+            Piece::Text(text) if text.is_empty() => None,
+            Piece::Text(text) => {
+                match self.message.content.last_mut() {
+                    Some(Content::Text { text: have }) => have.push_str(&text),
+                    _ => self.message.content.push(Content::text(text.clone())),
+                }
+                Some(ModelEvent::TextDelta(text))
+            }
+        }
+    }
+}
+
+/// Plain text on its way: holds back what may turn out to be half a character or a stop text.
+#[derive(Debug)]
+struct PlainText {
+    held: Vec<u8>,
+    stops: Vec<String>,
+    stopped: bool,
+}
+
+impl PlainText {
+    fn push(&mut self, bytes: &[u8]) -> String {
+        if self.stopped {
+            return String::new();
+        }
+        self.held.extend_from_slice(bytes);
+        let find = |stop: &String| {
+            let stop = stop.as_bytes();
+            (!stop.is_empty()).then(|| self.held.windows(stop.len()).position(|w| w == stop)).flatten()
+        };
+        if let Some(at) = self.stops.iter().filter_map(find).min() {
+            self.stopped = true;
+            self.held.truncate(at);
+            return self.finish();
+        }
+        let mut end = match std::str::from_utf8(&self.held) {
+            Err(e) if e.error_len().is_none() => e.valid_up_to(),
+            _ => self.held.len(),
+        };
+        // As much as a stop text may have begun with; on a character's edge, because stops are text.
+        let begun = |stop: &String| {
+            let most = stop.len().saturating_sub(1).min(self.held.len());
+            (1..=most).rev().find(|n| self.held.ends_with(&stop.as_bytes()[..*n]))
+        };
+        let held = self.stops.iter().filter_map(begun).max().unwrap_or(0);
+        end = end.min(self.held.len() - held);
+        let rest = self.held.split_off(end);
+        String::from_utf8_lossy(&std::mem::replace(&mut self.held, rest)).into_owned()
+    }
+
+    fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(stops: &[&str], parts: &[&[u8]]) -> (Vec<String>, String) {
+        let stops = stops.iter().map(|s| (*s).to_owned()).collect();
+        let mut text = PlainText { held: Vec::new(), stops, stopped: false };
+        let said = parts.iter().map(|part| text.push(part)).collect();
+        (said, text.finish())
+    }
+
+    #[test]
+    fn half_a_character_waits_for_the_other_half() {
+        assert_eq!(plain(&[], &[b"a\xc3", b"\xbcb"]), (vec!["a".into(), "\u{fc}b".into()], String::new()));
+    }
+
+    #[test]
+    fn a_stop_text_ends_the_answer_even_in_pieces() {
+        let (said, rest) = plain(&["END", "\n\n"], &[b"one E", b"N", b"two EN", b"D three", b"four"]);
+        assert_eq!(said.concat() + &rest, "one ENtwo ");
+    }
+}

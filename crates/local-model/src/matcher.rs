@@ -1,0 +1,267 @@
+//! Walks a grammar one byte at a time and says what may come next.
+//!
+//! A grammar can be in several places at once (after `1` a number may end or go on), so the state is a
+//! set of stacks, each a path from the root to the next byte. A state is cheap to copy: asking about a
+//! token copies it, walks the token's bytes and throws the copy away.
+
+use std::sync::Arc;
+
+use crate::grammar::{Grammar, Node, NodeId};
+
+/// A path through the grammar, outermost first; each node with how far it has got. An empty path means
+/// that the text may end here.
+type Path = Vec<(NodeId, u32)>;
+
+/// Deeper than any sane document nests.
+const MAX_DEPTH: usize = 512;
+
+/// More than any sane schema has between two bytes. A schema that only refers to itself would otherwise
+/// be followed for ever.
+const MAX_STEPS: usize = 20_000;
+
+/// How far a text has got through a [`Grammar`].
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    grammar: Arc<Grammar>,
+    paths: Vec<Path>,
+}
+
+impl Matcher {
+    /// A matcher at the start of the grammar.
+    pub fn new(grammar: Arc<Grammar>) -> Self {
+        let mut paths = Vec::new();
+        expand(&grammar, vec![(grammar.root(), 0)], &mut paths);
+        Self { grammar, paths }
+    }
+
+    /// Takes these bytes. False, and no change, if the grammar does not allow them here.
+    pub fn advance(&mut self, bytes: &[u8]) -> bool {
+        let Some(paths) = self.after(bytes) else { return false };
+        self.paths = paths;
+        true
+    }
+
+    /// Whether these bytes may come next.
+    pub fn accepts(&self, bytes: &[u8]) -> bool {
+        // Most tokens fail on their first byte, which needs no copy.
+        let Some(&first) = bytes.first() else { return false };
+        self.paths.iter().any(|path| leaf_takes(&self.grammar, path, first))
+            && (bytes.len() == 1 || self.after(bytes).is_some())
+    }
+
+    /// Whether the text may end here.
+    pub fn may_end(&self) -> bool {
+        self.paths.iter().any(Vec::is_empty)
+    }
+
+    /// Whether the text must end here.
+    pub fn must_end(&self) -> bool {
+        self.paths.iter().all(Vec::is_empty)
+    }
+
+    /// The bytes that must come next, because the grammar leaves no choice. Empty if there is one.
+    pub fn forced(&self) -> Vec<u8> {
+        let mut ahead = self.clone();
+        let mut bytes = Vec::new();
+        while let Some(byte) = ahead.forced_byte() {
+            if !ahead.advance(&[byte]) {
+                break;
+            }
+            bytes.push(byte);
+        }
+        bytes
+    }
+
+    fn forced_byte(&self) -> Option<u8> {
+        let mut only = None;
+        for path in &self.paths {
+            let &(id, at) = path.last()?;
+            let byte = match self.grammar.node(id) {
+                Node::Bytes(bytes) => bytes.get(at as usize).copied(),
+                Node::Set(set) => set.single(),
+                _ => None,
+            }?;
+            if only.is_some_and(|other| other != byte) {
+                return None;
+            }
+            only = Some(byte);
+        }
+        only
+    }
+
+    fn after(&self, bytes: &[u8]) -> Option<Vec<Path>> {
+        let mut paths = step(&self.grammar, &self.paths, *bytes.first()?);
+        for &byte in &bytes[1..] {
+            if paths.is_empty() {
+                return None;
+            }
+            paths = step(&self.grammar, &paths, byte);
+        }
+        (!paths.is_empty()).then_some(paths)
+    }
+}
+
+/// Whether the path's next byte may be this one.
+fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
+    let Some(&(id, at)) = path.last() else { return false };
+    match grammar.node(id) {
+        Node::Bytes(bytes) => bytes.get(at as usize) == Some(&byte),
+        Node::Set(set) => set.contains(byte),
+        _ => false,
+    }
+}
+
+/// The paths after one byte.
+fn step(grammar: &Grammar, paths: &[Path], byte: u8) -> Vec<Path> {
+    let mut next = Vec::new();
+    for path in paths.iter().filter(|path| leaf_takes(grammar, path, byte)) {
+        let mut path = path.clone();
+        if let Some((_, at)) = path.last_mut() {
+            *at += 1;
+        }
+        expand(grammar, path, &mut next);
+    }
+    next
+}
+
+/// Follows a path down to every byte that it can reach without taking one, and adds those to `out`.
+fn expand(grammar: &Grammar, path: Path, out: &mut Vec<Path>) {
+    let mut todo = vec![path];
+    for _ in 0..MAX_STEPS {
+        let Some(mut path) = todo.pop() else { return };
+        let Some((id, at)) = path.pop() else {
+            add(out, path);
+            continue;
+        };
+        if path.len() >= MAX_DEPTH {
+            continue;
+        }
+        match grammar.node(id) {
+            Node::Bytes(bytes) if (at as usize) < bytes.len() => {
+                path.push((id, at));
+                add(out, path);
+            }
+            Node::Set(_) if at == 0 => {
+                path.push((id, at));
+                add(out, path);
+            }
+            Node::Bytes(_) | Node::Set(_) => todo.push(path),
+            Node::Seq(parts) => {
+                if let Some(&part) = parts.get(at as usize) {
+                    // The last part needs no way back; without this a long list would nest for ever.
+                    if (at as usize) + 1 < parts.len() {
+                        path.push((id, at + 1));
+                    }
+                    path.push((part, 0));
+                }
+                todo.push(path);
+            }
+            Node::Any(choices) => {
+                for &choice in choices.iter().rev() {
+                    let mut path = path.clone();
+                    path.push((choice, 0));
+                    todo.push(path);
+                }
+            }
+            &Node::Repeat { node, min, max } => {
+                if at >= min {
+                    todo.push(path.clone());
+                }
+                if at < max {
+                    // Without a limit only the way to the minimum is counted: the state stays finite.
+                    let done = if max == u32::MAX { (at + 1).min(min) } else { at + 1 };
+                    path.push((id, done));
+                    path.push((node, 0));
+                    todo.push(path);
+                }
+            }
+        }
+    }
+}
+
+fn add(out: &mut Vec<Path>, path: Path) {
+    if !out.contains(&path) {
+        out.push(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::GrammarBuilder;
+
+    fn matcher(build: impl FnOnce(&mut GrammarBuilder) -> NodeId) -> Matcher {
+        let mut builder = GrammarBuilder::new();
+        let root = build(&mut builder);
+        Matcher::new(Arc::new(builder.finish(root)))
+    }
+
+    fn digits(b: &mut GrammarBuilder, min: u32, max: u32) -> NodeId {
+        let digit = b.byte(&[(b'0', b'9')]);
+        b.repeat(digit, min, max)
+    }
+
+    #[test]
+    fn a_number_may_end_or_go_on() {
+        let mut m = matcher(|b| digits(b, 1, 3));
+        assert!(!m.may_end());
+        assert!(m.advance(b"12"));
+        assert!(m.may_end() && !m.must_end());
+        assert!(m.accepts(b"3") && !m.accepts(b"34") && !m.accepts(b"x"));
+        assert!(m.advance(b"3"));
+        assert!(m.must_end());
+    }
+
+    #[test]
+    fn a_refused_token_changes_nothing() {
+        let mut m = matcher(|b| b.text("abc"));
+        assert!(!m.advance(b"abx"));
+        assert!(m.advance(b"abc") && m.must_end());
+    }
+
+    #[test]
+    fn bytes_without_choice_are_forced() {
+        let m = matcher(|b| {
+            let open = b.text("{\"n\": ");
+            let yes = b.text("true");
+            let no = b.text("false");
+            let value = b.any(&[yes, no]);
+            b.seq(&[open, value])
+        });
+        assert_eq!(m.forced(), b"{\"n\": ");
+    }
+
+    #[test]
+    fn a_grammar_may_contain_itself() {
+        let mut m = matcher(|b| {
+            let list = b.reserve();
+            let (open, close) = (b.text("["), b.text("]"));
+            let inner = b.optional(list);
+            let body = b.seq(&[open, inner, close]);
+            b.fill(list, body);
+            list
+        });
+        assert!(m.advance(b"[[[]]") && !m.may_end() && m.advance(b"]") && m.must_end());
+    }
+
+    #[test]
+    fn a_grammar_that_only_refers_to_itself_accepts_nothing_and_ends() {
+        let m = matcher(|b| {
+            let place = b.reserve();
+            b.fill(place, place);
+            place
+        });
+        assert!(!m.accepts(b"x") && !m.may_end());
+    }
+
+    #[test]
+    fn an_unlimited_repeat_of_nothing_ends() {
+        let mut m = matcher(|b| {
+            let empty = b.text("");
+            let many = b.repeat(empty, 0, u32::MAX);
+            let end = b.text(".");
+            b.seq(&[many, end])
+        });
+        assert!(m.advance(b".") && m.must_end());
+    }
+}

@@ -1,0 +1,260 @@
+//! Turns a request into the text that the model goes on with, and says what it may go on with.
+//!
+//! A model that was taught to chat gets its own chat template; any other goes on with a plain
+//! transcript. Both see the tools, worked examples, the conversation, and the beginning of a reply.
+
+use archon_types::{Content, Message, Request, ToolChoice, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::json_text::json_text;
+use crate::reply::{AnswerForm, Choice, Form};
+use crate::worked::{Worked, compact_schema, worked};
+
+/// What stands in the place of a task to find out what the model says whatever it is asked.
+pub(crate) const SAYING_NOTHING: &[&str] = &["N/A", "?", "Please help me."];
+
+/// When the model may call a tool again after it has seen a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AfterResult {
+    /// After a success it answers; after a failure it may call again. A small model that is left to
+    /// decide repeats the call that it sees.
+    #[default]
+    Answer,
+    /// It decides.
+    Free,
+}
+
+/// A request as text.
+#[derive(Clone, Debug)]
+pub(crate) struct Prompt {
+    pub(crate) text: Text,
+    pub(crate) reply: Reply,
+    /// What arguments may be copied from: the conversation from the last question on.
+    pub(crate) spoken: String,
+    /// What an answer may be copied from: results that came since the last question.
+    pub(crate) results: String,
+}
+
+/// The text of a prompt, before the chat template.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Text {
+    Transcript(String),
+    /// Messages (role, text), and what the assistant's reply begins with.
+    Chat(Vec<(&'static str, String)>, &'static str),
+}
+
+/// What the model may reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Anything.
+    Free,
+    /// A JSON document.
+    Document(Value),
+    /// One of these, of which the last may be the answer.
+    Choice { form: Form, choices: Vec<Choice>, answer: String, answer_form: AnswerForm },
+}
+
+/// Writes prompts for one model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) can_chat: bool,
+    pub(crate) after_result: AfterResult,
+    /// Texts that the tokenizer would read as control tokens.
+    pub(crate) control: &'a [String],
+}
+
+impl Writer<'_> {
+    pub(crate) fn write(&self, request: &Request) -> Prompt {
+        let tools: &[ToolSpec] = &request.tools;
+        let messages: Vec<&Message> = request.messages.iter().map(|m| &**m).collect();
+        let schema = request.options.response_format.as_ref().map(|format| &format.schema);
+        let question = messages.iter().rposition(|m| matches!(m, Message::User(_))).unwrap_or(0);
+        let since = messages.get(question..).unwrap_or_default();
+        let spoken = since.iter().filter(|m| !matches!(m, Message::Assistant(_))).map(|m| m.text());
+        let results = since.iter().filter(|m| matches!(m, Message::ToolResult(_))).map(|m| m.text());
+        let (spoken, results) = (spoken.collect::<Vec<_>>().join("\n"), results.collect::<Vec<_>>().join("\n"));
+
+        if self.can_chat && tools.is_empty() {
+            let reply = schema.map_or(Reply::Free, |schema| Reply::Document(schema.clone()));
+            return Prompt { text: Text::Chat(self.chat(request, &messages, None), ""), reply, spoken, results };
+        }
+        let answer = if tools.iter().any(|tool| tool.name == "answer") { "final_answer" } else { "answer" };
+        let form = if self.can_chat { Form::Json } else { Form::Transcript };
+        let choices = self.choices(request, since, answer, schema);
+        let answer_form = if schema.is_some() { AnswerForm::Document } else { AnswerForm::Text };
+        let text = if self.can_chat {
+            Text::Chat(self.chat(request, &messages, Some(answer)), form.lead())
+        } else {
+            Text::Transcript(self.transcript(request, &messages, answer))
+        };
+        let reply = Reply::Choice { form, choices, answer: answer.to_owned(), answer_form };
+        Prompt { text, reply, spoken, results }
+    }
+
+    /// The same request with another last question, to learn what the model says whatever it is asked.
+    pub(crate) fn saying_nothing(&self, request: &Request, question: &str) -> Prompt {
+        let mut request = request.clone();
+        let message = Message::user(question, archon_types::Timestamp::default());
+        request.messages = std::sync::Arc::new([message].into_iter().collect());
+        self.write(&request)
+    }
+
+    fn choices(&self, request: &Request, since: &[&Message], answer: &str, schema: Option<&Value>) -> Vec<Choice> {
+        let text = json!({
+            "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]
+        });
+        let answer = Choice { name: answer.to_owned(), schema: schema.cloned().unwrap_or(text) };
+        let mut calls: Vec<_> = request
+            .tools
+            .iter()
+            .map(|tool| Choice { name: tool.name.clone(), schema: compact_schema(tool) })
+            .collect();
+        let succeeded = matches!(since.last(), Some(Message::ToolResult(result)) if !result.is_error);
+        match &request.options.tool_choice {
+            ToolChoice::None => return vec![answer],
+            _ if succeeded && self.after_result == AfterResult::Answer => return vec![answer],
+            ToolChoice::Required if !calls.is_empty() => return calls,
+            ToolChoice::Tool(name) if calls.iter().any(|call| call.name == *name) => {
+                calls.retain(|call| call.name == *name);
+                return calls;
+            }
+            _ => {}
+        }
+        calls.push(answer);
+        calls
+    }
+
+    fn transcript(&self, request: &Request, messages: &[&Message], answer: &str) -> String {
+        let mut out = self.introduction(request, answer);
+        out.push_str("\n\n");
+        for example in worked(&request.tools) {
+            self.example(&mut out, &example, answer);
+        }
+        for message in messages {
+            self.turn(&mut out, message, answer);
+        }
+        out.push_str(Form::Transcript.lead());
+        out
+    }
+
+    fn example(&self, out: &mut String, example: &Worked, answer: &str) {
+        line(out, "Question", &self.quote(&example.task));
+        if let Some((name, arguments)) = &example.call {
+            reply_line(out, name, arguments);
+        }
+        if let Some(result) = &example.result {
+            line(out, "Result", result);
+        }
+        if !example.answer.is_empty() {
+            reply_line(out, answer, &json!({ "text": example.answer }));
+        }
+        out.push('\n');
+    }
+
+    fn turn(&self, out: &mut String, message: &Message, answer: &str) {
+        match message {
+            Message::User(_) => line(out, "Question", &self.quote(&message.text())),
+            Message::ToolResult(_) => line(out, "Result", &self.quote(&message.text())),
+            Message::Assistant(said) => {
+                for call in said.tool_calls() {
+                    reply_line(out, &call.name, &call.arguments);
+                }
+                let text = Content::join_text(&said.content);
+                if !text.is_empty() {
+                    reply_line(out, answer, &json!({ "text": self.quote(&text) }));
+                    out.push('\n');
+                }
+            }
+        }
+    }
+
+    fn chat(&self, request: &Request, messages: &[&Message], answer: Option<&str>) -> Vec<(&'static str, String)> {
+        let form = Form::Json;
+        let mut chat = Vec::new();
+        let system = match answer {
+            Some(answer) => self.introduction(request, answer),
+            None => request.system.as_ref().map(|text| self.quote(text)).unwrap_or_default(),
+        };
+        if !system.is_empty() {
+            chat.push(("system", system));
+        }
+        if let Some(answer) = answer {
+            for example in worked(&request.tools) {
+                let text = json!({ "text": example.answer });
+                chat.push(("user", self.quote(&example.task)));
+                if let Some((name, arguments)) = &example.call {
+                    chat.push(("assistant", form.write(name, &json_text(arguments))));
+                }
+                if let Some(result) = &example.result {
+                    chat.push(("user", format!("Result: {result}")));
+                }
+                if !example.answer.is_empty() {
+                    chat.push(("assistant", form.write(answer, &json_text(&text))));
+                }
+            }
+        }
+        for message in messages {
+            match message {
+                Message::User(_) => chat.push(("user", self.quote(&message.text()))),
+                Message::ToolResult(_) => chat.push(("user", format!("Result: {}", self.quote(&message.text())))),
+                Message::Assistant(said) => {
+                    for call in said.tool_calls() {
+                        chat.push(("assistant", form.write(&call.name, &json_text(&call.arguments))));
+                    }
+                    let text = self.quote(&Content::join_text(&said.content));
+                    match answer {
+                        _ if text.is_empty() => {}
+                        Some(answer) => {
+                            chat.push(("assistant", form.write(answer, &json_text(&json!({ "text": text })))));
+                        }
+                        None => chat.push(("assistant", text)),
+                    }
+                }
+            }
+        }
+        chat
+    }
+
+    /// The instructions and the tools.
+    fn introduction(&self, request: &Request, answer: &str) -> String {
+        let mut out = String::new();
+        if let Some(system) = &request.system {
+            out.push_str(&self.quote(system));
+            out.push_str("\n\n");
+        }
+        out.push_str("The assistant has these tools:\n");
+        for tool in request.tools.iter() {
+            out.push_str(&format!("{}: {}\n", tool.name, self.quote(first_sentence(&tool.description))));
+        }
+        out.push_str(&format!("{answer}: Answers from general knowledge, or from the result of a tool."));
+        out
+    }
+
+    /// A text that nobody can mistake for a turn marker of the template.
+    fn quote(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for control in self.control {
+            if text.contains(control.as_str()) {
+                let first = control.chars().next().map_or(0, char::len_utf8);
+                text = text.replace(control.as_str(), &format!("{} {}", &control[..first], &control[first..]));
+            }
+        }
+        text
+    }
+}
+
+/// `Label: text`, further lines set in, so that no line of the text can pass for a line of ours.
+fn line(out: &mut String, label: &str, text: &str) {
+    out.push_str(&format!("{label}: {}\n", text.trim_end().replace('\n', "\n  ")));
+}
+
+fn reply_line(out: &mut String, name: &str, arguments: &Value) {
+    out.push_str(&Form::Transcript.write(name, &json_text(arguments)));
+    out.push('\n');
+}
+
+fn first_sentence(text: &str) -> &str {
+    let text = text.lines().next().unwrap_or_default();
+    text.split_inclusive(". ").next().unwrap_or(text).trim_end()
+}

@@ -1,0 +1,349 @@
+//! A model file as a provider: requests in, events out, as with any service.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use archon_types::{
+    AssistantMessage, BoxStream, CancellationToken, Clock, Message, ModelEvent, Provider, ProviderError, Request,
+    Timestamp,
+};
+use futures_util::StreamExt;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::copying::Copying;
+use crate::engine::{Beginning, End, Engine, EngineOptions, Generation, Scoring, Step};
+use crate::error::LocalModelError;
+use crate::listener::Listener;
+use crate::matcher::Matcher;
+use crate::prompt::{AfterResult, Prompt, Reply, SAYING_NOTHING, Text, Writer};
+use crate::reply::{Choice, Form, ReplyReader, reply_grammar};
+use crate::sampler::Sampler;
+use crate::schema::{SchemaLimits, schema_grammar};
+
+/// The choices of a [`LocalModel`], each with a default.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct LocalModelOptions {
+    /// How the engine runs.
+    pub engine: EngineOptions,
+    /// Most tokens of an answer where the request does not say; 512.
+    pub max_tokens: u32,
+    /// Where texts and lists end whose schema does not say.
+    pub limits: SchemaLimits,
+    /// When the model may call again.
+    pub after_result: AfterResult,
+    /// How much likelier a token becomes that copies from the request, as a natural logarithm; 3. Zero
+    /// switches that off.
+    pub copying: f32,
+    /// What time it is; the system's clock if unset.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for LocalModelOptions {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            max_tokens: 512,
+            limits: SchemaLimits::default(),
+            after_result: AfterResult::default(),
+            copying: 3.0,
+            clock: None,
+        }
+    }
+}
+
+impl LocalModelOptions {
+    /// The same with other engine options.
+    pub fn with_engine(mut self, engine: EngineOptions) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The same with another limit of an answer's tokens.
+    pub fn with_max_tokens(mut self, max_tokens: u32) -> Self {
+        self.max_tokens = max_tokens;
+        self
+    }
+
+    /// The same with another rule for what comes after a result.
+    pub fn with_after_result(mut self, after_result: AfterResult) -> Self {
+        self.after_result = after_result;
+        self
+    }
+
+    /// The same with another weight of copying.
+    pub fn with_copying(mut self, copying: f32) -> Self {
+        self.copying = copying;
+        self
+    }
+
+    /// The same with this clock.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+}
+
+/// A model that runs in this process. Clones share it; requests are answered one after the other.
+#[derive(Clone)]
+pub struct LocalModel(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    options: LocalModelOptions,
+    can_chat: bool,
+    /// What the model says whatever it is asked, by the prompt without a question.
+    biases: Mutex<HashMap<String, Vec<f32>>>,
+}
+
+impl LocalModel {
+    /// Loads a GGUF file. This reads the whole file and takes a moment: keep it off async threads.
+    ///
+    /// # Errors
+    /// The file is missing, unreadable, no GGUF file or damaged; or there is no memory for it.
+    pub fn load(path: &Path, options: LocalModelOptions) -> Result<Self, LocalModelError> {
+        let engine = Engine::load(path, &options.engine)?;
+        let can_chat = engine.can_chat();
+        Ok(Self(Arc::new(Inner { engine, options, can_chat, biases: Mutex::default() })))
+    }
+
+    /// The model's name as its file gives it; may be empty.
+    pub fn name(&self) -> String {
+        self.0.engine.name()
+    }
+}
+
+impl std::fmt::Debug for LocalModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LocalModel").field(&self.0.engine).finish()
+    }
+}
+
+impl Provider for LocalModel {
+    fn id(&self) -> &str {
+        "local"
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let call = Call { model: self.0.clone(), request, cancel };
+        futures_util::stream::once(call.begin()).flatten().boxed()
+    }
+}
+
+type Events = BoxStream<'static, Result<ModelEvent, ProviderError>>;
+
+/// One request that is being answered.
+struct Call {
+    model: Arc<Inner>,
+    request: Request,
+    cancel: CancellationToken,
+}
+
+impl Call {
+    async fn begin(self) -> Events {
+        let prompt = self.writer().write(&self.request);
+        let beginnings = match self.cancel.run_until_cancelled(self.beginnings(&prompt)).await {
+            Some(Ok(beginnings)) => beginnings,
+            Some(Err(e)) => return futures_util::stream::iter([Err(e.into())]).boxed(),
+            None => Vec::new(),
+        };
+        let (steps, heard) = mpsc::unbounded_channel();
+        self.model.engine.start(self.generation(&prompt, beginnings, steps));
+        let message = AssistantMessage {
+            model: self.request.model.clone(),
+            provider: "local".to_owned(),
+            ..AssistantMessage::default()
+        };
+        let stops = self.request.options.stop.clone();
+        let listener = Listener::new(message, reader(&prompt.reply), call_id(&self.request), stops);
+        let state = State { call: self, listener, heard, ready: VecDeque::new(), over: false };
+        futures_util::stream::unfold(state, State::next).boxed()
+    }
+
+    fn writer(&self) -> Writer<'_> {
+        Writer {
+            can_chat: self.model.can_chat,
+            after_result: self.model.options.after_result,
+            control: self.model.engine.control_texts(),
+        }
+    }
+
+    fn generation(
+        &self,
+        prompt: &Prompt,
+        choices: Vec<Beginning>,
+        steps: mpsc::UnboundedSender<Step>,
+    ) -> Generation {
+        let options = &self.request.options;
+        let limits = self.model.options.limits;
+        let matcher = match &prompt.reply {
+            Reply::Free => None,
+            Reply::Document(schema) => Some(Matcher::new(Arc::new(schema_grammar(schema, limits)))),
+            Reply::Choice { form, choices, .. } => {
+                let mut matcher = Matcher::new(Arc::new(reply_grammar(*form, choices, limits)));
+                matcher.advance(form.lead().as_bytes());
+                Some(matcher)
+            }
+        };
+        Generation {
+            prompt: self.tokens(&prompt.text),
+            choices,
+            matcher,
+            sampler: Sampler::new(options.temperature.unwrap_or(0.0), options.seed.unwrap_or(0)),
+            max_tokens: options.max_tokens.unwrap_or(self.model.options.max_tokens) as usize,
+            cancel: self.cancel.clone(),
+            steps,
+        }
+    }
+
+    fn tokens(&self, text: &Text) -> Vec<i32> {
+        let engine = &self.model.engine;
+        match text {
+            Text::Transcript(text) => engine.tokenize(text),
+            // `can_chat` says that there is a template; without one the texts alone must do.
+            Text::Chat(messages, lead) => {
+                let plain = || messages.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
+                engine.tokenize(&(engine.chat(messages).unwrap_or_else(plain) + lead))
+            }
+        }
+    }
+
+    /// The replies that may be given, each with how likely it is whatever is asked.
+    async fn beginnings(&self, prompt: &Prompt) -> Result<Vec<Beginning>, LocalModelError> {
+        let Reply::Choice { form, choices, answer, .. } = &prompt.reply else { return Ok(Vec::new()) };
+        let biases = self.biases(*form, choices, answer).await?;
+        let weight = self.model.options.copying;
+        let beginning = |choice: &Choice| {
+            let source = if choice.name == *answer { &prompt.results } else { &prompt.spoken };
+            Beginning {
+                text: format!("{}{}", form.before_name(), choice.name),
+                bias: biases.get(&choice.name).copied().unwrap_or(0.0),
+                copying: (weight > 0.0 && !source.is_empty()).then(|| Copying::new(source, weight)),
+            }
+        };
+        Ok(choices.iter().map(beginning).collect())
+    }
+
+    /// How likely each reply is where the question says nothing (Zhao et al. 2021, "Calibrate before
+    /// use"). Small models have favourites among the tools; this takes their advantage away.
+    async fn biases(
+        &self,
+        form: Form,
+        choices: &[Choice],
+        answer: &str,
+    ) -> Result<HashMap<String, f32>, LocalModelError> {
+        if choices.len() < 2 {
+            return Ok(HashMap::new());
+        }
+        let names: Vec<_> =
+            self.request.tools.iter().map(|tool| tool.name.clone()).chain([answer.to_owned()]).collect();
+        let writer = self.writer();
+        let prompts: Vec<_> =
+            SAYING_NOTHING.iter().map(|nothing| writer.saying_nothing(&self.request, nothing).text).collect();
+        let key = format!("{:?}", prompts.first());
+        let known = self.model.biases.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let biases = match known {
+            Some(biases) => biases,
+            None => {
+                let prompts = prompts.iter().map(|text| self.tokens(text)).collect();
+                let texts = names.iter().map(|name| format!("{}{name}", form.before_name())).collect();
+                let (reply, scores) = oneshot::channel();
+                let cancel = self.cancel.clone();
+                self.model.engine.score(Scoring { prompts, texts, cancel, reply });
+                let scores = scores.await.map_err(|e| LocalModelError::engine("weighing the tools", e))??;
+                let Some(scores) = scores else { return Ok(HashMap::new()) };
+                let mean = |at| scores.iter().map(|of: &Vec<f32>| of[at]).sum::<f32>() / scores.len() as f32;
+                let biases: Vec<_> = (0..names.len()).map(mean).collect();
+                self.model.biases.lock().unwrap_or_else(PoisonError::into_inner).insert(key, biases.clone());
+                biases
+            }
+        };
+        Ok(names.into_iter().zip(biases).collect())
+    }
+
+    fn now(&self) -> Timestamp {
+        match &self.model.options.clock {
+            Some(clock) => clock.now(),
+            None => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+/// A stream of events on its way.
+struct State {
+    call: Call,
+    listener: Listener,
+    heard: mpsc::UnboundedReceiver<Step>,
+    ready: VecDeque<Result<ModelEvent, ProviderError>>,
+    over: bool,
+}
+
+impl State {
+    async fn next(mut self) -> Option<(Result<ModelEvent, ProviderError>, Self)> {
+        while self.ready.is_empty() && !self.over {
+            // Cancelling ends the stream at once, even while another request has the engine.
+            let step = self.call.cancel.run_until_cancelled(self.heard.recv()).await;
+            match step.unwrap_or(Some(Step::Done(End::Cancelled))) {
+                Some(Step::Read { fresh, reused }) => {
+                    self.ready.push_back(Ok(self.listener.prompt_was_read(fresh, reused)));
+                }
+                Some(Step::Piece { bytes, tokens }) => {
+                    self.ready.extend(self.listener.heard(&bytes, tokens).into_iter().map(Ok));
+                }
+                Some(Step::Done(end)) => self.finish(end),
+                Some(Step::Failed(e)) => {
+                    self.over = true;
+                    self.ready.push_back(Err(e.into()));
+                }
+                None => {
+                    self.over = true;
+                    let e = LocalModelError::engine("answering", "its thread is gone");
+                    self.ready.push_back(Err(e.into()));
+                }
+            }
+            if self.listener.was_stopped() && !self.over {
+                self.finish(End::Complete);
+            }
+        }
+        let event = self.ready.pop_front()?;
+        Some((event, self))
+    }
+
+    fn finish(&mut self, end: End) {
+        self.over = true;
+        let now = self.call.now();
+        let (events, message) = self.listener.finish(end, now);
+        self.ready.extend(events.into_iter().map(Ok));
+        self.ready.push_back(Ok(ModelEvent::Done(Box::new(message))));
+    }
+}
+
+/// Takes the reply apart, if it has a form.
+fn reader(reply: &Reply) -> Option<ReplyReader> {
+    match reply {
+        Reply::Choice { form, answer, answer_form, .. } => {
+            let mut reader = ReplyReader::new(*form, answer, answer_form.clone());
+            reader.push(form.lead().as_bytes());
+            Some(reader)
+        }
+        _ => None,
+    }
+}
+
+/// An id that no other call of the conversation has.
+fn call_id(request: &Request) -> String {
+    let calls = request.messages.iter().filter_map(|message| match &**message {
+        Message::Assistant(said) => Some(said.tool_calls().count()),
+        _ => None,
+    });
+    format!("local-{}", calls.sum::<usize>() + 1)
+}

@@ -1,0 +1,373 @@
+//! The form in which a model replies: the grammar that holds it, and the reader that takes it apart.
+//!
+//! Every reply is a call, `NAME {arguments}`, and so is the answer itself: a call of a tool that is
+//! always there and that nobody runs. So the model's first decision stands in one place, where the
+//! likelihoods of all choices can be compared.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::grammar::{Grammar, GrammarBuilder};
+use crate::schema::{SchemaLimits, SchemaNodes};
+
+/// What stands around the name and the arguments of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `Tool: NAME {…}`: for a model that goes on with a transcript.
+    Transcript,
+    /// `{"tool": "NAME", "arguments": {…}}`: for a model that was taught to chat.
+    Json,
+}
+
+impl Form {
+    /// What every reply begins with.
+    pub(crate) fn lead(self) -> &'static str {
+        match self {
+            Self::Transcript => "Tool:",
+            Self::Json => "{\"tool\": \"",
+        }
+    }
+
+    /// What stands between that and the name.
+    pub(crate) fn before_name(self) -> &'static str {
+        match self {
+            Self::Transcript => " ",
+            Self::Json => "",
+        }
+    }
+
+    /// What stands between the name and the arguments.
+    pub(crate) fn between(self) -> &'static str {
+        match self {
+            Self::Transcript => " ",
+            Self::Json => "\", \"arguments\": ",
+        }
+    }
+
+    /// What stands behind the arguments.
+    pub(crate) fn close(self) -> &'static str {
+        match self {
+            Self::Transcript => "",
+            Self::Json => "}",
+        }
+    }
+
+    /// A whole reply.
+    pub(crate) fn write(self, name: &str, arguments: &str) -> String {
+        [self.lead(), self.before_name(), name, self.between(), arguments, self.close()].concat()
+    }
+}
+
+/// One thing that a model may reply with.
+#[derive(Clone, Debug)]
+pub(crate) struct Choice {
+    /// The tool's name, or the name of the answer.
+    pub(crate) name: String,
+    /// JSON Schema of the arguments.
+    pub(crate) schema: Value,
+}
+
+/// The grammar of a reply that is one of these choices.
+pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits) -> Grammar {
+    let mut builder = GrammarBuilder::new();
+    let choices: Vec<_> = choices
+        .iter()
+        .map(|choice| {
+            let head = builder.text(&[form.lead(), form.before_name(), &choice.name, form.between()].concat());
+            let arguments = SchemaNodes::new(&mut builder, &choice.schema, limits).value(&choice.schema);
+            let close = builder.text(form.close());
+            builder.seq(&[head, arguments, close])
+        })
+        .collect();
+    let root = builder.any(&choices);
+    builder.finish(root)
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// A call begins.
+    Call {
+        /// The tool.
+        name: String,
+    },
+    /// Argument text of the call.
+    Arguments(String),
+    /// The arguments are complete.
+    CallEnd,
+    /// Text of the answer.
+    Text(String),
+}
+
+/// How the answer is written in a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerForm {
+    /// As `{"text": "…"}`; the text itself is passed on.
+    Text,
+    /// As a document of its own; passed on as it is.
+    Document,
+}
+
+/// Takes a reply apart while it is written.
+#[derive(Debug)]
+pub(crate) struct ReplyReader {
+    form: Form,
+    answer: Arc<str>,
+    answer_form: AnswerForm,
+    part: Part,
+    /// Bytes of the part that were not passed on yet.
+    held: Vec<u8>,
+    depth: Depth,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Open,
+    Name,
+    Arguments,
+    Document,
+    /// Before the text of an answer.
+    Lead,
+    Text,
+    Rest,
+}
+
+/// What the answer's text stands behind.
+const TEXT_LEAD: &[u8] = b"{\"text\": \"";
+
+impl ReplyReader {
+    /// A reader of replies of this form in which `answer` is the name of the answer.
+    pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerForm) -> Self {
+        Self { form, answer: answer.into(), answer_form, part: Part::Open, held: Vec::new(), depth: Depth::default() }
+    }
+
+    /// The pieces that these bytes complete.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for &byte in bytes {
+            self.take(byte, &mut pieces);
+        }
+        self.flush(&mut pieces);
+        pieces
+    }
+
+    fn take(&mut self, byte: u8, pieces: &mut Vec<Piece>) {
+        self.held.push(byte);
+        match self.part {
+            Part::Open if self.held.len() == self.form.lead().len() + self.form.before_name().len() => self.enter(Part::Name),
+            Part::Name if self.held.ends_with(self.form.between().as_bytes()) => {
+                let end = self.held.len() - self.form.between().len();
+                let name = String::from_utf8_lossy(&self.held[..end]).into_owned();
+                if *name != *self.answer {
+                    pieces.push(Piece::Call { name });
+                    self.enter(Part::Arguments);
+                } else if self.answer_form == AnswerForm::Document {
+                    self.enter(Part::Document);
+                } else {
+                    self.enter(Part::Lead);
+                }
+            }
+            Part::Arguments | Part::Document => {
+                if self.depth.closes(byte) {
+                    let call = self.part == Part::Arguments;
+                    self.flush(pieces);
+                    self.enter(Part::Rest);
+                    if call {
+                        pieces.push(Piece::CallEnd);
+                    }
+                }
+            }
+            Part::Lead if self.held == TEXT_LEAD => self.enter(Part::Text),
+            Part::Text if byte == b'"' && !self.depth.escaped => {
+                self.held.pop();
+                self.flush(pieces);
+                self.enter(Part::Rest);
+            }
+            Part::Text => self.depth.escaped = byte == b'\\' && !self.depth.escaped,
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, part: Part) {
+        self.part = part;
+        self.held.clear();
+        self.depth = Depth::default();
+    }
+
+    /// Passes on what is complete of the part.
+    fn flush(&mut self, pieces: &mut Vec<Piece>) {
+        match self.part {
+            Part::Arguments | Part::Document => {
+                let text = take_text(&mut self.held, whole_characters);
+                if !text.is_empty() {
+                    let call = self.part == Part::Arguments;
+                    pieces.push(if call { Piece::Arguments(text) } else { Piece::Text(text) });
+                }
+            }
+            Part::Text => {
+                let text = unescape(&take_text(&mut self.held, whole_escapes));
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(text));
+                }
+            }
+            Part::Rest => self.held.clear(),
+            _ => {}
+        }
+    }
+}
+
+/// Follows brackets and strings to find the end of a JSON document.
+#[derive(Debug, Default)]
+struct Depth {
+    open: usize,
+    string: bool,
+    escaped: bool,
+}
+
+impl Depth {
+    /// Whether the document ends with this byte. One that is no object or array never does.
+    fn closes(&mut self, byte: u8) -> bool {
+        if self.string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.string = false,
+                _ => {}
+            }
+            return false;
+        }
+        match byte {
+            b'"' => self.string = true,
+            b'{' | b'[' => self.open += 1,
+            b'}' | b']' => {
+                self.open = self.open.saturating_sub(1);
+                return self.open == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+/// Takes from `held` what `complete` says is complete.
+fn take_text(held: &mut Vec<u8>, complete: impl Fn(&[u8]) -> usize) -> String {
+    let rest = held.split_off(complete(held));
+    String::from_utf8_lossy(&std::mem::replace(held, rest)).into_owned()
+}
+
+/// Bytes up to the last whole character.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => bytes.len(),
+        Err(e) if e.error_len().is_none() => e.valid_up_to(),
+        Err(_) => bytes.len(),
+    }
+}
+
+/// Bytes up to the last whole character and the last whole escape.
+fn whole_escapes(bytes: &[u8]) -> usize {
+    let end = whole_characters(bytes);
+    let mut at = 0;
+    while at < end {
+        let length = match (bytes[at], bytes.get(at + 1)) {
+            (b'\\', Some(b'u')) => 6,
+            (b'\\', _) => 2,
+            _ => 1,
+        };
+        if at + length > end {
+            return at;
+        }
+        at += length;
+    }
+    end
+}
+
+/// The text that the inside of a JSON string means.
+fn unescape(inside: &str) -> String {
+    serde_json::from_str(&format!("\"{inside}\"")).unwrap_or_else(|_| inside.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::matcher::Matcher;
+
+    fn read(form: Form, answer_form: AnswerForm, reply: &str, step: usize) -> Vec<Piece> {
+        let mut reader = ReplyReader::new(form, "answer", answer_form);
+        let mut pieces: Vec<Piece> = Vec::new();
+        for bytes in reply.as_bytes().chunks(step) {
+            for piece in reader.push(bytes) {
+                match (pieces.last_mut(), piece) {
+                    (Some(Piece::Text(have)), Piece::Text(more)) => have.push_str(&more),
+                    (Some(Piece::Arguments(have)), Piece::Arguments(more)) => have.push_str(&more),
+                    (_, piece) => pieces.push(piece),
+                }
+            }
+        }
+        pieces
+    }
+
+    #[test]
+    fn a_call_is_read_the_same_whatever_the_size_of_its_pieces() {
+        let arguments = r#"{"path": "a}\"ü", "n": [1, {"x": 2}]}"#;
+        for form in [Form::Transcript, Form::Json] {
+            let reply = form.write("read_file", arguments);
+            for step in 1..reply.len() {
+                assert_eq!(
+                    read(form, AnswerForm::Text, &reply, step),
+                    [
+                        Piece::Call { name: "read_file".into() },
+                        Piece::Arguments(arguments.into()),
+                        Piece::CallEnd
+                    ]
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_answer_is_unescaped_on_the_way() {
+        let reply = Form::Json.write("answer", r#"{"text": "a \"b\"\n\u0007ü\\"}"#);
+        for step in 1..reply.len() {
+            assert_eq!(
+                read(Form::Json, AnswerForm::Text, &reply, step),
+                [Piece::Text("a \"b\"\n\u{7}ü\\".into())]
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_a_document_is_passed_on_as_it_is() {
+        let reply = Form::Transcript.write("answer", r#"{"text": ["}"]}"#);
+        assert_eq!(
+            read(Form::Transcript, AnswerForm::Document, &reply, 3),
+            [Piece::Text(r#"{"text": ["}"]}"#.into())]
+        );
+    }
+
+    #[test]
+    fn the_grammar_takes_calls_of_declared_tools_only() {
+        let choices = [
+            Choice {
+                name: "add".into(),
+                schema: json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+            },
+            Choice {
+                name: "answer".into(),
+                schema: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
+            },
+        ];
+        let grammar = Arc::new(reply_grammar(Form::Json, &choices, SchemaLimits::default()));
+        let takes = |text: &str| {
+            let mut matcher = Matcher::new(grammar.clone());
+            matcher.advance(text.as_bytes()) && matcher.must_end()
+        };
+        assert!(takes(r#"{"tool": "add", "arguments": {"a": 7}}"#));
+        assert!(takes(r#"{"tool": "answer", "arguments": {"text": "x"}}"#));
+        assert!(!takes(r#"{"tool": "remove", "arguments": {}}"#));
+        assert!(!takes(r#"{"tool": "add", "arguments": {"a": "7"}}"#));
+    }
+}

@@ -1,0 +1,250 @@
+//! Worked examples: how a small model is shown what its tools are for.
+//!
+//! A small model learns more from an example than from a description. For the tools that come with the
+//! framework the examples are written by hand; for any other tool they are made from the arguments that
+//! its spec shows, or from its schema.
+
+use archon_types::ToolSpec;
+use serde_json::{Map, Value, json};
+
+/// A task and how it is solved.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Worked {
+    pub(crate) task: String,
+    /// The tool that is called, and its arguments; `None` if the task needs none.
+    pub(crate) call: Option<(String, Value)>,
+    /// What the tool returns, where it is shown.
+    pub(crate) result: Option<String>,
+    /// The answer. A call without a result is shown without one.
+    pub(crate) answer: String,
+}
+
+/// At most so many examples are shown, whatever the number of tools.
+const MOST: usize = 24;
+
+/// (tool, property, task, value, result and answer), the ones that teach most first.
+type Row = (&'static str, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
+
+const BY_HAND: &[Row] = &[
+    ("calculator", "expression", "How much is 12% of 80?", "12% of 80", Some(("9.6", "12% of 80 is 9.6."))),
+    ("calculator", "expression", "Calculate (7 - 2.5) * 6.", "(7 - 2.5) * 6", None),
+    ("calculator", "expression", "What is 3 to the power of 4?", "3 ^ 4", None),
+    ("calculator", "expression", "A box holds 24 eggs. How many eggs are in 3 boxes?", "24 * 3", None),
+    ("calculator", "expression", "Divide 56 by 7.", "56 / 7", None),
+    (
+        "read_file",
+        "path",
+        "What does report.txt say about the price?",
+        "report.txt",
+        Some(("Report\nThe price is 12 dollars.\nIt was paid.", "The price is 12 dollars.")),
+    ),
+    ("read_file", "path", "Open letters/Anna.txt. Who wrote it?", "letters/Anna.txt", None),
+    ("read_file", "path", "Who is the owner in settings.json?", "settings.json", None),
+    ("read_file", "path", "Which name is in the file NOTICE?", "NOTICE", None),
+    (
+        "list_files",
+        "path",
+        "Which files are in the images folder?",
+        "images",
+        Some(("images/cat.png\nimages/dog.png", "The files are images/cat.png and images/dog.png.")),
+    ),
+    ("list_files", "path", "List the files in the current folder.", ".", None),
+    ("list_files", "path", "Show everything inside backup/old.", "backup/old", None),
+    (
+        "search",
+        "pattern",
+        "Where is the function load_user defined?",
+        "load_user",
+        Some(("app/users.py:14: def load_user(id):", "load_user is defined in app/users.py.")),
+    ),
+    ("search", "pattern", "Find the word invoice.", "invoice", None),
+    ("search", "pattern", "Which file mentions SECRET_KEY?", "SECRET_KEY", None),
+    ("search", "pattern", "Search all files for apple.", "apple", None),
+];
+
+const WITHOUT_TOOL: &[(&str, &str)] = &[
+    ("Who painted the Mona Lisa?", "Leonardo da Vinci painted the Mona Lisa."),
+    ("Which animal barks?", "A dog barks."),
+    ("What is the biggest ocean?", "The Pacific Ocean is the biggest ocean."),
+];
+
+/// Examples for these tools, in an order that gives no tool the first or the last word for long.
+pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
+    let mut columns: Vec<Vec<Worked>> = tools.iter().map(for_tool).collect();
+    let without = WITHOUT_TOOL.iter().map(|(task, answer)| Worked {
+        task: (*task).to_owned(),
+        call: None,
+        result: None,
+        answer: (*answer).to_owned(),
+    });
+    columns.insert(columns.len() / 2, without.collect());
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let rows = (0..longest).flat_map(|row| columns.iter().filter_map(move |column| column.get(row)));
+    rows.take(MOST.max(columns.len())).cloned().collect()
+}
+
+fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let by_hand: Vec<_> = BY_HAND
+        .iter()
+        .filter(|(name, property, ..)| *name == tool.name && properties.is_some_and(|p| p.contains_key(*property)))
+        .map(|(name, property, task, value, outcome)| Worked {
+            task: (*task).to_owned(),
+            call: Some(((*name).to_owned(), json!({ *property: value }))),
+            result: outcome.map(|(result, _)| result.to_owned()),
+            answer: outcome.map_or("", |(_, answer)| answer).to_owned(),
+        })
+        .collect();
+    if by_hand.is_empty() { made(tool).into_iter().collect() } else { by_hand }
+}
+
+/// An example out of the tool's own example, or out of its schema.
+fn made(tool: &ToolSpec) -> Option<Worked> {
+    let arguments = match tool.examples.first() {
+        Some(arguments) => arguments.clone(),
+        None => sample(&tool.parameters, 0),
+    };
+    let values: Vec<_> = arguments.as_object()?.values().map(plain).filter(|text| !text.is_empty()).collect();
+    let verb = tool.name.rsplit('.').next().unwrap_or(&tool.name).replace(['_', '-'], " ");
+    let task = [&[verb], values.as_slice()].concat().join(" ");
+    Some(Worked { task, call: Some((tool.name.clone(), arguments)), result: None, answer: String::new() })
+}
+
+/// The form that a small model is offered of a tool's arguments: what its first example shows, and what
+/// is required. Choosing among optional arguments is beyond it.
+pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
+    let schema = &tool.parameters;
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return schema.clone() };
+    let shown = tool.examples.first().and_then(Value::as_object);
+    let required: Vec<_> = schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
+    let is_kept = |name: &String| {
+        shown.is_some_and(|shown| shown.contains_key(name)) || required.iter().any(|r| *r == name)
+    };
+    let kept: Map<_, _> =
+        properties.iter().filter(|(name, _)| is_kept(name)).map(|(name, p)| (name.clone(), not_null(p))).collect();
+    if kept.is_empty() {
+        return schema.clone();
+    }
+    let mut compact = Map::new();
+    compact.insert("type".into(), "object".into());
+    compact.insert("required".into(), kept.keys().map(|name| Value::from(name.as_str())).collect());
+    compact.insert("properties".into(), Value::Object(kept));
+    for definitions in ["$defs", "definitions"] {
+        if let Some(value) = schema.get(definitions) {
+            compact.insert(definitions.into(), value.clone());
+        }
+    }
+    Value::Object(compact)
+}
+
+/// An argument that is written anyway need not be null.
+fn not_null(property: &Value) -> Value {
+    let mut property = property.clone();
+    for word in ["type", "anyOf", "oneOf", "enum"] {
+        if let Some(Value::Array(choices)) = property.get_mut(word)
+            && choices.len() > 1
+        {
+            choices.retain(|choice| {
+                *choice != "null" && !choice.is_null() && choice.get("type").is_none_or(|t| t != "null")
+            });
+        }
+    }
+    property
+}
+
+/// Some value of the schema.
+fn sample(schema: &Value, depth: usize) -> Value {
+    let given = ["const", "default"].iter().find_map(|word| schema.get(*word));
+    let listed = ["examples", "enum"].iter().find_map(|word| schema.get(*word)?.get(0));
+    if let Some(value) = given.or(listed) {
+        return value.clone();
+    }
+    if let Some(first) = ["anyOf", "oneOf"].iter().find_map(|word| schema.get(*word)?.get(0)) {
+        return sample(first, depth + 1);
+    }
+    let kind = schema.get("type");
+    match kind.and_then(Value::as_str).or_else(|| kind?.get(0)?.as_str()) {
+        Some("string") => "example".into(),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(1.into()),
+        Some("boolean") => true.into(),
+        Some("array") => json!([]),
+        Some("null") => Value::Null,
+        _ if depth > 4 => json!({}),
+        _ => {
+            let required: Vec<_> = schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
+            let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+            properties
+                .filter(|(name, _)| required.iter().any(|r| r == name))
+                .map(|(name, property)| (name.clone(), sample(property, depth + 1)))
+                .collect::<Map<_, _>>()
+                .into()
+        }
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, parameters: Value, examples: Vec<Value>) -> ToolSpec {
+        let mut tool = ToolSpec::new(name, "Does something.", parameters);
+        tool.examples = examples;
+        tool
+    }
+
+    #[test]
+    fn a_strange_tool_gets_an_example_of_its_own() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city", "days"],
+        });
+        let with = tool("weather.look_up", schema.clone(), vec![json!({"city": "Oslo", "days": 3})]);
+        let without = tool("weather.look_up", schema, vec![]);
+        let tasks = |tool: ToolSpec| worked(&[tool]).into_iter().find(|w| w.call.is_some()).map(|w| w.task);
+        assert_eq!(tasks(with).as_deref(), Some("look up Oslo 3"));
+        assert_eq!(tasks(without).as_deref(), Some("look up example 1"));
+    }
+
+    #[test]
+    fn no_tool_comes_twice_in_a_row_while_others_wait() {
+        let path = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        let tools = [tool("read_file", path.clone(), vec![]), tool("list_files", path, vec![])];
+        let names: Vec<_> = worked(&tools).into_iter().map(|w| w.call.map(|c| c.0)).take(4).collect();
+        assert_eq!(
+            names,
+            [Some("read_file".into()), None, Some("list_files".into()), Some("read_file".into())]
+        );
+    }
+
+    #[test]
+    fn the_compact_form_keeps_what_is_shown_and_what_is_required() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": ["string", "null"]},
+                "depth": {"type": "integer"},
+                "all": {"type": "boolean"},
+            },
+            "required": ["depth"],
+            "additionalProperties": false,
+        });
+        let compact = compact_schema(&tool("list", schema, vec![json!({"path": "."})]));
+        assert_eq!(
+            compact,
+            json!({
+                "type": "object",
+                "required": ["path", "depth"],
+                "properties": {"path": {"type": ["string"]}, "depth": {"type": "integer"}},
+            })
+        );
+    }
+}

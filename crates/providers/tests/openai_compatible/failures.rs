@@ -1,0 +1,176 @@
+//! What comes instead of an answer, and that no error ever shows the key.
+
+use std::time::Duration;
+
+use archon_providers::{HttpOptions, Timeouts};
+use archon_testkit::MockResponse;
+use archon_types::ApiErrorKind;
+use serde_json::json;
+
+use super::*;
+
+async fn failure(response: MockResponse) -> ProviderError {
+    let server = MockServer::start([response]).await;
+    answer(&server, ask()).await.unwrap_err()
+}
+
+// spec: P-31, P-33
+#[tokio::test]
+async fn errors_are_classified_by_status_body_and_header() {
+    let error = |message: &str| json!({"error": {"message": message, "type": "t"}});
+    let limited = MockResponse::json(429, &error("slow down")).header("retry-after", "7");
+    let expected =
+        ProviderError::RateLimited { retry_after: Some(Duration::from_secs(7)), message: "slow down".into() };
+    assert_eq!(failure(limited).await, expected);
+
+    // The virtual clock reads midnight of the first of January.
+    let busy = MockResponse::json(529, &error("busy")).header("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT");
+    let expected = ProviderError::Overloaded {
+        status: 529,
+        retry_after: Some(Duration::from_secs(20)),
+        message: "busy".into(),
+    };
+    assert_eq!(failure(busy).await, expected);
+
+    assert_eq!(failure(MockResponse::json(401, &error("no"))).await, ProviderError::Auth("no".into()));
+    let overflow = failure(MockResponse::json(400, &error("the prompt is too long"))).await;
+    assert_eq!(overflow.code(), "context_overflow");
+    let redirect = MockResponse::new(307).header("location", "https://elsewhere/v1");
+    let said = failure(redirect).await.to_string();
+    assert!(said.contains("redirects to \"https://elsewhere/v1\""), "{said}");
+}
+
+// spec: P-31
+#[tokio::test]
+async fn what_is_no_answer_at_all_is_shown() {
+    let page = |status| {
+        MockResponse::new(status).header("content-type", "text/html").chunk("<html>\n<h1>Log in</h1></html>")
+    };
+    let said = failure(page(200)).await;
+    assert_eq!(said, ProviderError::Protocol("status 200, text/html: <html> <h1>Log in</h1></html>".into()));
+    assert!(!said.is_retryable());
+    let said = failure(page(502)).await;
+    assert!(said.is_retryable());
+    assert!(said.to_string().ends_with("status 502, text/html: <html> <h1>Log in</h1></html>"), "{said}");
+    assert_eq!(
+        failure(MockResponse::new(200)).await,
+        ProviderError::Protocol("status 200, no content type: an empty body".into())
+    );
+}
+
+// spec: P-31
+#[tokio::test]
+async fn an_error_with_status_200_is_an_error() {
+    let error = json!({"error": {"message": "the model is loading", "code": 503}});
+    let expected =
+        ProviderError::Overloaded { status: 503, retry_after: None, message: "the model is loading".into() };
+    assert_eq!(failure(MockResponse::json(200, &error)).await, expected);
+    assert_eq!(failure(MockResponse::events([error.to_string()])).await, expected);
+}
+
+// spec: P-31, P-33
+#[tokio::test]
+async fn an_error_in_the_middle_of_a_stream_comes_after_what_was_said() {
+    for (event, code) in [
+        (r#"{"error":{"message":"busy","type":"overloaded_error"},"choices":[]}"#, "overloaded"),
+        (r#"{"error":"This model's maximum context length is 10 tokens"}"#, "context_overflow"),
+        (r#"{"object":"error","message":"gone","code":500}"#, "overloaded"),
+        (r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, "overloaded"),
+        ("not json", "protocol"),
+        (r#"{"choices":7}"#, "protocol"),
+    ] {
+        let text = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
+        let server = MockServer::start([MockResponse::events([text, event, text, "[DONE]"])]).await;
+        let (events, end) = finish(start(&provider(&server), ask())).await;
+        assert_eq!(events, [ModelEvent::Start, ModelEvent::TextDelta("a".into())], "{event}");
+        assert_eq!(end.unwrap_err().code(), code, "{event}");
+    }
+    let named = MockResponse::sse("event: error\ndata: {\"message\":\"slow\",\"code\":429}\n\n");
+    assert_eq!(failure(named).await.code(), "rate_limited");
+}
+
+// spec: P-31
+#[tokio::test]
+async fn a_service_that_is_not_there_is_a_network_error() {
+    let server = MockServer::start([]).await;
+    let provider = provider(&server);
+    let url = server.url();
+    drop(server);
+    tokio::task::yield_now().await;
+    let error = finish(start(&provider, ask())).await.1.unwrap_err();
+    assert_eq!(error.code(), "network", "{error}");
+    assert!(error.to_string().contains(&format!("{url}/v1/chat/completions is not reached")), "{error}");
+}
+
+// spec: P-35
+#[tokio::test]
+async fn silence_is_a_timeout() {
+    let quick = Duration::from_millis(40);
+    let long = Duration::from_secs(600);
+    let text = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    let limits = |first_byte, idle, total| {
+        let mut timeouts = Timeouts::default();
+        (timeouts.first_byte, timeouts.idle, timeouts.total) = (first_byte, idle, total);
+        timeouts
+    };
+    let silent = || MockResponse::new(200).header("content-type", "text/event-stream");
+    for (timeouts, response, said) in [
+        (limits(quick, long, None), silent().hang(), "nothing came for 0.04 s"),
+        (limits(long, quick, None), silent().chunk(text).hang(), "nothing came for 0.04 s"),
+        (limits(long, long, Some(quick)), silent().chunk(text).hang(), "no complete answer in 0.04 s"),
+    ] {
+        let server = MockServer::start([response]).await;
+        let mut http = HttpOptions::default();
+        http.timeouts = timeouts;
+        let provider = OpenAiCompatible::new(&server.url(), options().with_http(http)).unwrap();
+        let error = finish(start(&provider, ask())).await.1.unwrap_err();
+        assert_eq!(error, ProviderError::Timeout(said.to_owned()));
+        server.until_gone(1).await;
+    }
+}
+
+// spec: P-05
+#[tokio::test]
+async fn the_key_is_sent_and_never_shown() {
+    let secret = "canary-header-value";
+    let echo = |status| {
+        let text = format!("the key {KEY} and the header {secret} are wrong");
+        MockResponse::json(status, &json!({"error": {"message": text}}))
+    };
+    let page = MockResponse::new(502).chunk(format!("<html>{KEY}"));
+    let events = MockResponse::events([format!(r#"{{"error":"{KEY}"}}"#)]);
+    let garbage = MockResponse::events([format!("garbage {KEY}")]);
+    let redirect = MockResponse::new(302).header("location", &format!("http://h/?key={KEY}"));
+    let script = [echo(401), echo(400), echo(429), echo(500), echo(200), page, events, garbage, redirect];
+    let ways = script.len();
+    let server = MockServer::start(script).await;
+    let options = options().with_header("x-team", secret);
+    let provider = OpenAiCompatible::new(&server.url(), options.clone()).unwrap();
+    let mut shown = format!("{provider:?} {options:?}");
+    for _ in 0..ways {
+        let error = finish(start(&provider, ask())).await.1.unwrap_err();
+        shown += &format!("{error} {error:?}\n");
+    }
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(shown.contains("the key **** and the header **** are wrong"));
+    let request = &server.requests()[0];
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    assert_eq!(request.header("x-team"), Some(secret));
+}
+
+// spec: P-31
+#[tokio::test]
+async fn a_form_that_a_service_cannot_give_is_refused_before_it_is_asked() {
+    let server = MockServer::start([]).await;
+    let mut compat = archon_providers::Compat::default();
+    compat.response_format = archon_providers::ResponseFormatSupport::Unsupported;
+    let provider = OpenAiCompatible::new(&server.url(), options().with_compat(compat)).unwrap();
+    let mut request = ask();
+    let mut asked = archon_types::RequestOptions::default();
+    asked.response_format =
+        Some(archon_types::ResponseFormat { name: "x".into(), schema: json!({"type": "object"}) });
+    request.options = Arc::new(asked);
+    let error = finish(start(&provider, request)).await.1.unwrap_err();
+    assert!(matches!(error, ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }), "{error:?}");
+    assert!(server.requests().is_empty());
+}

@@ -1,0 +1,160 @@
+//! Calls that a person has to agree to.
+
+use std::sync::{Arc, Mutex};
+
+use archon_tools::ToolEngine;
+use archon_types::{
+    Answer, ApprovalRequest, Approver, BoxFuture, Decision, Executed, Json, Prepared, ReadyCall,
+    ToolAnnotations, ToolCall, ToolSpec, Toolbox,
+};
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::fixture::{Recorder, call_id, context, engine, show};
+
+/// Says the same to every question, and keeps them.
+struct Says(Decision, Mutex<Vec<ApprovalRequest>>);
+
+impl Approver for Says {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        self.1.lock().unwrap().push(request.clone());
+        Box::pin(std::future::ready(self.0.clone()))
+    }
+}
+
+fn delete_tool(recorder: &Recorder) -> ToolEngine {
+    let parameters = json!({
+        "type": "object",
+        "properties": { "path": { "type": "string" } },
+        "required": ["path"],
+    });
+    let mut annotations = ToolAnnotations::default();
+    annotations.requires_confirmation = true;
+    annotations.destructive = true;
+    let spec = ToolSpec::new("delete", "Deletes a file for good.", parameters).with_annotations(annotations);
+    engine([recorder.tool_with(spec)])
+}
+
+async fn check(decision: Option<Decision>, expected: Expect, ran_with: &[Json]) {
+    let recorder = Recorder::default();
+    let mut engine = delete_tool(&recorder);
+    let asked = decision.map(|decision| Arc::new(Says(decision, Mutex::default())));
+    if let Some(approver) = asked.clone() {
+        engine = engine.with_approver(approver);
+    }
+    let call = ToolCall::new("c", "delete", json!({ "path": "a.txt" }));
+    let shown = match engine.prepare(call_id(), &call, &context()).await {
+        Prepared::Ready(ready) => match engine.execute(ready, &context()).await {
+            Executed::Done(result) => show(&result),
+            other => format!("{other:?}"),
+        },
+        Prepared::Refused(result) => show(&result),
+        Prepared::Ask(question) => serde_json::to_string_pretty(&question).unwrap(),
+        other => format!("{other:?}"),
+    };
+    expected.assert_eq(&shown);
+    assert_eq!(recorder.take(), ran_with);
+    if let Some(asked) = asked {
+        assert_eq!(asked.1.lock().unwrap().len(), 1);
+    }
+}
+
+// Invariant 5. spec: TE-01
+#[tokio::test]
+async fn nobody_to_ask_means_no() {
+    check(None, expect![[r#"
+        Error
+        Error: Tool 'delete' needs a person's consent and there is nobody to ask. It was not run.
+        {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+    "#]], &[]).await;
+}
+
+// spec: TE-01
+#[tokio::test]
+async fn a_person_agrees_declines_changes_or_takes_their_time() {
+    check(
+        Some(Decision::Now(Answer::Approve)),
+        expect![[r#"
+        Success
+        done
+        {"validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
+    "#]],
+        &[json!({ "path": "a.txt" })],
+    )
+    .await;
+    check(Some(Decision::Now(Answer::Cancel { reason: String::new() })), expect![[r#"
+        Error
+        Error: A person declined this call of 'delete'. It was not run.
+        {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+    "#]], &[]).await;
+    check(Some(Decision::Now(Answer::Cancel { reason: "keep it".to_owned() })), expect![[r#"
+        Error
+        Error: A person declined this call of 'delete': keep it. It was not run.
+        {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+    "#]], &[]).await;
+    let edit = |arguments: Json| Some(Decision::Now(Answer::Edit { arguments }));
+    check(
+        edit(json!({ "path": "b.txt" })),
+        expect![[r#"
+        Success
+        done
+        {"validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
+    "#]],
+        &[json!({ "path": "b.txt" })],
+    )
+    .await;
+    check(edit(json!({ "path": 7 })), expect![[r#"
+        Error
+        Error: Parameter validation error: expected string, received integer 7 at path '$.path'
+        {"error_type":"validation_error","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+    "#]], &[]).await;
+    check(
+        Some(Decision::Later),
+        expect![[r#"
+        {
+          "request_id": "approval_00010001",
+          "agent_name": "",
+          "action_summary": "Run delete with {\"path\":\"a.txt\"}",
+          "details": {
+            "tool": "delete",
+            "arguments": {
+              "path": "a.txt"
+            }
+          },
+          "options": [
+            "approve",
+            "edit",
+            "cancel"
+          ],
+          "allow_modification": true
+        }"#]],
+        &[],
+    )
+    .await;
+}
+
+// spec: TE-01, TE-06
+#[tokio::test]
+async fn a_bad_call_is_refused_before_anyone_is_asked() {
+    let recorder = Recorder::default();
+    let asked = Arc::new(Says(Decision::Now(Answer::Approve), Mutex::default()));
+    let engine = delete_tool(&recorder).with_approver(asked.clone());
+    let result = engine.execute_tool_call("delete", json!({ "file": 1 }), &context()).await;
+    assert_eq!(result.metadata["error_type"], "validation_error");
+    assert!(asked.1.lock().unwrap().is_empty());
+}
+
+// spec: TE-01
+#[tokio::test]
+async fn a_call_that_was_approved_while_the_run_slept_is_not_asked_about_again() {
+    let recorder = Recorder::default();
+    let engine = delete_tool(&recorder);
+    let ready = ReadyCall::new(
+        call_id(),
+        ToolCall::new("c", "delete", json!({ "path": "a.txt" })),
+        Default::default(),
+    );
+    let Executed::Done(result) = engine.execute(ready, &context()).await else { panic!("suspended") };
+    assert_eq!(result.text(), "done");
+    assert_eq!(recorder.take(), [json!({ "path": "a.txt" })]);
+}

@@ -1,0 +1,75 @@
+//! What a call leaves in the application's log. Alone in its process: which events are wanted is
+//! remembered for all threads, so tests without a subscriber would switch them off.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use archon_testkit::{SeededIds, VirtualClock};
+use archon_tools::{ToolEngine, ToolRegistry, builtin::Calculator, tool};
+use archon_types::Context;
+use expect_test::expect;
+use serde_json::json;
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Signs a user in, or pretends to.
+#[tool]
+async fn login(user: String, password: String) -> String {
+    drop(password);
+    user
+}
+
+// spec: TE-11
+#[test]
+fn each_call_is_logged_without_its_secrets() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .without_time()
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let run = Context::new(
+        "run".into(),
+        "session".into(),
+        Arc::new(VirtualClock::new()),
+        Arc::new(SeededIds::new(1)),
+    );
+    tracing::subscriber::with_default(subscriber, || {
+        let registry = ToolRegistry::new();
+        registry.register(login).unwrap();
+        registry.register(Calculator::new()).unwrap();
+        let engine = ToolEngine::new(registry);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for (tool, arguments) in [
+            ("login", json!({ "user": "ann", "password": "hunter2" })),
+            ("calculator", json!({ "expression": "1/0" })),
+            ("calculator", json!({ "sum": 1 })),
+        ] {
+            runtime.block_on(engine.execute_tool_call(tool, arguments, &run));
+        }
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text: Vec<&str> = text.lines().map(str::trim_start).collect();
+    expect![[r#"
+        INFO archon::tools: tool call inspected run="run" call="call_00010001" tool="login" validation="ready" validation_ms=0 arguments={"user":"ann","password":"****"}
+        INFO archon::tools: tool call finished run="run" call="call_00010001" tool="login" attempt=1 execution_ms=0 outcome="success"
+        INFO archon::tools: tool call inspected run="run" call="call_00010002" tool="calculator" validation="ready" validation_ms=0 arguments={"expression":"1/0"}
+        WARN archon::tools: tool call failed run="run" call="call_00010002" tool="calculator" attempt=1 execution_ms=0 outcome="error" error="Division by zero"
+        INFO archon::tools: tool call inspected run="run" call="call_00010003" tool="calculator" validation="validation_error" validation_ms=0 arguments={"sum":1}"#]].assert_eq(&text.join("\n"));
+}

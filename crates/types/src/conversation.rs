@@ -1,0 +1,168 @@
+//! The messages of a conversation, and next to them their wire text, which grows as they do.
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Message;
+
+/// Messages in order, each encoded at most once however many requests carry them.
+///
+/// A conversation is sent again with every request, and encoding all of it each time makes the cost
+/// of a turn grow with the run. Messages are only ever added, so the text of those that were encoded
+/// stays true: a provider encodes the new ones and copies the rest in one piece.
+#[derive(Default)]
+pub struct Conversation {
+    messages: Vec<Arc<Message>>,
+    encoded: Mutex<EncodedText>,
+}
+
+/// The text of the first `count` messages in one format.
+#[derive(Clone, Default)]
+struct EncodedText {
+    format: &'static str,
+    count: usize,
+    text: String,
+}
+
+impl Conversation {
+    /// A conversation without messages.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a message at the end.
+    pub fn push(&mut self, message: Message) {
+        self.messages.push(Arc::new(message));
+    }
+
+    /// Appends the text of all messages in `format` to `out`.
+    ///
+    /// `encode` appends the text of one message and is called for those that have none yet. `format`
+    /// names the encoding, including every option that changes its output; after a change of format
+    /// everything is encoded again.
+    pub fn encode_into(&self, format: &'static str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
+        let mut encoded = self.encoded();
+        if encoded.format != format {
+            *encoded = EncodedText { format, ..EncodedText::default() };
+        }
+        for message in &self.messages[encoded.count..] {
+            encode(message, &mut encoded.text);
+        }
+        encoded.count = self.messages.len();
+        out.push_str(&encoded.text);
+    }
+
+    /// Bytes of text that are kept, a guess at the size of the next body.
+    pub fn encoded_len(&self) -> usize {
+        self.encoded().text.len()
+    }
+
+    fn encoded(&self) -> MutexGuard<'_, EncodedText> {
+        // Only a panicking `encode` leaves the lock poisoned, with a text that may end mid-message.
+        self.encoded.lock().unwrap_or_else(|poisoned| {
+            let mut encoded = PoisonError::into_inner(poisoned);
+            *encoded = EncodedText::default();
+            self.encoded.clear_poison();
+            encoded
+        })
+    }
+}
+
+impl Deref for Conversation {
+    type Target = [Arc<Message>];
+
+    fn deref(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+}
+
+impl FromIterator<Message> for Conversation {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        Self { messages: messages.into_iter().map(Arc::new).collect(), encoded: Mutex::default() }
+    }
+}
+
+/// The messages are shared with the clone, the text is copied.
+impl Clone for Conversation {
+    fn clone(&self) -> Self {
+        Self { messages: self.messages.clone(), encoded: Mutex::new(self.encoded().clone()) }
+    }
+}
+
+impl PartialEq for Conversation {
+    fn eq(&self, other: &Self) -> bool {
+        self.messages == other.messages
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.messages).finish()
+    }
+}
+
+impl Serialize for Conversation {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.messages.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(Self { messages: Vec::deserialize(d)?, encoded: Mutex::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::Timestamp;
+
+    #[test]
+    fn each_message_is_encoded_once_until_the_format_changes() {
+        let calls = Cell::new(0);
+        let encoded = |conversation: &Conversation, format: &'static str| {
+            let mut out = String::from("head");
+            conversation.encode_into(format, &mut out, |m, out| {
+                calls.set(calls.get() + 1);
+                out.push_str(&format!(",{format}:{}", m.text()));
+            });
+            out
+        };
+        let mut conversation = Conversation::new();
+        conversation.push(Message::user("1", Timestamp::default()));
+        assert_eq!(encoded(&conversation, "a"), "head,a:1");
+        conversation.push(Message::user("2", Timestamp::default()));
+        assert_eq!(encoded(&conversation, "a"), "head,a:1,a:2");
+        assert_eq!(calls.get(), 2);
+        let mut fork = conversation.clone();
+        fork.push(Message::user("3", Timestamp::default()));
+        assert_eq!(encoded(&fork, "a"), "head,a:1,a:2,a:3");
+        assert_eq!(encoded(&conversation, "a"), "head,a:1,a:2");
+        assert_eq!(calls.get(), 3);
+        assert_eq!(encoded(&conversation, "b"), "head,b:1,b:2");
+        assert_eq!(calls.get(), 5);
+    }
+
+    #[test]
+    fn a_panic_while_encoding_leaves_no_half_text() {
+        let conversation: Conversation = [Message::user("1", Timestamp::default())].into_iter().collect();
+        let mut out = String::new();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            conversation.encode_into("a", &mut String::new(), |_, out| {
+                out.push_str("half");
+                panic!("on purpose");
+            });
+        }));
+        assert!(panicked.is_err());
+        conversation.encode_into("a", &mut out, |m, out| out.push_str(&m.text()));
+        assert_eq!(out, "1");
+    }
+}

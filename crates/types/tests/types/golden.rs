@@ -1,0 +1,47 @@
+//! The log as version 1 wrote it. The file never changes once that version is released, except that
+//! new kinds of record are added at its end: what it holds must load for ever.
+
+use std::{path::Path, sync::Arc};
+
+use archon_types::{Event, LOG_FORMAT, Record};
+
+use crate::samples::{events, records};
+
+const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
+
+fn lines(records: &[Arc<Record>]) -> String {
+    records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
+}
+
+#[test]
+fn the_log_of_format_1_loads_and_means_what_it_meant() {
+    // Setting this variable writes the file, for a new kind of record.
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/log-v1.jsonl");
+        std::fs::write(path, lines(&records())).unwrap();
+        return;
+    }
+    let read: Vec<Arc<Record>> = GOLDEN.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, records());
+    assert_eq!(lines(&read), GOLDEN, "what was read is written as it was");
+    assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
+}
+
+#[test]
+fn records_without_what_was_added_later_load() {
+    let sparse = r#"{"seq":0,"at":0,"type":"run_started","format":1,"run":"r","session":"s","agent":"a","loop_id":"l",
+        "tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{}}"#;
+    assert!(serde_json::from_str::<Record>(sparse).is_ok());
+    let failed = r#"{"seq":0,"at":0,"type":"model_failed","command":0,"attempt":0,
+        "failure":{"code":"other","message":"m","retryable":false},"new_field":1}"#;
+    assert!(serde_json::from_str::<Record>(failed).is_ok());
+}
+
+// A record keeps a `run` of its own beside the run that an event names.
+#[test]
+fn every_event_is_read_back_as_it_was() {
+    for event in events() {
+        let json = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<Event>(&json).unwrap(), event, "{json}");
+    }
+}
