@@ -110,12 +110,11 @@ fn every_phrase_is_known_and_every_service_is_understood() {
     assert!(matches!(classify(413, "<html>Request Entity Too Large"), ProviderError::Api { .. }));
 }
 
-// spec: P-31, P-33
-#[test]
-fn status_and_words_are_classified() {
+/// Statuses and bodies of all kinds.
+fn answers() -> Vec<(u16, String)> {
     let error =
         |message: &str, kind: &str| format!(r#"{{"error":{{"message":"{message}","type":"{kind}"}}}}"#);
-    let cases = [
+    vec![
         (400, error("bad", "invalid_request_error")),
         (400, error("no", "content_policy_violation")),
         (401, error("no key", "invalid_api_key")),
@@ -141,9 +140,14 @@ fn status_and_words_are_classified() {
         (200, r#"{"error":{"message":"provider is down","code":502}}"#.to_owned()),
         (200, r#"{"error":{"message":"provider is busy","code":"429"}}"#.to_owned()),
         (200, "<html>log in".to_owned()),
-    ];
+    ]
+}
+
+// spec: P-31, P-33
+#[test]
+fn status_and_words_are_classified() {
     let mut table = String::new();
-    for (status, body) in cases {
+    for (status, body) in answers() {
         let error = classify(status, &body);
         let again = if error.is_retryable() { "again" } else { "final" };
         table.push_str(&format!("{status} {again} {error:?}\n"));

@@ -238,7 +238,7 @@ impl ChatDecoder {
         out.push_back(ModelEvent::ToolCallStart { index: number(index), id: id.clone(), name: known_name });
         let block = self.message.content.len();
         // Holds the call's place until its arguments are complete.
-        self.message.content.push(Content::text(""));
+        self.message.content.push(Content::ToolCall(ToolCall::new("", "", Json::Null)));
         let (wire_id, name) = (wire_id.to_owned(), name.to_owned());
         self.calls.push(OpenCall { wire_index, wire_id, id, name, arguments: String::new(), block });
         index

@@ -55,6 +55,13 @@ pub(crate) const FIXTURES: &[(&str, &str, &str)] = &[
         "tools m in 0 out 0 cached 0: call a files.read {}",
     ),
     (
+        "text after a call",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"add\",\"arguments\":\"{\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"content\":\"wait\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+        "tools m in 0 out 0 cached 0: call a add {} text \"wait\"",
+    ),
+    (
         "a legacy function call",
         "data: {\"choices\":[{\"delta\":{\"function_call\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\"\"}}}]}\n\n\
          data: {\"choices\":[{\"delta\":{\"function_call\":{\"arguments\":\":1}\"}},\"finish_reason\":\"function_call\"}]}\n\n\
