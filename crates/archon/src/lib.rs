@@ -54,6 +54,11 @@ pub use archon_react_loop as react_loop;
 /// Journals.
 pub use archon_store as store;
 /// The registry, the engine and the built-in tools.
-pub use archon_tools as tools;
+pub mod tools {
+    pub use archon_tools::*;
+
+    // Shadows the macro of the same name, whose paths only users of `archon-tools` can follow.
+    pub use archon_macros::facade_tool as tool;
+}
 /// The vocabulary.
 pub use archon_types as types;

@@ -1,12 +1,6 @@
 //! The driver: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{
-    future::Future,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context as Task, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
     AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, JournalError, ModelEvent, ModelFailure,
@@ -14,7 +8,11 @@ use archon_types::{
 };
 use futures_util::StreamExt;
 
-use crate::{Command, ReactMachine, RunLog, decode_answer, tool_batch};
+use crate::{
+    Command, ReactMachine, RunLog, decode_answer,
+    interrupt::{Interrupt, Watch},
+    tool_batch,
+};
 
 /// Carries out a machine's commands with a provider and a toolbox.
 #[derive(Clone)]
@@ -42,19 +40,21 @@ impl Driver {
         log: &mut RunLog,
         context: &Context,
     ) -> Result<Outcome, JournalError> {
+        let mut watch = Watch::new(context, machine.deadline());
         loop {
             match machine.next() {
                 Command::Done(outcome) => return Ok(outcome.clone()),
                 Command::Append(body) => step(machine, log, body).await?,
                 Command::AskModel { command, attempt, turn } => {
                     step(machine, log, RecordBody::ModelAsked { command, attempt, turn }).await?;
-                    let answer = self.ask(machine, command, attempt, context).await;
+                    let answer = self.ask(machine, command, attempt, &mut watch, context).await;
                     step(machine, log, answer).await?;
                 }
-                Command::RunCalls(_) => tool_batch::run(&*self.toolbox, machine, log, context).await?,
+                Command::RunCalls(_) => {
+                    tool_batch::run(&*self.toolbox, machine, log, &mut watch, context).await?;
+                },
                 Command::WaitUntil(due) => {
-                    let mut due = context.clock.sleep_until(due);
-                    wait(&mut due, context).await;
+                    wait_until(due, &mut watch, context).await;
                     step(machine, log, RecordBody::ClockRead).await?;
                 }
                 // Without a prompt there is nothing to do; the agent never starts a run without one.
@@ -74,12 +74,12 @@ impl Driver {
         machine: &ReactMachine,
         command: CommandId,
         attempt: u32,
+        watch: &mut Watch<'_>,
         context: &Context,
     ) -> RecordBody {
         let mode = machine.config().tool_mode;
         let mut deltas = Deltas::new(command, attempt, context);
         let mut stream = self.provider.stream(machine.request(), context.cancel.clone());
-        let mut interrupt = pin!(interrupted(context, machine.deadline(), MODEL_GRACE));
         let answer = std::future::poll_fn(|task| {
             loop {
                 match stream.poll_next_unpin(task) {
@@ -90,7 +90,7 @@ impl Driver {
                         let text = "the provider's stream ended without a final message";
                         return Poll::Ready(Err(ProviderError::Protocol(text.into())));
                     }
-                    Poll::Pending => return interrupt.as_mut().poll(task).map(|cause| Err(cause.as_error())),
+                    Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|cause| Err(error_of(cause))),
                 }
             }
         })
@@ -153,45 +153,21 @@ async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(),
     Ok(())
 }
 
-/// Why something that was under way has to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interrupt {
-    /// The run was cancelled and its grace is over.
-    Cancelled,
-    /// The run's time is up.
-    Deadline,
-}
-
-impl Interrupt {
-    fn as_error(self) -> ProviderError {
-        match self {
-            Self::Cancelled => ProviderError::Cancelled,
-            Self::Deadline => ProviderError::Timeout("the run's time is up".into()),
-        }
-    }
-}
-
-/// Completes when the run's time is up, or `grace` after it was cancelled: who watches the token
-/// ends by itself before that.
-pub(crate) async fn interrupted(context: &Context, deadline: Timestamp, grace: Duration) -> Interrupt {
-    let mut time = context.clock.sleep_until(deadline);
-    if wait(&mut time, context).await {
-        return Interrupt::Deadline;
-    }
-    context.clock.sleep_until(context.clock.now() + grace).await;
-    Interrupt::Cancelled
-}
-
-/// Waits for `time`; false if the run was cancelled first.
-async fn wait(time: &mut (impl Future<Output = ()> + Unpin), context: &Context) -> bool {
-    let mut cancelled = pin!(context.cancel.cancelled());
-    std::future::poll_fn(|task: &mut Task<'_>| {
-        if Pin::new(&mut *time).poll(task).is_ready() {
-            return Poll::Ready(true);
-        }
-        cancelled.as_mut().poll(task).map(|()| false)
+/// Waits for `due`, unless the run is cancelled or its time is up before.
+async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
+    let mut due = context.clock.sleep_until(due);
+    std::future::poll_fn(|task| match due.as_mut().poll(task) {
+        Poll::Ready(()) => Poll::Ready(()),
+        Poll::Pending => watch.poll(task, Duration::ZERO).map(|_| ()),
     })
-    .await
+    .await;
+}
+
+fn error_of(cause: Interrupt) -> ProviderError {
+    match cause {
+        Interrupt::Cancelled => ProviderError::Cancelled,
+        Interrupt::Deadline => ProviderError::Timeout("the run's time is up".into()),
+    }
 }
 
 /// Chance is an input as identity is: with seeded ids the jitter is the same every time.

@@ -13,12 +13,14 @@
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
 //! | who calls whom? | `driver.rs`, `tool_batch.rs` |
+//! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
 
 mod action_parser;
 mod agent;
 mod calls;
 mod driver;
+mod interrupt;
 mod limits;
 mod machine;
 mod resume;

@@ -1,30 +1,32 @@
 //! The calls of one turn: each is brought to exactly one result, whatever happens to it.
 
-use std::{pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CallId, Context, Executed, JournalError, Prepared, ReadyCall, RecordBody, Timestamp,
+    ApprovalRequest, CallId, Context, Executed, JournalError, Prepared, ReadyCall, RecordBody,
     ToolResult, ToolResultStatus, Toolbox,
 };
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
     CallStage, CallState, ReactMachine, RunLog,
-    driver::{Interrupt, interrupted, step},
+    driver::step,
+    interrupt::{Interrupt, Watch},
 };
 
 /// Runs the calls that have no result yet: side by side if every tool of the turn allows it, one
 /// after the other if not.
-pub(crate) async fn run(
+pub(crate) async fn run<'c>(
     toolbox: &dyn Toolbox,
     machine: &mut ReactMachine,
     log: &mut RunLog,
-    context: &Context,
+    watch: &mut Watch<'c>,
+    context: &'c Context,
 ) -> Result<(), JournalError> {
     let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
     let open: Vec<CallState> = calls.iter().filter(|c| c.result().is_none()).cloned().collect();
     let side_by_side = open.len() > 1 && open.iter().all(|c| is_concurrency_safe(c, machine));
-    let mut batch = Batch { toolbox, machine, log, context };
+    let mut batch = Batch { toolbox, machine, log, watch, context };
     if side_by_side {
         batch.run_together(open).await
     } else {
@@ -43,14 +45,15 @@ fn is_concurrency_safe(call: &CallState, machine: &ReactMachine) -> bool {
     tools.iter().any(|t| t.name == call.call.name && t.annotations.concurrency_safe)
 }
 
-struct Batch<'a> {
+struct Batch<'a, 'c> {
     toolbox: &'a dyn Toolbox,
     machine: &'a mut ReactMachine,
     log: &'a mut RunLog,
-    context: &'a Context,
+    watch: &'a mut Watch<'c>,
+    context: &'c Context,
 }
 
-impl Batch<'_> {
+impl Batch<'_, '_> {
     async fn run_together(&mut self, calls: Vec<CallState>) -> Result<(), JournalError> {
         let mut ready = Vec::with_capacity(calls.len());
         for call in calls {
@@ -67,17 +70,38 @@ impl Batch<'_> {
         for record in self.log.append_all(starts.collect()).await? {
             self.machine.apply(&record);
         }
-        let (toolbox, context, deadline) = (self.toolbox, self.context, self.machine.deadline());
-        if ready.len() == 1
-            && let Some((one, _)) = ready.pop()
-        {
-            let (call, result) = execute(toolbox, one, context, deadline).await;
-            return self.finish(call, result).await;
-        }
-        let mut running: FuturesUnordered<_> =
-            ready.into_iter().map(|(one, _)| execute(toolbox, one, context, deadline)).collect();
-        while let Some((call, result)) = running.next().await {
-            self.finish(call, result).await?;
+        self.execute(ready.into_iter().map(|(ready, _)| ready).collect()).await
+    }
+
+    /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
+    async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
+        let (toolbox, context) = (self.toolbox, self.context);
+        let mut open: Vec<CallId> = ready.iter().map(|r| r.id).collect();
+        let mut running: FuturesUnordered<_> = ready
+            .into_iter()
+            .map(|ready| {
+                let id = ready.id;
+                toolbox.execute(ready, context).map(move |executed| (id, executed))
+            })
+            .collect();
+        while !open.is_empty() {
+            let next = std::future::poll_fn(|task| match running.poll_next_unpin(task) {
+                Poll::Ready(next) => Poll::Ready(Ok(next)),
+                Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Err),
+            });
+            match next.await {
+                Ok(Some((id, executed))) => {
+                    open.retain(|other| *other != id);
+                    self.finish(id, result_of(executed)).await?;
+                }
+                Ok(None) => break,
+                Err(cause) => {
+                    running.clear();
+                    for id in open.drain(..) {
+                        self.finish(id, stopped(cause)).await?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -111,29 +135,19 @@ impl Batch<'_> {
     }
 }
 
-/// Executes one call. A toolbox that does not stop in time is dropped, and with it its work.
-async fn execute(
-    toolbox: &dyn Toolbox,
-    ready: ReadyCall,
-    context: &Context,
-    deadline: Timestamp,
-) -> (CallId, ToolResult) {
-    let id = ready.id;
-    let mut work = toolbox.execute(ready, context);
-    let mut interrupt = pin!(interrupted(context, deadline, TOOL_GRACE));
-    let executed = std::future::poll_fn(|task| match work.as_mut().poll(task) {
-        Poll::Ready(executed) => Poll::Ready(Ok(executed)),
-        Poll::Pending => interrupt.as_mut().poll(task).map(Err),
-    })
-    .await;
-    let result = match executed {
-        Ok(Executed::Done(result)) => *result,
-        Ok(Executed::Suspended(request)) => nobody_to_ask(&request),
-        Ok(_) => ToolResult::error("the toolbox gave no result"),
-        Err(Interrupt::Cancelled) => ToolResult::cancelled("Cancelled"),
-        Err(Interrupt::Deadline) => ToolResult::cancelled("Cancelled: the run's time is up"),
-    };
-    (id, result)
+fn result_of(executed: Executed) -> ToolResult {
+    match executed {
+        Executed::Done(result) => *result,
+        Executed::Suspended(request) => nobody_to_ask(&request),
+        _ => ToolResult::error("the toolbox gave no result"),
+    }
+}
+
+fn stopped(cause: Interrupt) -> ToolResult {
+    match cause {
+        Interrupt::Cancelled => ToolResult::cancelled("Cancelled"),
+        Interrupt::Deadline => ToolResult::cancelled("Cancelled: the run's time is up"),
+    }
 }
 
 /// No approver means no.

@@ -1,0 +1,59 @@
+//! What ends a wait from outside: the run was cancelled, or its time is up.
+
+use std::{
+    pin::Pin,
+    task::{Context as Task, Poll, ready},
+    time::Duration,
+};
+
+use archon_types::{BoxFuture, Context, Timestamp};
+
+/// Why something that was under way has to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// The run was cancelled and the grace is over.
+    Cancelled,
+    /// The run's time is up.
+    Deadline,
+}
+
+/// Watches one run from its first wait to its last. There is one timer for all waits: setting one up
+/// for each would wake the runtime's timer thread twice in every turn.
+pub(crate) struct Watch<'a> {
+    context: &'a Context,
+    deadline: BoxFuture<'static, ()>,
+    cancelled: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+    fired: Option<Fired>,
+}
+
+enum Fired {
+    Deadline,
+    /// With the end of the grace that is running.
+    Cancelled(Option<BoxFuture<'static, ()>>),
+}
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(context: &'a Context, deadline: Timestamp) -> Self {
+        let deadline = context.clock.sleep_until(deadline);
+        Self { context, deadline, cancelled: Box::pin(context.cancel.cancelled()), fired: None }
+    }
+
+    /// Ready when the time is up, or `grace` after the cancel: who watches the token ends by itself
+    /// before that. Each wait has a grace of its own.
+    pub(crate) fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {
+        if self.fired.is_none() {
+            if self.deadline.as_mut().poll(task).is_ready() {
+                self.fired = Some(Fired::Deadline);
+            } else {
+                ready!(self.cancelled.as_mut().poll(task));
+                self.fired = Some(Fired::Cancelled(None));
+            }
+        }
+        let Some(Fired::Cancelled(waiting)) = &mut self.fired else { return Poll::Ready(Interrupt::Deadline) };
+        let clock = &self.context.clock;
+        let end = waiting.get_or_insert_with(|| clock.sleep_until(clock.now() + grace));
+        ready!(end.as_mut().poll(task));
+        *waiting = None;
+        Poll::Ready(Interrupt::Cancelled)
+    }
+}
