@@ -139,6 +139,21 @@ async fn a_rate_limit_is_waited_out_and_the_request_is_sent_again() {
     assert_eq!(requests[0].body, requests[1].body);
 }
 
+// spec: A-01, TE-45
+#[tokio::test]
+async fn a_tool_call_goes_over_the_wire_and_its_result_comes_back() {
+    let asks = crate::wire::asks_for("call_1", "calculator", r#"{"expression": "15% of 200"}"#);
+    let server = MockServer::start([asks, crate::wire::answer("It is 30.")]).await;
+    let agent =
+        with_model(&server).tool(archon::tools::builtin::Calculator::new()).build().expect("an agent");
+    assert_eq!(agent.run("What is 15% of 200?").await.expect("a run").answer, "It is 30.");
+    let requests = server.requests();
+    let result = requests[1].body["messages"].as_array().and_then(|m| m.last()).expect("a message").clone();
+    assert_eq!(result, json!({"role": "tool", "tool_call_id": "call_1", "content": "30"}));
+    assert_eq!(requests[0].connection, requests[1].connection, "one connection for both");
+    server.assert_paired();
+}
+
 #[tokio::test]
 async fn a_session_goes_on_where_it_was() {
     let server = MockServer::start([crate::wire::answer("Paris"), crate::wire::answer("2 million")]).await;

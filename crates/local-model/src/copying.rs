@@ -34,7 +34,13 @@ enum Place {
 impl Copying {
     /// Copies from `source`; `weight` is added to the logits.
     pub fn new(source: &str, weight: f32) -> Self {
-        Self { source: source.as_bytes().to_vec(), weight, place: Place::Elsewhere, value: Vec::new(), escaped: false }
+        Self {
+            source: source.as_bytes().to_vec(),
+            weight,
+            place: Place::Elsewhere,
+            value: Vec::new(),
+            escaped: false,
+        }
     }
 
     /// Follows what was written.
@@ -80,7 +86,8 @@ impl Copying {
                 for rest in whole.chain(parts) {
                     raised.extend(longest(vocabulary, b"", rest));
                     if !word.is_empty() && rest.first().is_none_or(|b| b.is_ascii_whitespace()) {
-                        raised.extend([b"\"".as_slice(), b"\"}"].iter().filter_map(|end| vocabulary.find(end)));
+                        raised
+                            .extend([b"\"".as_slice(), b"\"}"].iter().filter_map(|end| vocabulary.find(end)));
                     }
                 }
             }
@@ -110,7 +117,9 @@ fn first_word(text: &[u8]) -> &[u8] {
 
 /// The longest token that writes `open` and a beginning of `text`, not empty.
 fn longest(vocabulary: &Vocabulary, open: &[u8], text: &[u8]) -> Option<Token> {
-    (1..=text.len().min(LONGEST_FOUND)).rev().find_map(|length| vocabulary.find(&[open, &text[..length]].concat()))
+    (1..=text.len().min(LONGEST_FOUND))
+        .rev()
+        .find_map(|length| vocabulary.find(&[open, &text[..length]].concat()))
 }
 
 /// Whether a text that may be copied can begin behind this byte.
@@ -120,6 +129,8 @@ fn opens(byte: u8) -> bool {
 
 /// Where the sentence ends: a mark that is followed by a space or by nothing.
 fn sentence(text: &[u8]) -> usize {
-    let mark = |at: &usize| b"?.!,;:'\"`".contains(&text[*at]) && text.get(at + 1).is_none_or(|b| b.is_ascii_whitespace());
+    let mark = |at: &usize| {
+        b"?.!,;:'\"`".contains(&text[*at]) && text.get(at + 1).is_none_or(|b| b.is_ascii_whitespace())
+    };
     (0..text.len()).find(mark).unwrap_or(text.len())
 }

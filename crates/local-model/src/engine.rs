@@ -188,7 +188,11 @@ impl Engine {
     /// The tokens of a prompt. Control tokens in it, such as turn markers, are read as such.
     pub(crate) fn tokenize(&self, text: &str) -> Vec<Token> {
         let vocab = self.model.model.vocab();
-        vocab.tokenize(text.as_bytes(), vocab.should_add_bos(), true).into_iter().map(|token| token.0).collect()
+        vocab
+            .tokenize(text.as_bytes(), vocab.should_add_bos(), true)
+            .into_iter()
+            .map(|token| token.0)
+            .collect()
     }
 
     /// Texts that would be read as control tokens; nobody but the chat template may write them.

@@ -67,7 +67,9 @@ impl LocalModelError {
             Self::Unreadable { .. } => "check that the file may be read by this user",
             Self::NotGguf { .. } => "give the path of a model in the GGUF format",
             Self::Broken { .. } => "remove the file and fetch it again with `archon model pull`",
-            Self::PromptTooLarge { .. } => "shorten the conversation, offer fewer tools, or raise the context size",
+            Self::PromptTooLarge { .. } => {
+                "shorten the conversation, offer fewer tools, or raise the context size"
+            }
             Self::Engine { .. } => "try again; if it happens again, use a smaller context or another model",
         }
     }

@@ -1,13 +1,26 @@
 //! Runs a small language model in process, as a [`Provider`](archon_types::Provider).
+mod copying;
 #[cfg(feature = "engine")]
 mod engine;
+mod error;
+mod grammar;
+mod json_text;
 #[cfg(feature = "engine")]
 mod listener;
+mod matcher;
+mod prompt;
 #[cfg(feature = "engine")]
 mod provider;
-mod copying; mod error; mod grammar; mod json_text; mod matcher; mod prompt; mod reply; mod sampler; mod schema; mod vocabulary; mod worked;
+mod reply;
+mod sampler;
+mod schema;
+mod vocabulary;
+mod worked;
 #[cfg(feature = "engine")]
 pub use engine::{Engine, EngineOptions};
+pub use error::*;
+pub use grammar::*;
+pub use matcher::*;
 #[cfg(feature = "engine")]
 pub use provider::*;
-pub use error::*; pub use grammar::*; pub use matcher::*; pub use schema::*;
+pub use schema::*;

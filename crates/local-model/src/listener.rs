@@ -75,7 +75,13 @@ impl Listener {
             let call_id = std::mem::take(&mut self.call_id);
             let call = match ToolCall::from_json_text(call_id, call.name, &call.arguments) {
                 whole if call.complete || whole.malformed.is_some() => whole,
-                cut => ToolCall { malformed: Some(archon_types::MalformedArguments { text: call.arguments, error: "cut off by the token limit".into() }), ..cut },
+                cut => ToolCall {
+                    malformed: Some(archon_types::MalformedArguments {
+                        text: call.arguments,
+                        error: "cut off by the token limit".into(),
+                    }),
+                    ..cut
+                },
             };
             self.message.content.push(Content::ToolCall(call));
         }

@@ -73,11 +73,17 @@ impl Writer<'_> {
         let since = messages.get(question..).unwrap_or_default();
         let spoken = since.iter().filter(|m| !matches!(m, Message::Assistant(_))).map(|m| m.text());
         let results = since.iter().filter(|m| matches!(m, Message::ToolResult(_))).map(|m| m.text());
-        let (spoken, results) = (spoken.collect::<Vec<_>>().join("\n"), results.collect::<Vec<_>>().join("\n"));
+        let (spoken, results) =
+            (spoken.collect::<Vec<_>>().join("\n"), results.collect::<Vec<_>>().join("\n"));
 
         if self.can_chat && tools.is_empty() {
             let reply = schema.map_or(Reply::Free, |schema| Reply::Document(schema.clone()));
-            return Prompt { text: Text::Chat(self.chat(request, &messages, None), ""), reply, spoken, results };
+            return Prompt {
+                text: Text::Chat(self.chat(request, &messages, None), ""),
+                reply,
+                spoken,
+                results,
+            };
         }
         let answer = if tools.iter().any(|tool| tool.name == "answer") { "final_answer" } else { "answer" };
         let form = if self.can_chat { Form::Json } else { Form::Transcript };
@@ -100,7 +106,13 @@ impl Writer<'_> {
         self.write(&request)
     }
 
-    fn choices(&self, request: &Request, since: &[&Message], answer: &str, schema: Option<&Value>) -> Vec<Choice> {
+    fn choices(
+        &self,
+        request: &Request,
+        since: &[&Message],
+        answer: &str,
+        schema: Option<&Value>,
+    ) -> Vec<Choice> {
         let text = json!({
             "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]
         });
@@ -169,7 +181,12 @@ impl Writer<'_> {
         }
     }
 
-    fn chat(&self, request: &Request, messages: &[&Message], answer: Option<&str>) -> Vec<(&'static str, String)> {
+    fn chat(
+        &self,
+        request: &Request,
+        messages: &[&Message],
+        answer: Option<&str>,
+    ) -> Vec<(&'static str, String)> {
         let form = Form::Json;
         let mut chat = Vec::new();
         let system = match answer {
@@ -197,7 +214,9 @@ impl Writer<'_> {
         for message in messages {
             match message {
                 Message::User(_) => chat.push(("user", self.quote(&message.text()))),
-                Message::ToolResult(_) => chat.push(("user", format!("Result: {}", self.quote(&message.text())))),
+                Message::ToolResult(_) => {
+                    chat.push(("user", format!("Result: {}", self.quote(&message.text()))))
+                }
                 Message::Assistant(said) => {
                     for call in said.tool_calls() {
                         chat.push(("assistant", form.write(&call.name, &json_text(&call.arguments))));
@@ -206,7 +225,10 @@ impl Writer<'_> {
                     match answer {
                         _ if text.is_empty() => {}
                         Some(answer) => {
-                            chat.push(("assistant", form.write(answer, &json_text(&json!({ "text": text })))));
+                            chat.push((
+                                "assistant",
+                                form.write(answer, &json_text(&json!({ "text": text }))),
+                            ));
                         }
                         None => chat.push(("assistant", text)),
                     }
@@ -237,7 +259,8 @@ impl Writer<'_> {
         for control in self.control {
             if text.contains(control.as_str()) {
                 let first = control.chars().next().map_or(0, char::len_utf8);
-                text = text.replace(control.as_str(), &format!("{} {}", &control[..first], &control[first..]));
+                text =
+                    text.replace(control.as_str(), &format!("{} {}", &control[..first], &control[first..]));
             }
         }
         text

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use archon_types::{
-    AssistantMessage, BoxStream, CancellationToken, Clock, Message, ModelEvent, Provider, ProviderError, Request,
-    Timestamp,
+    AssistantMessage, BoxStream, CancellationToken, Clock, Message, ModelEvent, Provider, ProviderError,
+    Request, Timestamp,
 };
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};

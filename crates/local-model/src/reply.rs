@@ -74,7 +74,8 @@ pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits
     let choices: Vec<_> = choices
         .iter()
         .map(|choice| {
-            let head = builder.text(&[form.lead(), form.before_name(), &choice.name, form.between()].concat());
+            let head =
+                builder.text(&[form.lead(), form.before_name(), &choice.name, form.between()].concat());
             let arguments = SchemaNodes::new(&mut builder, &choice.schema, limits).value(&choice.schema);
             let close = builder.text(form.close());
             builder.seq(&[head, arguments, close])
@@ -139,7 +140,14 @@ const TEXT_LEAD: &[u8] = b"{\"text\": \"";
 impl ReplyReader {
     /// A reader of replies of this form in which `answer` is the name of the answer.
     pub(crate) fn new(form: Form, answer: &str, answer_form: AnswerForm) -> Self {
-        Self { form, answer: answer.into(), answer_form, part: Part::Open, held: Vec::new(), depth: Depth::default() }
+        Self {
+            form,
+            answer: answer.into(),
+            answer_form,
+            part: Part::Open,
+            held: Vec::new(),
+            depth: Depth::default(),
+        }
     }
 
     /// The pieces that these bytes complete.
@@ -155,7 +163,9 @@ impl ReplyReader {
     fn take(&mut self, byte: u8, pieces: &mut Vec<Piece>) {
         self.held.push(byte);
         match self.part {
-            Part::Open if self.held.len() == self.form.lead().len() + self.form.before_name().len() => self.enter(Part::Name),
+            Part::Open if self.held.len() == self.form.lead().len() + self.form.before_name().len() => {
+                self.enter(Part::Name)
+            }
             Part::Name if self.held.ends_with(self.form.between().as_bytes()) => {
                 let end = self.held.len() - self.form.between().len();
                 let name = String::from_utf8_lossy(&self.held[..end]).into_owned();

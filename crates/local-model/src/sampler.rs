@@ -23,7 +23,12 @@ impl Sampler {
     }
 
     /// The next token, or `None` if the grammar allows none of the vocabulary.
-    pub fn choose(&mut self, logits: &[f32], vocabulary: &Vocabulary, matcher: Option<&Matcher>) -> Option<Token> {
+    pub fn choose(
+        &mut self,
+        logits: &[f32],
+        vocabulary: &Vocabulary,
+        matcher: Option<&Matcher>,
+    ) -> Option<Token> {
         let allowed = |token: Token| allows(token, vocabulary, matcher);
         let greedy = self.temperature <= 0.0;
         if greedy {

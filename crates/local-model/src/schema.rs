@@ -72,7 +72,8 @@ impl<'a> SchemaNodes<'a> {
         }
         for word in ["anyOf", "oneOf"] {
             if let Some(schemas) = schema.get(word).and_then(Value::as_array) {
-                let choices: Vec<_> = schemas.iter().map(|part| self.value(&with_base(part, schema))).collect();
+                let choices: Vec<_> =
+                    schemas.iter().map(|part| self.value(&with_base(part, schema))).collect();
                 return self.builder.any(&choices);
             }
         }
@@ -120,8 +121,13 @@ impl<'a> SchemaNodes<'a> {
         if properties.is_empty() {
             return self.open_object(schema);
         }
-        let required: Vec<_> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<_> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
 
         // Built from the end: what may follow when something stands before it, and when nothing does.
         let end = self.builder.text("}");
@@ -218,7 +224,16 @@ impl<'a> SchemaNodes<'a> {
             choices.push(b.seq(&parts));
         }
         let backslash = b.text("\\");
-        let short = b.byte(&[(b'"', b'"'), (b'\\', b'\\'), (b'/', b'/'), (b'b', b'b'), (b'f', b'f'), (b'n', b'n'), (b'r', b'r'), (b't', b't')]);
+        let short = b.byte(&[
+            (b'"', b'"'),
+            (b'\\', b'\\'),
+            (b'/', b'/'),
+            (b'b', b'b'),
+            (b'f', b'f'),
+            (b'n', b'n'),
+            (b'r', b'r'),
+            (b't', b't'),
+        ]);
         let control = b.text("u00");
         let high = b.byte(&[(b'0', b'1')]);
         let low = b.byte(&[(b'0', b'9'), (b'a', b'f')]);
@@ -290,7 +305,8 @@ impl<'a> SchemaNodes<'a> {
         let place = self.builder.reserve();
         self.anything = Some(place);
         let none = Map::new();
-        let choices = ["string", "number", "boolean", "null", "array", "object"].map(|kind| self.kind(kind, &none));
+        let choices =
+            ["string", "number", "boolean", "null", "array", "object"].map(|kind| self.kind(kind, &none));
         let any = self.builder.any(&choices);
         self.builder.fill(place, any);
         place
@@ -348,7 +364,8 @@ fn with_base(part: &Value, base: &Map<String, Value>) -> Value {
         merged.insert("properties".into(), Value::Object(all));
     }
     let required = [base.get("required"), part.get("required")];
-    let required: Vec<_> = required.into_iter().flatten().filter_map(Value::as_array).flatten().cloned().collect();
+    let required: Vec<_> =
+        required.into_iter().flatten().filter_map(Value::as_array).flatten().cloned().collect();
     merged.insert("required".into(), Value::Array(required));
     merged.insert("type".into(), Value::from("object"));
     Value::Object(merged)
@@ -359,5 +376,7 @@ fn count(schema: &Map<String, Value>, word: &str) -> Option<u32> {
 }
 
 fn at_least_zero(schema: &Map<String, Value>) -> bool {
-    ["minimum", "exclusiveMinimum"].iter().any(|word| schema.get(*word).and_then(Value::as_f64).is_some_and(|n| n >= 0.0))
+    ["minimum", "exclusiveMinimum"]
+        .iter()
+        .any(|word| schema.get(*word).and_then(Value::as_f64).is_some_and(|n| n >= 0.0))
 }

@@ -87,7 +87,9 @@ fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
     let by_hand: Vec<_> = BY_HAND
         .iter()
-        .filter(|(name, property, ..)| *name == tool.name && properties.is_some_and(|p| p.contains_key(*property)))
+        .filter(|(name, property, ..)| {
+            *name == tool.name && properties.is_some_and(|p| p.contains_key(*property))
+        })
         .map(|(name, property, task, value, outcome)| Worked {
             task: (*task).to_owned(),
             call: Some(((*name).to_owned(), json!({ *property: value }))),
@@ -120,8 +122,11 @@ pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     let is_kept = |name: &String| {
         shown.is_some_and(|shown| shown.contains_key(name)) || required.iter().any(|r| *r == name)
     };
-    let kept: Map<_, _> =
-        properties.iter().filter(|(name, _)| is_kept(name)).map(|(name, p)| (name.clone(), not_null(p))).collect();
+    let kept: Map<_, _> = properties
+        .iter()
+        .filter(|(name, _)| is_kept(name))
+        .map(|(name, p)| (name.clone(), not_null(p)))
+        .collect();
     if kept.is_empty() {
         return schema.clone();
     }
@@ -171,7 +176,8 @@ fn sample(schema: &Value, depth: usize) -> Value {
         Some("null") => Value::Null,
         _ if depth > 4 => json!({}),
         _ => {
-            let required: Vec<_> = schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
+            let required: Vec<_> =
+                schema.get("required").and_then(Value::as_array).into_iter().flatten().collect();
             let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
             properties
                 .filter(|(name, _)| required.iter().any(|r| r == name))

@@ -52,7 +52,7 @@ impl Driver {
                 }
                 Command::RunCalls(_) => {
                     tool_batch::run(&*self.toolbox, machine, log, &mut watch, context).await?;
-                },
+                }
                 Command::WaitUntil(due) => {
                     wait_until(due, &mut watch, context).await;
                     step(machine, log, RecordBody::ClockRead).await?;

@@ -49,7 +49,9 @@ impl<'a> Watch<'a> {
                 self.fired = Some(Fired::Cancelled(None));
             }
         }
-        let Some(Fired::Cancelled(waiting)) = &mut self.fired else { return Poll::Ready(Interrupt::Deadline) };
+        let Some(Fired::Cancelled(waiting)) = &mut self.fired else {
+            return Poll::Ready(Interrupt::Deadline);
+        };
         let clock = &self.context.clock;
         let end = waiting.get_or_insert_with(|| clock.sleep_until(clock.now() + grace));
         ready!(end.as_mut().poll(task));

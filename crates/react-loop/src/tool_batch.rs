@@ -3,8 +3,8 @@
 use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CallId, Context, Executed, JournalError, Prepared, ReadyCall, RecordBody,
-    ToolResult, ToolResultStatus, Toolbox,
+    ApprovalRequest, CallId, Context, Executed, JournalError, Prepared, ReadyCall, RecordBody, ToolResult,
+    ToolResultStatus, Toolbox,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 

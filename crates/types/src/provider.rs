@@ -66,11 +66,7 @@ pub struct Request {
 impl Request {
     /// A request without tools.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
-        Self {
-            model: model.into(),
-            messages: Arc::new(messages.into_iter().collect()),
-            ..Self::default()
-        }
+        Self { model: model.into(), messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
     }
 }
 

@@ -52,6 +52,10 @@ impl Human {
         self.remember(record);
         match &record.body {
             RecordBody::RunStarted(started) => show_start(started, output),
+            RecordBody::Prompted { message, .. } => {
+                let text = message.as_llm().map(archon::types::Message::text).unwrap_or_default();
+                output.note(Look::Dim, format!("> {}", one_line(&text, 2 * SHOWN)));
+            }
             RecordBody::ModelAsked { .. } => self.asked(output),
             RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),

@@ -204,7 +204,8 @@ impl Worker<'_> {
         if ahead.as_mut().is_some_and(|matcher| matcher.advance(bytes) && matcher.must_end()) {
             return self.say(bytes, job, said);
         }
-        let last = self.model.tokens(bytes).last().map_or(0, |token| self.model.vocabulary.bytes(*token).len());
+        let last =
+            self.model.tokens(bytes).last().map_or(0, |token| self.model.vocabulary.bytes(*token).len());
         match bytes.len().saturating_sub(last) {
             0 => Ok(false),
             head => self.say(&bytes[..head], job, said),

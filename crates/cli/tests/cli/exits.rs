@@ -1,0 +1,84 @@
+//! Bad input: one line of what, one line of what to do, the right exit code, nothing half-written.
+
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::json;
+
+use crate::setup::{Place, answer, asks_for};
+
+#[tokio::test]
+async fn without_a_model_three_lines_say_what_the_choices_are() {
+    let ran = Place::new().archon("run", &["hello"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+    assert_eq!(ran.err.lines().count(), 3, "{ran:?}");
+    for choice in ["OPENAI_API_KEY", "--base-url", "archon model pull"] {
+        assert!(ran.err.contains(choice), "{choice}: {ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn bad_arguments_are_refused_with_a_remedy() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let run = async |line: &str, more: &[&str]| place.archon(line, more).await;
+    run("run", &["--tools", "calculater", "hi"]).await.check_refused(2, "calculater", "calculator");
+    run("run", &["--workspace", "nowhere", "hi"]).await.check_refused(2, "nowhere", "");
+    run("run", &["--session", "session_x", "hi"]).await.check_refused(2, "session_x", "archon runs list");
+    run("runs show", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
+    run("resume", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
+    run("run", &["  "]).await.check_refused(2, "empty", "");
+    assert!(server.requests().is_empty());
+    assert!(!place.path("data/runs").exists() || std::fs::read_dir(place.path("data/runs")).is_ok_and(|d| d.count() == 0));
+}
+
+// spec: P-31
+#[tokio::test]
+async fn a_service_that_refuses_ends_the_run_with_1_and_its_words() {
+    let refused = MockResponse::json(401, &json!({"error": {"message": "bad key"}}));
+    let server = MockServer::start([refused]).await;
+    let ran = Place::with_server(&server).archon("run", &["hello"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("bad key"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_said_so() {
+    let ran = Place::new().archon("run --base-url http://127.0.0.1:9/v1 --model m", &["hi"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("127.0.0.1:9"), "{ran:?}");
+}
+
+// spec: A-06
+#[tokio::test]
+async fn a_limit_ends_with_4() {
+    let asks = |n: u32| asks_for("calculator", &format!("{{\"expression\": \"{n} + 1\"}}"));
+    let server = MockServer::start((0..4).map(asks)).await;
+    let ran = Place::with_server(&server).archon("run", &["--max-turns", "3", "go on"]).await;
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert!(ran.err.contains("Max turns reached (3)"), "{ran:?}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn without_tools_none_are_offered() {
+    let server = MockServer::start([answer("hi"), answer("hi")]).await;
+    let place = Place::with_server(&server);
+    place.archon("run", &["--tools", "none", "hello"]).await;
+    place.archon("run", &["--tools", "calculator,search", "hello"]).await;
+    let requests = server.requests();
+    assert!(requests[0].body.get("tools").is_none());
+    let names: Vec<_> =
+        requests[1].body["tools"].as_array().expect("tools").iter().map(|t| &t["function"]["name"]).collect();
+    assert_eq!(names, ["calculator", "search"]);
+}
+
+// spec: A-05, TE-45
+#[tokio::test]
+async fn a_tool_can_be_called_without_a_model() {
+    let place = Place::new();
+    assert_eq!(place.archon("tools call", &["calculator", r#"{"expression": "2+2"}"#]).await.out, "4\n");
+    let refused = place.archon("tools call", &["calculator", r#"{"expression": 2}"#]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let listed = place.archon("tools list --json", &[]).await.json();
+    let names: Vec<_> = listed.iter().map(|t| t["name"].clone()).collect();
+    assert_eq!(names, ["calculator", "list_files", "read_file", "search"]);
+}

@@ -1,0 +1,107 @@
+//! A place of its own for each test: data, workspace, no settings and no keys from this machine.
+
+use std::{
+    path::Path,
+    process::{Output, Stdio},
+};
+
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+pub(crate) struct Place {
+    pub(crate) dir: TempDir,
+    server: Option<String>,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// The lines of standard output as JSON.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.out.lines().map(parse).collect()
+    }
+
+    /// The only answer to bad input: what, then what to do.
+    pub(crate) fn check_refused(&self, code: i32, what: &str, remedy: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let mut lines = self.err.lines().filter(|l| !l.is_empty());
+        let (first, second) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        assert!(first.starts_with("error: ") && first.contains(what), "{self:?}");
+        assert!(second.contains(remedy), "{self:?}");
+        assert_eq!(self.out, "", "{self:?}");
+    }
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a directory"), server: None }
+    }
+
+    pub(crate) fn with_server(server: &MockServer) -> Self {
+        Self { server: Some(format!("{}/v1", server.url())), ..Self::new() }
+    }
+
+    pub(crate) fn data(&self) -> std::path::PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// A command in this place. Words with spaces are given as further arguments.
+    pub(crate) fn command(&self, line: &str, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_archon"));
+        command.env_clear().env("HOME", self.dir.path()).env("PATH", "/usr/bin:/bin");
+        command.current_dir(self.dir.path()).stdin(Stdio::null()).kill_on_drop(true);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut words = line.split_whitespace();
+        command.args(words.by_ref().take(1)).args(["--data-dir".as_ref(), self.data().as_os_str()]);
+        command.args(words);
+        if let (Some(url), "run" | "resume") = (&self.server, line.split(' ').next().unwrap_or_default()) {
+            command.args(["--base-url", url, "--model", "mock"]);
+        }
+        command.args(more);
+        command
+    }
+
+    pub(crate) async fn archon(&self, line: &str, more: &[&str]) -> Ran {
+        self.command(line, more).output().await.expect("the program runs").into()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        Path::new(self.dir.path()).join(name)
+    }
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock",
+           "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    .to_string()
+}
+
+pub(crate) fn text(text: &str) -> String {
+    chunk(&json!({"content": text}), None)
+}
+
+pub(crate) fn answer(words: &str) -> MockResponse {
+    MockResponse::events([text(words), chunk(&json!({}), Some("stop")), "[DONE]".into()])
+}
+
+pub(crate) fn asks_for(name: &str, arguments: &str) -> MockResponse {
+    let function = json!({"name": name, "arguments": arguments});
+    let call = json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]});
+    MockResponse::events([chunk(&call, None), chunk(&json!({}), Some("tool_calls")), "[DONE]".into()])
+}
