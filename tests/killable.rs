@@ -4,6 +4,8 @@
 //! gets SIGKILL from itself right after it appended that record (from 0). Every side effect is a line
 //! in `DIR/effects`, written by a tool that is not told whether it runs for the first time.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
+
 use std::{
     fs::OpenOptions,
     io::Write as _,

@@ -1,5 +1,7 @@
 //! What Archon promises, tested across its crates. Each file is one promise.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 mod kill;
 mod live;
 mod scenarios;

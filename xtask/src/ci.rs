@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         line: "doc --workspace --no-deps",
     },
+    step("tests of the local engine", "test -p archon-local-model --features engine,pull"),
     step("tests", "test --workspace"),
 ];
 

@@ -4,6 +4,8 @@
 //! runs with at most C at once, and prints one line of JSON: wall and CPU seconds, peak resident
 //! memory, turns, failures, text deltas, and with `--trace` the time of each tool call.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
+
 use std::{
     sync::{
         Arc, Mutex, PoisonError,

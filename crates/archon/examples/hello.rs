@@ -1,5 +1,7 @@
 //! An agent with one tool. `cargo run -p archon --example hello -- ollama:qwen3 "What is 19 + 23?"`
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
+
 use archon::{Archon, tool};
 
 /// Adds two whole numbers and returns the sum.

@@ -1,5 +1,7 @@
 //! A run watched live: text as it arrives, tool calls as they start and end, and the id to resume by.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
+
 use std::io::Write as _;
 
 use archon::{

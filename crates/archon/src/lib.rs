@@ -62,3 +62,8 @@ pub mod tools {
 }
 /// The vocabulary.
 pub use archon_types as types;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
+use crate::{app::App, failure::Failure};
 
 /// What stands in front of the name of a model that runs in this process.
 const PREFIX: &str = "local:";
@@ -35,35 +35,40 @@ pub(crate) fn directory(app: &App) -> PathBuf {
     app.data_dir.join("models")
 }
 
-#[cfg(not(feature = "local"))]
-mod without {
-    use super::{App, Chosen, Exit, Failure};
-
-    /// The third of the choices that somebody without a model has.
-    pub(crate) const CHOICE: &str = "In this program: build it with `cargo build --release -p archon-cli --features local`, then `archon model pull`";
-
-    fn not_built() -> Failure {
-        Failure::usage(
-            "this program was built without local models",
-            "build it with them: cargo build --release -p archon-cli --features local",
+/// Makes a directory for its owner alone, like everything below the data directory.
+#[cfg(feature = "local")]
+fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|e| {
+        Failure::failed(
+            format!("cannot create {}: {e}", path.display()),
+            "say where models go with --data-dir DIR",
         )
-    }
-
-    /// The model that would be used where none was named.
-    pub(crate) fn first(_: &App) -> Option<String> {
-        None
-    }
-
-    /// Fetches a model.
-    pub(crate) async fn pull(_: &App, _: Option<&str>) -> Result<Exit, Failure> {
-        Err(not_built())
-    }
-
-    /// Loads a model.
-    pub(crate) async fn load(_: &App, _: &str, _: String) -> Result<Chosen, Failure> {
-        Err(not_built())
-    }
+    })
 }
 
+/// A model that can be fetched.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// What `archon model pull` takes.
+    pub(crate) name: &'static str,
+    /// What it is, in a line.
+    pub(crate) about: &'static str,
+    /// Its licence, in a line.
+    pub(crate) licence: &'static str,
+    /// Size of its file.
+    pub(crate) bytes: u64,
+}
+
+#[cfg(feature = "local")]
+mod engine;
+#[cfg(feature = "local")]
+pub(crate) use engine::{CHOICE, catalogue, first, load, pull};
+
 #[cfg(not(feature = "local"))]
-pub(crate) use without::{CHOICE, first, load, pull};
+mod absent;
+#[cfg(not(feature = "local"))]
+pub(crate) use absent::{CHOICE, catalogue, first, load, pull};

@@ -108,12 +108,31 @@ impl Output {
             return;
         }
         self.with(|s| {
-            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
             let bar = ProgressBar::new_spinner().with_message(doing.to_owned());
-            let bar = style.map(|style| bar.clone().with_style(style)).unwrap_or(bar);
+            let bar = match ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            };
             bar.enable_steady_tick(Duration::from_millis(100));
             s.spinner = Some(bar);
         });
+    }
+
+    /// Shows how much of a download has come, where there is a terminal to show it on.
+    #[cfg(feature = "local")]
+    pub(crate) fn progress(&self, bytes: u64, of: u64) {
+        if !self.spins {
+            return;
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = streams.spinner.get_or_insert_with(|| {
+            let bar = ProgressBar::new(of);
+            match ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        bar.set_position(bytes);
     }
 
     /// Stops the spinner, if there is one.

@@ -1,6 +1,6 @@
 //! What can go wrong with a local model: each error says what failed, on what, why, and what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use archon_types::ProviderError;
 
@@ -52,9 +52,110 @@ pub enum LocalModelError {
         /// What it said.
         why: String,
     },
+    /// No model is called that.
+    #[error("there is no model called {name:?}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// A server was not reached, or the connection broke.
+    #[error("cannot fetch from {from}: {why}")]
+    Network {
+        /// The server.
+        from: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// A server said no.
+    #[error("{host} refused with status {status}")]
+    Refused {
+        /// The server.
+        host: String,
+        /// Its HTTP status.
+        status: u16,
+    },
+    /// A server does not have the file.
+    #[error("{by} does not offer {file}")]
+    NotOffered {
+        /// The file.
+        file: String,
+        /// The server.
+        by: String,
+    },
+    /// An address cannot be used.
+    #[error("the address of the package index or the model hub cannot be used: {why}")]
+    Address {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What came is not what was expected.
+    #[error("{file} has the wrong SHA-256: {found} instead of {expected}")]
+    Checksum {
+        /// The file.
+        file: String,
+        /// The hash that it must have.
+        expected: String,
+        /// The hash that it has.
+        found: String,
+    },
+    /// There is no room left.
+    #[error("the disk is full: cannot write {}{}", path.display(), kept_text(kept.as_deref()))]
+    DiskFull {
+        /// What was being written.
+        path: PathBuf,
+        /// What came so far and is gone on with.
+        kept: Option<PathBuf>,
+    },
+    /// Another pull of the same model is under way.
+    #[error("the model {model} is being fetched by another program")]
+    Busy {
+        /// The model.
+        model: String,
+    },
+    /// A file could not be read or written.
+    #[error("cannot use {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+fn kept_text(kept: Option<&Path>) -> String {
+    kept.map(|path| format!(" (what came so far is kept in {})", path.display())).unwrap_or_default()
 }
 
 impl LocalModelError {
+    #[cfg(feature = "pull")]
+    pub(crate) fn write(path: &Path, kept: Option<&Path>, source: std::io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, kept: kept.map(Path::to_owned) }
+            }
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// `from` names the server: an address may hold a password.
+    #[cfg(feature = "pull")]
+    pub(crate) fn network(from: &str, e: &reqwest::Error) -> Self {
+        let mut why = match e {
+            e if e.is_connect() => "no connection".to_owned(),
+            e if e.is_timeout() => "nothing came for too long".to_owned(),
+            _ => "the connection broke".to_owned(),
+        };
+        let mut source = std::error::Error::source(e);
+        while let Some(cause) = source {
+            if cause.source().is_none() {
+                why = format!("{why} ({cause})");
+            }
+            source = cause.source();
+        }
+        Self::Network { from: from.to_owned(), why }
+    }
+
     #[cfg(feature = "engine")]
     pub(crate) fn engine(doing: &'static str, why: impl ToString) -> Self {
         Self::Engine { doing, why: why.to_string() }
@@ -70,6 +171,18 @@ impl LocalModelError {
             Self::PromptTooLarge { .. } => {
                 "shorten the conversation, offer fewer tools, or raise the context size"
             }
+            Self::Unknown { .. } => "see what there is with `archon model list`",
+            Self::Network { .. } => {
+                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL and \
+                 HF_ENDPOINT name other servers"
+            }
+            Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
+                "name another server in PIP_INDEX_URL or HF_ENDPOINT, or fetch another model"
+            }
+            Self::Checksum { .. } => "the file was removed; run the same command again, or use another server",
+            Self::DiskFull { .. } => "make room and run the same command again: it goes on where it stopped",
+            Self::Busy { .. } => "wait for it",
+            Self::Io { .. } => "check the folder and its permissions, then run the same command again",
             Self::Engine { .. } => "try again; if it happens again, use a smaller context or another model",
         }
     }

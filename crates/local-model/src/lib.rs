@@ -24,3 +24,14 @@ pub use matcher::*;
 #[cfg(feature = "engine")]
 pub use provider::*;
 pub use schema::*;
+
+mod catalogue;
+pub use catalogue::*;
+#[cfg(feature = "pull")]
+mod pull;
+#[cfg(feature = "pull")]
+pub use pull::*;
+#[cfg(test)]
+mod schema_tests;
+#[cfg(all(test, feature = "pull"))]
+mod pull_tests;

@@ -8,9 +8,7 @@ use archon_types::{
     RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
-use crate::{
-    Command, Driver, Messages, ReactMachine, RunLog, driver::step, fold, fold_chain, tool_batch::NoTools,
-};
+use crate::{Command, Driver, Messages, ReactMachine, RunLog, fold, fold_chain, tool_batch::NoTools};
 
 /// An agent that thinks and acts in turns, with every step in a journal.
 #[derive(Clone)]
@@ -165,9 +163,9 @@ impl ReactAgent {
             return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone());
-        step(&mut machine, &mut log, RecordBody::Resumed).await?;
+        log.step(&mut machine, RecordBody::Resumed).await?;
         if let Some((command, attempt)) = machine.open_request() {
-            step(&mut machine, &mut log, RecordBody::CallLost { command, attempt }).await?;
+            log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
         Ok(self.driver.drive(&mut machine, &mut log, context).await?)
     }

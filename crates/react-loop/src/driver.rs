@@ -44,18 +44,18 @@ impl Driver {
         loop {
             match machine.next() {
                 Command::Done(outcome) => return Ok(outcome.clone()),
-                Command::Append(body) => step(machine, log, body).await?,
+                Command::Append(body) => log.step(machine, body).await?,
                 Command::AskModel { command, attempt, turn } => {
-                    step(machine, log, RecordBody::ModelAsked { command, attempt, turn }).await?;
+                    log.step(machine, RecordBody::ModelAsked { command, attempt, turn }).await?;
                     let answer = self.ask(machine, command, attempt, &mut watch, context).await;
-                    step(machine, log, answer).await?;
+                    log.step(machine, answer).await?;
                 }
                 Command::RunCalls(_) => {
                     tool_batch::run(&*self.toolbox, machine, log, &mut watch, context).await?;
                 }
                 Command::WaitUntil(due) => {
                     wait_until(due, &mut watch, context).await;
-                    step(machine, log, RecordBody::ClockRead).await?;
+                    log.step(machine, RecordBody::ClockRead).await?;
                 }
                 // Without a prompt there is nothing to do; the agent never starts a run without one.
                 Command::WaitForPrompt => {
@@ -135,20 +135,9 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// Appends a record and lets the machine know.
-pub(crate) async fn step(
-    machine: &mut ReactMachine,
-    log: &mut RunLog,
-    body: RecordBody,
-) -> Result<(), JournalError> {
-    let record = log.append(body).await?;
-    machine.apply(&record);
-    Ok(())
-}
-
 async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
     if machine.ended().is_none() && !machine.is_cancelled() {
-        step(machine, log, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
+        log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ use crate::{
 
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
 #[non_exhaustive]
 pub enum Command<'a> {
     /// Append this derived record.
@@ -116,20 +117,14 @@ impl ReactMachine {
         match &record.body {
             RecordBody::Prompted { message, .. } => self.prompted(message),
             RecordBody::ModelAsked { command, attempt, .. } => self.asked(*command, *attempt),
-            RecordBody::ModelAnswered { command, attempt, message } => {
-                if self.is_asking(*command, *attempt) {
-                    self.answered(*command, message);
-                }
+            RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
+                self.answered(*command, message);
             }
-            RecordBody::ModelFailed { command, attempt, failure } => {
-                if self.is_asking(*command, *attempt) {
-                    self.failed(*command, *attempt, failure, record.at);
-                }
+            RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
+                self.failed(*command, *attempt, failure, record.at);
             }
-            RecordBody::CallLost { command, attempt } => {
-                if self.is_asking(*command, *attempt) {
-                    self.phase = Phase::BackingOff { command: *command, attempt: *attempt, until: record.at };
-                }
+            RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
+                self.phase = Phase::BackingOff { command: *command, attempt: *attempt, until: record.at };
             }
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use archon_types::{Context, Durability, Event, JournalError, Record, RecordBody, RunWriter};
 
+use crate::ReactMachine;
+
 /// Appends to one run's log and tells the watchers.
 pub struct RunLog {
     writer: Box<dyn RunWriter>,
@@ -25,6 +27,17 @@ impl RunLog {
         let mut records = self.append_all(vec![body]).await?;
         // One body in, one record out.
         Ok(records.swap_remove(0))
+    }
+
+    /// Appends one record and lets the machine know.
+    pub(crate) async fn step(
+        &mut self,
+        machine: &mut ReactMachine,
+        body: RecordBody,
+    ) -> Result<(), JournalError> {
+        let record = self.append(body).await?;
+        machine.apply(&record);
+        Ok(())
     }
 
     /// Appends several records at once, which costs one sync.

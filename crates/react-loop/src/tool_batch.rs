@@ -10,7 +10,6 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
     CallStage, CallState, ReactMachine, RunLog,
-    driver::step,
     interrupt::{Interrupt, Watch},
 };
 
@@ -126,12 +125,12 @@ impl Batch<'_, '_> {
     }
 
     async fn refuse(&mut self, call: CallId, result: Box<ToolResult>) -> Result<(), JournalError> {
-        step(self.machine, self.log, RecordBody::ToolRefused { call, result }).await
+        self.log.step(self.machine, RecordBody::ToolRefused { call, result }).await
     }
 
     async fn finish(&mut self, call: CallId, result: ToolResult) -> Result<(), JournalError> {
         let result = Box::new(result);
-        step(self.machine, self.log, RecordBody::ToolFinished { call, result }).await
+        self.log.step(self.machine, RecordBody::ToolFinished { call, result }).await
     }
 }
 

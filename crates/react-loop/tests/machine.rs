@@ -1,6 +1,8 @@
 //! What holds for the machine whatever the records say: it never panics, it ends within its limits,
 //! every request pairs calls and results, and a machine that was stored goes on as the original.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::sync::Arc;
 
 use archon_react_loop::{CallStage, Command, ReactMachine, decode_answer};
@@ -104,7 +106,7 @@ fn answer(command: CommandId, attempt: u32, choice: u8, mode: ToolMode) -> Recor
 fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
     let result = Box::new(ToolResult::success("ok"));
     match stage {
-        CallStage::Requested { attempts } if choice % 4 == 0 => {
+        CallStage::Requested { attempts } if choice.is_multiple_of(4) => {
             RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::SideEffect, child_run: None }
         }
         CallStage::Requested { attempts } if choice % 4 == 1 => {
@@ -181,7 +183,7 @@ proptest! {
         let mode = if text_mode { ToolMode::Text } else { ToolMode::Native };
         let mut walk = Walk::new(mode, on_limit, max_turns);
         for (choice, other, n) in &choices {
-            if other % 4 == 0 {
+            if other.is_multiple_of(4) {
                 walk.apply(hostile(*choice, *n));
             }
             let loaded = stored_and_loaded(&walk.machine);

@@ -1,9 +1,17 @@
 //! `archon model`: fetches models that run in this program, and shows them.
 
+use std::path::Path;
+
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::{app::App, exit::Exit, failure::Failure, local, output::Look};
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+    local::{self, Known},
+    output::Look,
+};
 
 /// What to do with local models.
 #[derive(Debug, Subcommand)]
@@ -13,7 +21,7 @@ pub(crate) enum ModelCommand {
         /// The model's name [default: a good small one]
         name: Option<String>,
     },
-    /// The models on this disk
+    /// The models on this disk, and those that can be fetched
     List,
     /// Where a model is kept
     Path {
@@ -22,12 +30,18 @@ pub(crate) enum ModelCommand {
     },
 }
 
-/// A model on this disk.
+/// A model that is on this disk, or could be.
 #[derive(Debug, Serialize)]
 struct Item {
     name: String,
-    path: String,
+    /// Where it is; absent for one that was not fetched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
     bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    about: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licence: Option<&'static str>,
 }
 
 impl ModelCommand {
@@ -41,20 +55,37 @@ impl ModelCommand {
 }
 
 fn list(app: &App) -> Result<Exit, Failure> {
+    let mut known = local::catalogue();
     let files = local::files(app);
-    if files.is_empty() && !app.json {
-        let directory = local::directory(app);
-        app.output.note(
-            Look::Plain,
-            format!("no models in {}: fetch one with `archon model pull`", directory.display()),
-        );
+    if files.is_empty() && known.is_empty() && !app.json {
+        app.output.note(Look::Plain, format!("no models in {}", local::directory(app).display()));
     }
     for (name, path) in files {
-        let bytes = path.metadata().map_or(0, |m| m.len());
-        let item = Item { name, path: path.display().to_string(), bytes };
-        app.item(&item, || format!("{:<40}  {:>6} MB  {}", item.name, bytes / 1_000_000, item.path));
+        let about = known.iter().position(|k| k.name == name).map(|at| known.remove(at));
+        let (about, licence) = (about.as_ref().map(|k| k.about), about.as_ref().map(|k| k.licence));
+        let item = Item { about, licence, ..on_disk(name, &path) };
+        app.item(&item, || row(&item));
+    }
+    for Known { name, about, licence, bytes } in known {
+        let item =
+            Item { name: name.to_owned(), path: None, bytes, about: Some(about), licence: Some(licence) };
+        app.item(&item, || row(&item));
     }
     Ok(Exit::Finished)
+}
+
+fn on_disk(name: String, path: &Path) -> Item {
+    let bytes = path.metadata().map_or(0, |m| m.len());
+    Item { name, path: Some(path.display().to_string()), bytes, about: None, licence: None }
+}
+
+fn row(item: &Item) -> String {
+    let place = match (&item.path, item.about, item.licence) {
+        (Some(path), ..) => path.clone(),
+        (None, Some(about), Some(licence)) => format!("can be fetched: {about} ({licence})"),
+        _ => String::new(),
+    };
+    format!("{:<24} {:>5} MB  {place}", item.name, item.bytes / 1_000_000)
 }
 
 fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
@@ -69,7 +100,7 @@ fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
             "fetch one with `archon model pull`; `archon model list` shows what there is",
         )
     })?;
-    let item = Item { name, bytes: path.metadata().map_or(0, |m| m.len()), path: path.display().to_string() };
-    app.item(&item, || item.path.clone());
+    let item = on_disk(name, &path);
+    app.item(&item, || path.display().to_string());
     Ok(Exit::Finished)
 }

@@ -2,10 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use archon_local_model::{LocalModel, LocalModelError, LocalModelOptions};
+use archon::types::CancellationToken;
+use archon_local_model::{
+    LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions, default_model,
+    find, pull as fetch,
+};
 
-use super::{PREFIX, directory, files};
-use crate::{app::App, choose::Chosen, failure::Failure};
+use super::{Known, PREFIX, create_directory, directory, files};
+use crate::{
+    app::App,
+    choose::Chosen,
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    nearest::nearest,
+    output::{Look, Output, printable},
+};
 
 /// The third of the choices that somebody without a model has.
 pub(crate) const CHOICE: &str = "In this program: fetch a model with `archon model pull`";
@@ -26,10 +38,85 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
         None => name.to_owned(),
     };
     app.output.wait("loading the model");
-    let loaded = tokio::task::spawn_blocking(move || LocalModel::load(&path, LocalModelOptions::default())).await;
+    let loaded =
+        tokio::task::spawn_blocking(move || LocalModel::load(&path, LocalModelOptions::default())).await;
     app.output.stop_waiting();
-    let provider = loaded.map_err(|e| Failure::failed(format!("cannot load {model}: {e}"), "try another model"))??;
+    let provider =
+        loaded.map_err(|e| Failure::failed(format!("cannot load {model}: {e}"), "try another model"))??;
     Ok(Chosen { provider: std::sync::Arc::new(provider), model, why })
+}
+
+/// The models that can be fetched.
+pub(crate) fn catalogue() -> Vec<Known> {
+    let known = |m: &Model| Known { name: m.name, about: m.about, licence: m.licence, bytes: m.bytes };
+    MODELS.iter().map(known).collect()
+}
+
+/// Fetches a model, and says where it is. What was fetched before it was interrupted is kept.
+pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
+    let options = PullOptions::from_env();
+    app.output.wait("looking for a model");
+    let model = match name {
+        Some(name) => find(name).ok_or_else(|| unknown(name))?,
+        None => default_model(&options).await,
+    };
+    let directory = directory(app);
+    create_directory(&directory)?;
+    app.output.note(Look::Plain, format!("{}: {}", model.name, model.about));
+    app.output.note(Look::Plain, format!("licence: {}", model.licence));
+    let cancel = CancellationToken::new();
+    let listener = interrupt::listen(cancel.clone(), app.output.clone());
+    let mut shown = Shown { output: &app.output, percent: 0 };
+    let pulled = tokio::select! {
+        pulled = fetch(model, &directory, &options, |progress| shown.progress(progress)) => Some(pulled),
+        () = cancel.cancelled() => None,
+    };
+    listener.abort();
+    app.output.stop_waiting();
+    let Some(pulled) = pulled else {
+        app.output.note(Look::Plain, format!("go on with: archon model pull {}", model.name));
+        return Ok(Exit::Interrupted);
+    };
+    let path = pulled?.display().to_string();
+    app.item(&serde_json::json!({"name": model.name, "path": path}), || path.clone());
+    Ok(Exit::Finished)
+}
+
+/// Shows how a pull comes along: as a bar on a terminal, elsewhere as a line for every tenth.
+struct Shown<'a> {
+    output: &'a Output,
+    percent: u64,
+}
+
+impl Shown<'_> {
+    fn progress(&mut self, progress: Progress) {
+        match progress {
+            Progress::Terms { text, path } => {
+                self.output.note(Look::Plain, printable(text.trim_end()));
+                self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
+            }
+            Progress::Fetched { bytes, of: Some(of) } if of > 0 => {
+                self.output.progress(bytes, of);
+                let percent = bytes.saturating_mul(100) / of / 10 * 10;
+                if percent > self.percent && !self.output.spins {
+                    self.percent = percent;
+                    self.output.note(Look::Plain, format!("{percent} % of {} MB", of / 1_000_000));
+                }
+            }
+            Progress::Checking => self.output.wait("checking"),
+            _ => {}
+        }
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<_> = MODELS.iter().map(|m| m.name).collect();
+    let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
+    let error = LocalModelError::Unknown { name: name.to_owned() };
+    Failure::usage(
+        error.to_string(),
+        format!("{}the models are: {}", meant.unwrap_or_default(), names.join(", ")),
+    )
 }
 
 fn path_of(app: &App, name: &str) -> Result<PathBuf, Failure> {

@@ -27,7 +27,10 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     run("resume", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
     run("run", &["  "]).await.check_refused(2, "empty", "");
     assert!(server.requests().is_empty());
-    assert!(!place.path("data/runs").exists() || std::fs::read_dir(place.path("data/runs")).is_ok_and(|d| d.count() == 0));
+    assert!(
+        !place.path("data/runs").exists()
+            || std::fs::read_dir(place.path("data/runs")).is_ok_and(|d| d.count() == 0)
+    );
 }
 
 // spec: P-31

@@ -1,6 +1,8 @@
 //! The program as a person and a script meet it: a real process, a real server on this machine, exit
 //! codes, and what stands on which stream.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 mod exits;
 mod runs;
 mod setup;

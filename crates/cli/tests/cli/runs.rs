@@ -27,7 +27,8 @@ async fn a_task_is_worked_on_with_a_tool_and_the_answer_alone_is_on_standard_out
 async fn json_lines_are_valid_against_the_schema_that_the_program_prints() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("30")]).await;
     let place = Place::with_server(&server);
-    let schema: Value = serde_json::from_str(&place.archon("schema events", &[]).await.out).expect("a schema");
+    let schema: Value =
+        serde_json::from_str(&place.archon("schema events", &[]).await.out).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");
     let ran = place.archon("run --json", &["What is 15% of 200?"]).await;
     let lines = ran.json();
@@ -107,7 +108,8 @@ async fn a_killed_run_is_resumed_and_asks_the_model_again() {
     let place = Place::with_server(&server);
     let mut child = place.command("run --json", &["speak"]).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let first: Value = serde_json::from_str(&lines.next_line().await.expect("a line").expect("a line")).expect("JSON");
+    let first: Value =
+        serde_json::from_str(&lines.next_line().await.expect("a line").expect("a line")).expect("JSON");
     while !lines.next_line().await.expect("a line").expect("a line").contains("half") {}
     child.kill().await.expect("it is killed");
 

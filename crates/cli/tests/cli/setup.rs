@@ -102,6 +102,7 @@ pub(crate) fn answer(words: &str) -> MockResponse {
 
 pub(crate) fn asks_for(name: &str, arguments: &str) -> MockResponse {
     let function = json!({"name": name, "arguments": arguments});
-    let call = json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]});
+    let call =
+        json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]});
     MockResponse::events([chunk(&call, None), chunk(&json!({}), Some("tool_calls")), "[DONE]".into()])
 }

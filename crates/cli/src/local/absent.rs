@@ -1,0 +1,34 @@
+//! Without the feature `local`: says how to build the program with it.
+
+use super::Known;
+use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
+
+/// The third of the choices that somebody without a model has.
+pub(crate) const CHOICE: &str = "In this program: build it with `cargo build --release -p archon-cli --features local`, then `archon model pull`";
+
+fn not_built() -> Failure {
+    Failure::usage(
+        "this program was built without local models",
+        "build it with them: cargo build --release -p archon-cli --features local",
+    )
+}
+
+/// The models that can be fetched.
+pub(crate) fn catalogue() -> Vec<Known> {
+    Vec::new()
+}
+
+/// The model that would be used where none was named.
+pub(crate) fn first(_: &App) -> Option<String> {
+    None
+}
+
+/// Fetches a model.
+pub(crate) async fn pull(_: &App, _: Option<&str>) -> Result<Exit, Failure> {
+    Err(not_built())
+}
+
+/// Loads a model.
+pub(crate) async fn load(_: &App, _: &str, _: String) -> Result<Chosen, Failure> {
+    Err(not_built())
+}

