@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use crate::{app::App, failure::Failure};
+use crate::app::App;
+#[cfg(feature = "local")]
+use crate::failure::Failure;
 
 /// What stands in front of the name of a model that runs in this process.
 const PREFIX: &str = "local:";

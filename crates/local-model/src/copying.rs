@@ -46,7 +46,8 @@ impl Copying {
     /// Follows what was written.
     pub fn wrote(&mut self, bytes: &[u8]) {
         for &byte in bytes {
-            let escaped = std::mem::replace(&mut self.escaped, byte == b'\\' && !self.escaped);
+            let escaped = self.escaped;
+            self.escaped = byte == b'\\' && !escaped;
             self.place = match (self.place, byte) {
                 (Place::Value | Place::Key, b'"') if !escaped => Place::Elsewhere,
                 (Place::Value, byte) => {

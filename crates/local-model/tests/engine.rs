@@ -147,7 +147,7 @@ async fn the_next_turn_reads_only_what_is_new() {
     let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
     let (_, said) = ask(&model, first.clone()).await;
     let call = said.tool_calls().next().unwrap().clone();
-    let mut messages: Vec<Message> = first.messages.iter().map(|message| (***message).clone()).collect();
+    let mut messages: Vec<Message> = first.messages.iter().map(|message| Message::clone(message)).collect();
     messages.push(Message::Assistant(said));
     messages.push(Message::tool_result(&call, &ToolResult::success("21"), Timestamp::default()));
     let mut second = Request::new("local", messages);
@@ -243,7 +243,7 @@ fn what_is_no_model_is_told_apart() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    let load = |path| LocalModel::load(path, LocalModelOptions::default()).unwrap_err();
+    let load = |path: &std::path::Path| LocalModel::load(path, LocalModelOptions::default()).unwrap_err();
     assert!(matches!(load(&folder.path().join("none.gguf")), LocalModelError::Missing { .. }));
     assert!(matches!(load(&file("text.gguf", b"hello world")), LocalModelError::NotGguf { .. }));
     assert!(matches!(load(&file("empty.gguf", b"")), LocalModelError::NotGguf { .. }));
