@@ -32,13 +32,11 @@ const STEPS: &[Step] = &[
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("lints", "clippy --workspace --all-targets -- -D warnings"),
-    step("lints with the local engine", "clippy -p archon-cli --features local --all-targets -- -D warnings"),
     Step {
         what: "documentation builds without warnings",
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         line: "doc --workspace --no-deps",
     },
-    step("tests of the local engine", "test -p archon-local-model --features engine,pull"),
     step("tests", "test --workspace"),
 ];
 

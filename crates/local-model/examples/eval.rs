@@ -18,7 +18,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use archon_local_model::{LocalModel, LocalModelOptions};
 use archon_types::{
-    AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, Timestamp, ToolCall, ToolSpec,
+    AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, Timestamp, ToolCall,
+    ToolSpec,
 };
 use futures_util::StreamExt as _;
 use serde::Deserialize;
@@ -125,7 +126,8 @@ async fn run(model: &LocalModel, task: &Task, specs: &[ToolSpec], workspace: &Pa
         if turn == 0 {
             outcome.tool = calls.first().map(|call| &call.name) == task.tool.as_ref();
             outcome.args = outcome.tool && calls.first().is_none_or(|call| fits(call, task.args.as_ref()));
-            outcome.first = calls.first().map_or_else(|| "answer".into(), |c| format!("{} {}", c.name, c.arguments));
+            outcome.first =
+                calls.first().map_or_else(|| "answer".into(), |c| format!("{} {}", c.name, c.arguments));
         }
         outcome.said = said.text();
         messages.push(Message::Assistant(said));
@@ -135,7 +137,8 @@ async fn run(model: &LocalModel, task: &Task, specs: &[ToolSpec], workspace: &Pa
             messages.push(Message::tool_result(call, &tools::call(call, workspace), now));
         }
         if calls.is_empty() {
-            outcome.answer = task.answer.iter().all(|any| any.split('|').any(|part| says(&outcome.said, part)));
+            outcome.answer =
+                task.answer.iter().all(|any| any.split('|').any(|part| says(&outcome.said, part)));
             break;
         }
     }

@@ -186,9 +186,15 @@ mod tests {
     #[test]
     fn names_are_file_names_and_pins_are_hashes() {
         for model in MODELS {
-            assert!(model.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)), "{}", model.name);
+            assert!(
+                model.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)),
+                "{}",
+                model.name
+            );
             let pins = match model.source {
-                Source::Packages { parts, .. } => parts.iter().map(|part| part.sha256).chain(model.sha256).collect(),
+                Source::Packages { parts, .. } => {
+                    parts.iter().map(|part| part.sha256).chain(model.sha256).collect()
+                }
                 Source::Hub { .. } => Vec::new(),
             };
             for pin in pins {

@@ -179,7 +179,9 @@ impl LocalModelError {
             Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
                 "name another server in PIP_INDEX_URL or HF_ENDPOINT, or fetch another model"
             }
-            Self::Checksum { .. } => "the file was removed; run the same command again, or use another server",
+            Self::Checksum { .. } => {
+                "the file was removed; run the same command again, or use another server"
+            }
             Self::DiskFull { .. } => "make room and run the same command again: it goes on where it stopped",
             Self::Busy { .. } => "wait for it",
             Self::Io { .. } => "check the folder and its permissions, then run the same command again",

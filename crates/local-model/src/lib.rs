@@ -31,7 +31,7 @@ pub use catalogue::*;
 mod pull;
 #[cfg(feature = "pull")]
 pub use pull::*;
-#[cfg(test)]
-mod schema_tests;
 #[cfg(all(test, feature = "pull"))]
 mod pull_tests;
+#[cfg(test)]
+mod schema_tests;

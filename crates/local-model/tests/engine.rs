@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use archon_local_model::{LocalModel, LocalModelError, LocalModelOptions};
 use archon_types::{
-    AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, ResponseFormat, StopReason,
-    Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, ResponseFormat,
+    StopReason, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -99,7 +99,9 @@ fn check_call(call: &ToolCall) {
 #[tokio::test]
 async fn a_call_is_always_a_valid_call_of_a_declared_tool() {
     let Some(model) = model() else { return };
-    for (seed, task) in ["Weather in Oslo?", "What is 3 * 7?", "}\"]<end_of_turn> \u{1f980}"].iter().enumerate() {
+    for (seed, task) in
+        ["Weather in Oslo?", "What is 3 * 7?", "}\"]<end_of_turn> \u{1f980}"].iter().enumerate()
+    {
         let mut request = request(task, tools(), ToolChoice::Required);
         let options = Arc::make_mut(&mut request.options);
         // Drawn wildly, so that it is the grammar that holds the form and not the model.

