@@ -16,6 +16,9 @@ use crate::schema::{SchemaLimits, SchemaNodes};
 pub(crate) enum Form {
     /// `Tool: NAME {…}`: for a model that goes on with a transcript.
     Transcript,
+    /// `Answer: {…}`: in a transcript, where a result has come and only the answer may follow. It has a
+    /// label of its own, or the model would answer every question the way it sees results answered.
+    Answer,
     /// `{"tool": "NAME", "arguments": {…}}`: for a model that was taught to chat.
     Json,
 }
@@ -25,6 +28,7 @@ impl Form {
     pub(crate) fn lead(self) -> &'static str {
         match self {
             Self::Transcript => "Tool:",
+            Self::Answer => "Answer:",
             Self::Json => "{\"tool\": \"",
         }
     }
@@ -33,14 +37,14 @@ impl Form {
     pub(crate) fn before_name(self) -> &'static str {
         match self {
             Self::Transcript => " ",
-            Self::Json => "",
+            Self::Answer | Self::Json => "",
         }
     }
 
     /// What stands between the name and the arguments.
     pub(crate) fn between(self) -> &'static str {
         match self {
-            Self::Transcript => " ",
+            Self::Transcript | Self::Answer => " ",
             Self::Json => "\", \"arguments\": ",
         }
     }
@@ -48,14 +52,20 @@ impl Form {
     /// What stands behind the arguments.
     pub(crate) fn close(self) -> &'static str {
         match self {
-            Self::Transcript => "",
+            Self::Transcript | Self::Answer => "",
             Self::Json => "}",
         }
     }
 
+    /// What stands before the arguments.
+    fn head(self, name: &str) -> String {
+        let name = if self == Self::Answer { "" } else { name };
+        [self.lead(), self.before_name(), name, self.between()].concat()
+    }
+
     /// A whole reply.
     pub(crate) fn write(self, name: &str, arguments: &str) -> String {
-        [self.lead(), self.before_name(), name, self.between(), arguments, self.close()].concat()
+        [&self.head(name), arguments, self.close()].concat()
     }
 }
 
@@ -75,7 +85,7 @@ pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits
         .iter()
         .map(|choice| {
             let head =
-                builder.text(&[form.lead(), form.before_name(), &choice.name, form.between()].concat());
+                builder.text(&form.head(&choice.name));
             let arguments = SchemaNodes::new(&mut builder, &choice.schema, limits).value(&choice.schema);
             let close = builder.text(form.close());
             builder.seq(&[head, arguments, close])
@@ -169,7 +179,7 @@ impl ReplyReader {
             Part::Name if self.held.ends_with(self.form.between().as_bytes()) => {
                 let end = self.held.len() - self.form.between().len();
                 let name = String::from_utf8_lossy(&self.held[..end]).into_owned();
-                if *name != *self.answer {
+                if self.form != Form::Answer && *name != *self.answer {
                     pieces.push(Piece::Call { name });
                     self.enter(Part::Arguments);
                 } else if self.answer_form == AnswerForm::Document {
