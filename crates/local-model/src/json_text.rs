@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::ser::Formatter;
 
 /// The document in that form.
-pub fn json_text(value: &Value) -> String {
+pub(crate) fn json_text(value: &Value) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spaced);
     // Writing a value into memory cannot fail; the compact form stands in for the impossible.

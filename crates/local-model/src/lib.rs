@@ -1,4 +1,5 @@
 //! Runs a small language model in process, as a [`Provider`](archon_types::Provider).
+#[cfg(feature = "engine")]
 mod copying;
 #[cfg(feature = "engine")]
 mod engine;
@@ -8,13 +9,18 @@ mod json_text;
 #[cfg(feature = "engine")]
 mod listener;
 mod matcher;
+#[cfg(feature = "engine")]
 mod prompt;
 #[cfg(feature = "engine")]
 mod provider;
+#[cfg(feature = "engine")]
 mod reply;
+#[cfg(feature = "engine")]
 mod sampler;
 mod schema;
+#[cfg(feature = "engine")]
 mod vocabulary;
+#[cfg(feature = "engine")]
 mod worked;
 #[cfg(feature = "engine")]
 pub use engine::{Engine, EngineOptions};

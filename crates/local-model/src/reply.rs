@@ -84,8 +84,7 @@ pub(crate) fn reply_grammar(form: Form, choices: &[Choice], limits: SchemaLimits
     let choices: Vec<_> = choices
         .iter()
         .map(|choice| {
-            let head =
-                builder.text(&form.head(&choice.name));
+            let head = builder.text(&form.head(&choice.name));
             let arguments = SchemaNodes::new(&mut builder, &choice.schema, limits).value(&choice.schema);
             let close = builder.text(form.close());
             builder.seq(&[head, arguments, close])
