@@ -115,6 +115,10 @@ impl GrammarBuilder {
 
     /// This one, between `min` and `max` times; `u32::MAX` is no limit.
     pub fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
+        // Nothing, however often, is nothing; the matcher would try every count.
+        if matches!(self.nodes.get(node.0 as usize), Some(Node::Bytes(bytes)) if bytes.is_empty()) {
+            return node;
+        }
         self.add(Node::Repeat { node, min, max })
     }
 

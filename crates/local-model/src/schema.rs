@@ -272,7 +272,8 @@ impl<'a> SchemaNodes<'a> {
         let letter = b.byte(&[(b'e', b'e'), (b'E', b'E')]);
         let sign = b.byte(&[(b'+', b'+'), (b'-', b'-')]);
         let sign = b.optional(sign);
-        let power = b.repeat(digit, 1, 3);
+        // Two digits: with three, a number may be larger than a double holds.
+        let power = b.repeat(digit, 1, 2);
         let exponent = b.seq(&[letter, sign, power]);
         let exponent = b.optional(exponent);
         b.seq(&[whole, fraction, exponent])
