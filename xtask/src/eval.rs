@@ -1,28 +1,38 @@
 //! `cargo xtask eval NAME`: how well a model does on a fixed set of tasks. The measuring programs live beside what
-//! they measure; this only knows where.
+//! they measure; this only knows where, and fetches what they need.
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
 
-/// Name → the cargo command that prints the table.
-const EVALS: &[(&str, &str)] =
-    &[("local", "run --release -p archon-local-model --features engine --example eval --")];
+/// `cargo xtask eval local [MODEL] [--verbose]` measures this one where no other is named.
+const LOCAL_MODEL: &str = "gemma-3-270m";
+
+const PROGRAM: &str = "run --quiet -p archon-cli --features local";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
-    let name = args.name()?;
-    line(&name, args.rest())?.run()
+    match args.name()?.as_str() {
+        "local" => local(args.rest()),
+        other => bail!("there is no eval `{other}`; there is: local"),
+    }
 }
 
-fn line(name: &str, rest: Vec<String>) -> Result<CommandLine> {
-    match EVALS.iter().find(|(known, _)| *known == name) {
-        Some((_, line)) => Ok(CommandLine::cargo(line).args(rest)),
-        None => {
-            let known: Vec<_> = EVALS.iter().map(|(known, _)| *known).collect();
-            bail!("there is no eval `{name}`; there is: {}", known.join(", "))
-        }
-    }
+/// A model is named as for `archon model pull`, or by the path of its file.
+fn local(words: Vec<String>) -> Result<()> {
+    let (options, models): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
+    let model = match models.as_slice() {
+        [] => LOCAL_MODEL,
+        [model] => model,
+        _ => bail!("one model at a time: {}", models.join(", ")),
+    };
+    let path = if model.ends_with(".gguf") {
+        model.to_owned()
+    } else {
+        CommandLine::cargo(&format!("{PROGRAM} -- model pull {model}")).run()?;
+        CommandLine::cargo(&format!("{PROGRAM} -- model path {model}")).output()?.trim().to_owned()
+    };
+    CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
 #[cfg(test)]
@@ -30,16 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_words_are_passed_on() {
-        let line = line("local", vec!["--tasks".into(), "my set".into()]).unwrap();
-        assert!(line.to_string().ends_with("--example eval -- --tasks \"my set\""), "{line}");
-    }
-
-    #[test]
-    fn an_unknown_name_is_answered_with_the_list() {
-        assert_eq!(
-            line("moon", vec![]).err().unwrap().to_string(),
-            "there is no eval `moon`; there is: local"
-        );
+    fn only_one_model_is_measured_at_a_time() {
+        let words = ["a.gguf", "b.gguf", "--verbose"].map(str::to_owned).to_vec();
+        assert_eq!(local(words).unwrap_err().to_string(), "one model at a time: a.gguf, b.gguf");
     }
 }

@@ -8,7 +8,7 @@ use crate::command_line::{CommandLine, find_on_path};
 use crate::native_tools;
 
 /// Models that the tests of the local engine load, by their names in `archon model list`.
-const TEST_MODELS: &[&str] = &[];
+const TEST_MODELS: &[&str] = &["gemma-3-270m", "smollm2-135m-instruct"];
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;

@@ -14,7 +14,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// Folders whose Rust files are data: a model reads them, no compiler does.
-const FIXTURES: &[&str] = &["crates/local-model/eval/"];
+const FIXTURES: &[&str] = &["crates/cli/examples/eval/workspace/"];
 
 /// A file of the repository that holds text; `path` is relative to the top and written with `/`.
 pub(crate) struct TextFile {

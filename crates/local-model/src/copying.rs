@@ -9,7 +9,7 @@ use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 
 /// Raises the likelihood of what stands in a text.
 #[derive(Clone, Debug)]
-pub struct Copying {
+pub(crate) struct Copying {
     source: Vec<u8>,
     weight: f32,
     place: Place,
@@ -33,7 +33,7 @@ enum Place {
 
 impl Copying {
     /// Copies from `source`; `weight` is added to the logits.
-    pub fn new(source: &str, weight: f32) -> Self {
+    pub(crate) fn new(source: &str, weight: f32) -> Self {
         Self {
             source: source.as_bytes().to_vec(),
             weight,
@@ -44,7 +44,7 @@ impl Copying {
     }
 
     /// Follows what was written.
-    pub fn wrote(&mut self, bytes: &[u8]) {
+    pub(crate) fn wrote(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             let escaped = self.escaped;
             self.escaped = byte == b'\\' && !escaped;
@@ -68,7 +68,7 @@ impl Copying {
     }
 
     /// Adds the weight to the logits of what may be copied next.
-    pub fn apply(&self, logits: &mut [f32], vocabulary: &Vocabulary) {
+    pub(crate) fn apply(&self, logits: &mut [f32], vocabulary: &Vocabulary) {
         let mut raised = Vec::new();
         match self.place {
             Place::Elsewhere | Place::Key => return,

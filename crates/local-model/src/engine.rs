@@ -127,7 +127,7 @@ enum Job {
 
 /// A loaded model with its thread. Clones share both; the thread ends when the last one is gone.
 #[derive(Clone)]
-pub struct Engine {
+pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
 }
@@ -144,7 +144,7 @@ impl Engine {
     ///
     /// # Errors
     /// The file is missing, unreadable, no GGUF file or damaged; or the context cannot be made.
-    pub fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
+    pub(crate) fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
         check_file(path)?;
         let backend = backend()?;
         let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
@@ -162,12 +162,12 @@ impl Engine {
     }
 
     /// The model's name as its file gives it; may be empty.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.model.model.meta_val_str("general.name").unwrap_or_default()
     }
 
     /// Whether the model has a chat template that the engine knows.
-    pub fn can_chat(&self) -> bool {
+    pub(crate) fn can_chat(&self) -> bool {
         self.chat(&[("user", "?".to_owned())]).is_some()
     }
 

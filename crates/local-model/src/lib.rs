@@ -1,14 +1,39 @@
-//! Runs a small language model in process, as a [`Provider`](archon_types::Provider).
+//! Runs a small language model in this process, as a [`Provider`](archon_types::Provider).
+//!
+//! A model file comes from [`pull`] (checked, resumable) or from anywhere: any instruct GGUF will do. What the
+//! model writes is held by a [`Grammar`]: a call names a tool that exists and its arguments fit the tool's
+//! schema, or it does not come at all. Whether they are the right ones is another matter, and the model's.
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "engine", feature = "pull"))]
+//! # async fn example() -> Result<(), archon_local_model::LocalModelError> {
+//! use archon_local_model::{LocalModel, LocalModelOptions, PullOptions, default_model, pull};
+//!
+//! let options = PullOptions::from_env();
+//! let model = default_model(&options).await;
+//! let file = pull(model, "models".as_ref(), &options, |_| {}).await?;
+//! let provider = LocalModel::load(&file, LocalModelOptions::default())?;
+//! # let _ = provider;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A request is answered in four steps: the prompt is written (`prompt`, with `worked` examples), the kind of
+//! reply is chosen by comparing likelihoods (`provider`), the engine's thread writes it token by token under
+//! the grammar (`engine`, `sampler`, `matcher`, `copying`), and it is taken apart into events while it comes
+//! (`reply`, `listener`). What the engine has read it keeps: the next turn reads only what is new.
+//!
+//! | feature | brings | needs |
+//! |---|---|---|
+//! | `engine` | [`LocalModel`] on llama.cpp | cmake, a C++ compiler, libclang |
+//! | `pull` | [`pull`] | |
+
 #[cfg(feature = "engine")]
 mod copying;
 #[cfg(feature = "engine")]
 mod engine;
-mod error;
-mod grammar;
-mod json_text;
 #[cfg(feature = "engine")]
 mod listener;
-mod matcher;
 #[cfg(feature = "engine")]
 mod prompt;
 #[cfg(feature = "engine")]
@@ -17,27 +42,35 @@ mod provider;
 mod reply;
 #[cfg(feature = "engine")]
 mod sampler;
-mod schema;
 #[cfg(feature = "engine")]
 mod vocabulary;
 #[cfg(feature = "engine")]
 mod worked;
-#[cfg(feature = "engine")]
-pub use engine::{Engine, EngineOptions};
-pub use error::*;
-pub use grammar::*;
-pub use matcher::*;
-#[cfg(feature = "engine")]
-pub use provider::*;
-pub use schema::*;
 
 mod catalogue;
-pub use catalogue::*;
+mod error;
+mod grammar;
+mod json_text;
+mod matcher;
 #[cfg(feature = "pull")]
 mod pull;
-#[cfg(feature = "pull")]
-pub use pull::*;
+mod schema;
+
 #[cfg(all(test, feature = "pull"))]
 mod pull_tests;
 #[cfg(test)]
 mod schema_tests;
+
+pub use catalogue::{FIRST_CHOICE, MODELS, Model, SECOND_CHOICE, Source, Terms, Wheel, find};
+#[cfg(feature = "engine")]
+pub use engine::EngineOptions;
+pub use error::LocalModelError;
+pub use grammar::{ByteSet, Grammar, GrammarBuilder, NodeId};
+pub use matcher::Matcher;
+#[cfg(feature = "engine")]
+pub use prompt::AfterResult;
+#[cfg(feature = "engine")]
+pub use provider::{LocalModel, LocalModelOptions};
+#[cfg(feature = "pull")]
+pub use pull::{Progress, PullOptions, default_model, model_path, pull};
+pub use schema::{SchemaLimits, schema_grammar};

@@ -11,19 +11,19 @@ const RANKED_FIRST: usize = 256;
 
 /// How tokens are chosen.
 #[derive(Clone, Debug)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     temperature: f32,
     state: u64,
 }
 
 impl Sampler {
     /// Temperature 0 always takes the likeliest token. The same seed draws the same tokens.
-    pub fn new(temperature: f32, seed: u64) -> Self {
+    pub(crate) fn new(temperature: f32, seed: u64) -> Self {
         Self { temperature, state: seed }
     }
 
     /// The next token, or `None` if the grammar allows none of the vocabulary.
-    pub fn choose(
+    pub(crate) fn choose(
         &mut self,
         logits: &[f32],
         vocabulary: &Vocabulary,
@@ -56,7 +56,7 @@ impl Sampler {
     }
 
     /// The place of the highest score, or of a draw in which a score is a log-probability.
-    pub fn choose_score(&mut self, scores: &[f32]) -> usize {
+    pub(crate) fn choose_score(&mut self, scores: &[f32]) -> usize {
         let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0);
         if self.temperature <= 0.0 || scores.is_empty() {
             return best;

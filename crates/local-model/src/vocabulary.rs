@@ -6,14 +6,14 @@
 use std::collections::HashMap;
 
 /// A token's number in the model's vocabulary.
-pub type Token = i32;
+pub(crate) type Token = i32;
 
 /// Tokens that write more bytes than this cannot be looked up.
-pub const LONGEST_FOUND: usize = 24;
+pub(crate) const LONGEST_FOUND: usize = 24;
 
 /// What each token writes.
 #[derive(Clone, Debug, Default)]
-pub struct Vocabulary {
+pub(crate) struct Vocabulary {
     bytes: Vec<u8>,
     /// Where each token's bytes end; they begin where the one before ends.
     ends: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// Adds the next token: its bytes (none for a control token) and whether it ends the text.
-    pub fn push(&mut self, bytes: &[u8], ends_text: bool) {
+    pub(crate) fn push(&mut self, bytes: &[u8], ends_text: bool) {
         let token = Token::try_from(self.ends.len()).unwrap_or(Token::MAX);
         if (1..=LONGEST_FOUND).contains(&bytes.len()) {
             self.by_bytes.insert(bytes.into(), token);
@@ -35,12 +35,12 @@ impl Vocabulary {
     }
 
     /// The token that writes exactly this, if it is not longer than [`LONGEST_FOUND`].
-    pub fn find(&self, bytes: &[u8]) -> Option<Token> {
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<Token> {
         self.by_bytes.get(bytes).copied()
     }
 
     /// What the token writes; nothing for a control token or an unknown one.
-    pub fn bytes(&self, token: Token) -> &[u8] {
+    pub(crate) fn bytes(&self, token: Token) -> &[u8] {
         let Ok(at) = usize::try_from(token) else { return &[] };
         let start = match at {
             0 => 0,
@@ -51,7 +51,7 @@ impl Vocabulary {
     }
 
     /// Whether the token says that the text is over.
-    pub fn ends_text(&self, token: Token) -> bool {
+    pub(crate) fn ends_text(&self, token: Token) -> bool {
         usize::try_from(token).ok().and_then(|at| self.ends_text.get(at)).copied().unwrap_or(false)
     }
 }

@@ -1,32 +1,23 @@
-//! Measures how well a local model uses tools: the 40 tasks of `eval/tasks.json`, each in a fresh
-//! conversation of at most three turns, greedy. Prints one line a task and a table.
+//! Measures how well a local model uses tools: the 40 tasks of `tasks.json`, each a run of its own of at most three
+//! turns, greedy, with the real loop, the real guards and the real tools. Prints one line a task and a table.
 //!
-//! `cargo run --release -p archon-local-model --features engine --example eval -- MODEL.gguf [--verbose]`
-//!
-//! The tools are small stand-ins with the specs and the result formats of the real ones.
+//! `cargo xtask eval local` fetches the model and runs it; `… --example eval -- MODEL.gguf [--verbose]` takes any.
 
-#![allow(clippy::print_stdout)]
-
-#[path = "eval/expression.rs"]
-mod expression;
-#[path = "eval/tools.rs"]
-mod tools;
+#![allow(clippy::print_stdout, reason = "a program prints")]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
+use archon::tools::{Workspace, builtin};
+use archon::types::{Content, ExecutionLimits, Json, OnLimit, RecordBody, ToolCall, ToolResult, Usage};
+use archon::{Archon, Provider};
 use archon_local_model::{LocalModel, LocalModelOptions};
-use archon_types::{
-    AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, Timestamp, ToolCall,
-    ToolSpec,
-};
-use futures_util::StreamExt as _;
 use serde::Deserialize;
-use serde_json::Value;
 
-/// A conversation that has not ended by then has failed.
-const MAX_TURNS: usize = 3;
+/// A run that has not ended by then has failed.
+const MAX_TURNS: u32 = 3;
 
 #[derive(Deserialize)]
 struct Tasks {
@@ -52,7 +43,6 @@ enum Expected {
 }
 
 /// What came of one task.
-#[derive(Default)]
 struct Outcome {
     calls: usize,
     valid_calls: usize,
@@ -61,24 +51,22 @@ struct Outcome {
     answer: bool,
     said: String,
     first: String,
-    read: u64,
-    reused: u64,
-    written: u64,
+    usage: Usage,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let (path, verbose) = arguments()?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("eval");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/eval");
     let tasks: Tasks = serde_json::from_str(&std::fs::read_to_string(folder.join("tasks.json"))?)?;
-    let specs = tools::specs();
     let model = LocalModel::load(&path, LocalModelOptions::default())?;
     println!("model: {} ({})", model.name(), path.file_name().unwrap_or_default().display());
+    let agent = agent(Arc::new(model), &folder.join("workspace"))?;
 
     let begun = Instant::now();
     let mut outcomes = Vec::new();
     for task in &tasks.tasks {
-        let outcome = run(&model, task, &specs, &folder.join("workspace")).await?;
+        let outcome = run(&agent, task).await?;
         let mark = |good: bool| if good { "ok" } else { "--" };
         println!(
             "{}  tool {}  args {}  answer {}  {}",
@@ -111,59 +99,59 @@ fn arguments() -> Result<(PathBuf, bool)> {
     Ok((path.context("name a model: eval MODEL.gguf, or set ARCHON_TEST_MODEL")?, verbose))
 }
 
-async fn run(model: &LocalModel, task: &Task, specs: &[ToolSpec], workspace: &Path) -> Result<Outcome> {
-    let now = Timestamp::default();
-    let mut messages = vec![Message::user(&task.task, now)];
-    let mut outcome = Outcome::default();
-    for turn in 0..MAX_TURNS {
-        let mut request = Request::new("local", messages.clone());
-        request.tools = std::sync::Arc::new(specs.to_vec().into());
-        let said = ask(model, request).await?;
-        outcome.read += said.usage.input;
-        outcome.reused += said.usage.cache_read;
-        outcome.written += said.usage.output;
-        let calls: Vec<ToolCall> = said.tool_calls().cloned().collect();
-        if turn == 0 {
-            outcome.tool = calls.first().map(|call| &call.name) == task.tool.as_ref();
-            outcome.args = outcome.tool && calls.first().is_none_or(|call| fits(call, task.args.as_ref()));
-            outcome.first =
-                calls.first().map_or_else(|| "answer".into(), |c| format!("{} {}", c.name, c.arguments));
-        }
-        outcome.said = said.text();
-        messages.push(Message::Assistant(said));
-        for call in &calls {
-            outcome.calls += 1;
-            outcome.valid_calls += usize::from(tools::is_valid(call, specs));
-            messages.push(Message::tool_result(call, &tools::call(call, workspace), now));
-        }
-        if calls.is_empty() {
-            outcome.answer =
-                task.answer.iter().all(|any| any.split('|').any(|part| says(&outcome.said, part)));
-            break;
-        }
-    }
-    Ok(outcome)
+fn agent(model: Arc<dyn Provider>, workspace: &Path) -> Result<Archon> {
+    let mut limits = ExecutionLimits::default();
+    (limits.max_turns, limits.on_limit) = (MAX_TURNS, OnLimit::Error);
+    let tools = builtin::builtin_tools(&Workspace::new(workspace)?);
+    Ok(Archon::builder().provider(model, "local").tools(tools).limits(limits).build()?)
 }
 
-async fn ask(model: &LocalModel, request: Request) -> Result<AssistantMessage> {
-    let mut events = model.stream(request, CancellationToken::new());
-    while let Some(event) = events.next().await {
-        if let ModelEvent::Done(message) = event? {
-            return Ok(*message);
+async fn run(agent: &Archon, task: &Task) -> Result<Outcome> {
+    let outcome = agent.run(&task.task).await?;
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
+    for record in agent.journal().read(&outcome.run).await? {
+        match &record.body {
+            RecordBody::ModelAnswered { message, .. } => calls.extend(message.tool_calls().cloned()),
+            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+                results.push((**result).clone());
+            }
+            _ => {}
         }
     }
-    bail!("the model's stream ended without an answer")
+    let first = calls.first();
+    let tool = first.map(|call| &call.name) == task.tool.as_ref();
+    let args = match (first, &task.args) {
+        (Some(call), Some(expected)) => fits(call, results.first(), expected),
+        (call, expected) => call.is_none() && expected.is_none(),
+    };
+    Ok(Outcome {
+        calls: calls.len(),
+        valid_calls: calls.iter().filter(|call| is_valid(agent, call)).count(),
+        tool,
+        args: tool && args,
+        answer: task.answer.iter().all(|any| any.split('|').any(|part| says(&outcome.answer, part))),
+        first: first.map_or_else(|| "answer".into(), |c| format!("{} {}", c.name, c.arguments)),
+        said: outcome.answer,
+        usage: outcome.usage,
+    })
 }
 
-fn fits(call: &ToolCall, expected: Option<&Expected>) -> bool {
-    let text = |name: &str| call.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+/// Judged apart from the guards, by another run of the validator.
+fn is_valid(agent: &Archon, call: &ToolCall) -> bool {
+    let specs = agent.toolbox().specs();
+    let spec = specs.iter().find(|spec| spec.name == call.name);
+    call.malformed.is_none()
+        && spec.is_some_and(|spec| jsonschema::is_valid(&spec.parameters, &call.arguments))
+}
+
+fn fits(call: &ToolCall, result: Option<&ToolResult>, expected: &Expected) -> bool {
+    let text = |name: &str| call.arguments.get(name).and_then(Json::as_str).unwrap_or_default();
     match expected {
-        None => true,
-        Some(Expected::Value(value)) => {
-            expression::evaluate(text("expression")).is_some_and(|found| (found - value).abs() < 1e-6)
-        }
-        Some(Expected::Path(path)) => plain_path(text("path")) == path,
-        Some(Expected::Keywords(words)) => {
+        Expected::Value(value) => result
+            .and_then(|result| Content::join_text(&result.content).trim().parse::<f64>().ok())
+            .is_some_and(|found| (found - value).abs() < 1e-6),
+        Expected::Path(path) => plain_path(text("path")) == path,
+        Expected::Keywords(words) => {
             let pattern = text("pattern").to_lowercase();
             words.iter().all(|word| pattern.contains(word.as_str()))
         }
@@ -209,8 +197,8 @@ fn table(outcomes: &[Outcome], seconds: f64) {
     }
     println!(
         "\n{seconds:.0} s; prompt tokens read {}, reused {}; tokens written {}",
-        sum(|o| o.read),
-        sum(|o| o.reused),
-        sum(|o| o.written)
+        sum(|o| o.usage.input),
+        sum(|o| o.usage.cache_read),
+        sum(|o| o.usage.output)
     );
 }
