@@ -32,11 +32,16 @@ const STEPS: &[Step] = &[
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("lints", "clippy --workspace --all-targets -- -D warnings"),
+    step(
+        "lints of the local engine",
+        "clippy -p archon-cli -p archon-local-model --features archon-cli/local --all-targets -- -D warnings",
+    ),
     Step {
         what: "documentation builds without warnings",
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         line: "doc --workspace --no-deps",
     },
+    step("tests of the local engine", "test -p archon-local-model -p archon-cli --features archon-cli/local"),
     step("tests", "test --workspace"),
 ];
 

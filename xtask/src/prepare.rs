@@ -24,7 +24,7 @@ fn prepare_cargo_deny() -> Result<()> {
     println!(
         "cargo-deny: missing, and needed to check licences and sources; installing (this takes minutes once)"
     );
-    CommandLine::cargo("install cargo-deny --locked --version ^0.20").run()
+    CommandLine::cargo("install --debug cargo-deny --locked --version ^0.20").run()
 }
 
 /// The downloads are resumed and checked by the command itself; what is there already costs nothing.

@@ -184,10 +184,8 @@ impl Args {
 
 /// User and system time of this process and its threads.
 fn cpu_seconds() -> f64 {
-    match nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID) {
-        Ok(time) => time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9,
-        Err(_) => f64::NAN,
-    }
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// The largest resident size so far; 0 where the system does not tell.

@@ -2,8 +2,8 @@
 //!
 //! Most arguments of a tool call stand in the request word for word, and small models misspell them.
 //! While the value of an argument is written, tokens that go on with a text of the request are made a
-//! little likelier, and so is the end of the value where a word of the request ends. The model still
-//! decides: a likelihood is raised by a fixed factor, nothing is ruled out.
+//! little likelier, and so is the end of the value where a word of the request ends. Further ordinary words
+//! are not: what goes on in prose is seldom an argument. The model still decides: a likelihood is raised by a fixed factor, nothing is ruled out.
 
 use crate::vocabulary::{LONGEST_FOUND, Token, Vocabulary};
 
@@ -85,7 +85,9 @@ impl Copying {
                 let whole = continuations(&self.source, &self.value);
                 let parts = continuations(&self.source, word).filter(|_| !word.is_empty()).map(first_word);
                 for rest in whole.chain(parts) {
-                    raised.extend(longest(vocabulary, b"", rest));
+                    if !goes_on_in_prose(rest) {
+                        raised.extend(longest(vocabulary, b"", rest));
+                    }
                     if !word.is_empty() && rest.first().is_none_or(|b| b.is_ascii_whitespace()) {
                         raised
                             .extend([b"\"".as_slice(), b"\"}"].iter().filter_map(|end| vocabulary.find(end)));
@@ -110,6 +112,13 @@ fn continuations<'a>(source: &'a [u8], begin: &'a [u8]) -> impl Iterator<Item = 
         let rest = source[start..].strip_prefix(begin)?;
         Some(&rest[..sentence(rest)])
     })
+}
+
+/// Whether an ordinary word comes next. The first word of a value may be one; behind it, a model that writes `2 ^ 10`
+/// would be led to `2 to the power of 10`.
+fn goes_on_in_prose(rest: &[u8]) -> bool {
+    let word = rest.trim_ascii_start();
+    word.len() < rest.len() && first_word(word).iter().all(u8::is_ascii_lowercase)
 }
 
 fn first_word(text: &[u8]) -> &[u8] {

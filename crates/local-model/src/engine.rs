@@ -76,19 +76,31 @@ pub(crate) struct Generation {
 /// One of several beginnings of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Beginning {
-    pub(crate) text: String,
-    /// Its log-probability where the prompt says nothing; subtracted, so that what the model likes
+    /// What it is chosen by.
+    pub(crate) evidence: Evidence,
+    /// Subtracted from its score: the score where the prompt says nothing, so that what the model likes
     /// anyway has no advantage.
     pub(crate) bias: f32,
+    /// Read behind the prompt and not passed on.
+    pub(crate) read: String,
+    /// What the answer begins with.
+    pub(crate) said: String,
     /// Helps with what comes behind it.
     pub(crate) copying: Option<Copying>,
+}
+
+/// A text whose log-probability is asked for, and what stands between the prompt and it.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    pub(crate) given: String,
+    pub(crate) judged: String,
 }
 
 /// Prompts, and texts whose log-probability behind each prompt is asked for.
 #[derive(Debug)]
 pub(crate) struct Scoring {
     pub(crate) prompts: Vec<Vec<Token>>,
-    pub(crate) texts: Vec<String>,
+    pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
     /// Takes one list for each prompt, with a number for each text; `None` if it was cancelled.
     pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,

@@ -39,6 +39,8 @@ mod prompt;
 #[cfg(feature = "engine")]
 mod provider;
 #[cfg(feature = "engine")]
+mod repetition;
+#[cfg(feature = "engine")]
 mod reply;
 #[cfg(feature = "engine")]
 mod sampler;

@@ -51,8 +51,15 @@ pub(crate) enum Reply {
     Free,
     /// A JSON document.
     Document(Value),
-    /// One of these, of which the last may be the answer.
-    Choice { form: Form, choices: Vec<Choice>, answer: String, answer_form: AnswerForm },
+    /// One of these, of which the last may be the answer. `question` is what is asked, where that is
+    /// not part of the prompt's text: it stands below the heading of what is chosen.
+    Choice {
+        form: Form,
+        choices: Vec<Choice>,
+        answer: String,
+        answer_form: AnswerForm,
+        question: Option<String>,
+    },
 }
 
 /// Writes prompts for one model.
@@ -89,12 +96,13 @@ impl Writer<'_> {
         let form = if self.can_chat { Form::Json } else { Form::Transcript };
         let choices = self.choices(request, since, answer, schema);
         let answer_form = if schema.is_some() { AnswerForm::Document } else { AnswerForm::Text };
-        let text = if self.can_chat {
-            Text::Chat(self.chat(request, &messages, Some(answer)), form.lead())
+        let (text, question) = if self.can_chat {
+            (Text::Chat(self.chat(request, &messages, Some(answer)), form.lead()), None)
         } else {
-            Text::Transcript(self.transcript(request, &messages, answer))
+            let (text, question) = self.transcript(request, &messages, answer);
+            (Text::Transcript(text), question)
         };
-        let reply = Reply::Choice { form, choices, answer: answer.to_owned(), answer_form };
+        let reply = Reply::Choice { form, choices, answer: answer.to_owned(), answer_form, question };
         Prompt { text, reply, spoken, results }
     }
 
@@ -137,20 +145,37 @@ impl Writer<'_> {
         calls
     }
 
-    fn transcript(&self, request: &Request, messages: &[&Message], answer: &str) -> String {
+    /// The text, and the question that waits for its heading.
+    fn transcript(&self, request: &Request, messages: &[&Message], answer: &str) -> (String, Option<String>) {
         let mut out = self.introduction(request, answer);
         out.push_str("\n\n");
         for example in worked(&request.tools) {
             self.example(&mut out, &example, answer);
         }
-        for message in messages {
+        let (said, waiting) = match messages.split_last() {
+            Some((Message::User(_), before)) => (before, messages.last()),
+            _ => (messages, None),
+        };
+        for (at, message) in said.iter().enumerate() {
+            if let (Message::User(_), Some(Message::Assistant(next))) = (message, said.get(at + 1)) {
+                let call = next.tool_calls().next();
+                out.push_str(&heading(call.map_or(answer, |call| &call.name)));
+            }
             self.turn(&mut out, message, answer);
         }
-        out.push_str(Form::Transcript.lead());
-        out
+        let question = waiting.map(|message| {
+            let mut question = String::new();
+            self.turn(&mut question, message, answer);
+            question
+        });
+        if question.is_none() {
+            out.push_str(Form::Transcript.lead());
+        }
+        (out, question)
     }
 
     fn example(&self, out: &mut String, example: &Worked, answer: &str) {
+        out.push_str(&heading(example.call.as_ref().map_or(answer, |(name, _)| name)));
         line(out, "Question", &self.quote(&example.task));
         if let Some((name, arguments)) = &example.call {
             reply_line(out, name, arguments);
@@ -265,6 +290,11 @@ impl Writer<'_> {
         }
         text
     }
+}
+
+/// What stands above a question of a transcript: the tool that it needs.
+pub(crate) fn heading(tool: &str) -> String {
+    format!("# {tool}\n")
 }
 
 /// `Label: text`, further lines set in, so that no line of the text can pass for a line of ours.

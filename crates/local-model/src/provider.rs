@@ -13,11 +13,11 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::copying::Copying;
-use crate::engine::{Beginning, End, Engine, EngineOptions, Generation, Scoring, Step};
+use crate::engine::{Beginning, End, Engine, EngineOptions, Evidence, Generation, Scoring, Step};
 use crate::error::LocalModelError;
 use crate::listener::Listener;
 use crate::matcher::Matcher;
-use crate::prompt::{AfterResult, Prompt, Reply, SAYING_NOTHING, Text, Writer};
+use crate::prompt::{AfterResult, Prompt, Reply, SAYING_NOTHING, Text, Writer, heading};
 use crate::reply::{Choice, Form, ReplyReader, reply_grammar};
 use crate::sampler::Sampler;
 use crate::schema::{SchemaLimits, schema_grammar};
@@ -214,16 +214,34 @@ impl Call {
         }
     }
 
-    /// The replies that may be given, each with how likely it is whatever is asked.
+    /// The replies that may be given, each with what speaks for it.
     async fn beginnings(&self, prompt: &Prompt) -> Result<Vec<Beginning>, LocalModelError> {
-        let Reply::Choice { form, choices, answer, .. } = &prompt.reply else { return Ok(Vec::new()) };
-        let biases = self.biases(*form, choices, answer).await?;
+        let Reply::Choice { form, choices, answer, question, .. } = &prompt.reply else {
+            return Ok(Vec::new());
+        };
+        let biases = match question {
+            Some(_) => HashMap::new(),
+            None => self.biases(*form, choices, answer).await?,
+        };
         let weight = self.model.options.copying;
         let beginning = |choice: &Choice| {
             let source = if choice.name == *answer { &prompt.results } else { &prompt.spoken };
+            let said = format!("{}{}", form.before_name(), choice.name);
+            let (evidence, read) = match question {
+                // Small models tell better which question belongs under a heading than which heading
+                // belongs over a question (Min et al. 2022, "Noisy channel prompting").
+                Some(question) => {
+                    let given = heading(&choice.name);
+                    let read = format!("{given}{question}{}", form.lead());
+                    (Evidence { given, judged: question.clone() }, read)
+                }
+                None => (Evidence { given: String::new(), judged: said.clone() }, String::new()),
+            };
             Beginning {
-                text: format!("{}{}", form.before_name(), choice.name),
+                evidence,
                 bias: biases.get(&choice.name).copied().unwrap_or(0.0),
+                read,
+                said,
                 copying: (weight > 0.0 && !source.is_empty()).then(|| Copying::new(source, weight)),
             }
         };
@@ -252,7 +270,9 @@ impl Call {
             Some(biases) => biases,
             None => {
                 let prompts = prompts.iter().map(|text| self.tokens(text)).collect();
-                let texts = names.iter().map(|name| format!("{}{name}", form.before_name())).collect();
+                let text =
+                    |name| Evidence { given: String::new(), judged: format!("{}{name}", form.before_name()) };
+                let texts = names.iter().map(text).collect();
                 let (reply, scores) = oneshot::channel();
                 let cancel = self.cancel.clone();
                 self.model.engine.score(Scoring { prompts, texts, cancel, reply });

@@ -20,52 +20,56 @@ pub(crate) struct Worked {
 }
 
 /// At most so many examples are shown, whatever the number of tools.
-const MOST: usize = 24;
+const MOST: usize = 28;
 
-/// (tool, property, task, value, result and answer), the ones that teach most first.
-type Row = (&'static str, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>);
+/// (tool, property, task, value, result, answer), the ones that teach most first.
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
+#[rustfmt::skip]
 const BY_HAND: &[Row] = &[
-    ("calculator", "expression", "How much is 12% of 80?", "12% of 80", Some(("9.6", "12% of 80 is 9.6."))),
-    ("calculator", "expression", "Calculate (7 - 2.5) * 6.", "(7 - 2.5) * 6", None),
-    ("calculator", "expression", "What is 3 to the power of 4?", "3 ^ 4", None),
-    ("calculator", "expression", "A box holds 24 eggs. How many eggs are in 3 boxes?", "24 * 3", None),
-    ("calculator", "expression", "Divide 56 by 7.", "56 / 7", None),
-    (
-        "read_file",
-        "path",
-        "What does report.txt say about the price?",
-        "report.txt",
-        Some(("Report\nThe price is 12 dollars.\nIt was paid.", "The price is 12 dollars.")),
-    ),
-    ("read_file", "path", "Open letters/Anna.txt. Who wrote it?", "letters/Anna.txt", None),
-    ("read_file", "path", "Who is the owner in settings.json?", "settings.json", None),
-    ("read_file", "path", "Which name is in the file NOTICE?", "NOTICE", None),
-    (
-        "list_files",
-        "path",
-        "Which files are in the images folder?",
-        "images",
-        Some(("images/cat.png\nimages/dog.png", "The files are images/cat.png and images/dog.png.")),
-    ),
-    ("list_files", "path", "List the files in the current folder.", ".", None),
-    ("list_files", "path", "Show everything inside backup/old.", "backup/old", None),
-    (
-        "search",
-        "pattern",
-        "Where is the function load_user defined?",
-        "load_user",
-        Some(("app/users.py:14: def load_user(id):", "load_user is defined in app/users.py.")),
-    ),
-    ("search", "pattern", "Find the word invoice.", "invoice", None),
-    ("search", "pattern", "Which file mentions SECRET_KEY?", "SECRET_KEY", None),
-    ("search", "pattern", "Search all files for apple.", "apple", None),
+    ("calculator", "expression", "How much is 12% of 80?", "12% of 80", "9.6", "12% of 80 is 9.6."),
+    ("calculator", "expression", "Calculate (7 - 2.5) * 6.", "(7 - 2.5) * 6", "27", "(7 - 2.5) * 6 is 27."),
+    ("calculator", "expression", "What is 3 to the power of 4?", "3 ^ 4", "81", "3 to the power of 4 is 81."),
+    ("calculator", "expression", "A box holds 24 eggs. How many eggs are in 3 boxes?", "24 * 3", "72",
+        "There are 72 eggs in 3 boxes."),
+    ("calculator", "expression", "What is 56 divided by 7?", "56 / 7", "8", "56 divided by 7 is 8."),
+    ("read_file", "path", "What does report.txt say about the price?", "report.txt",
+        "Report\nThe price is 12 dollars.\nIt was paid.", "The price is 12 dollars."),
+    ("read_file", "path", "Which timeout is set in server.ini?", "server.ini",
+        "[server]\nname = \"main\"\ntimeout = 25\n[log]\nfile = \"out.log\"", "The timeout is 25."),
+    ("read_file", "path", "Look at cars.csv. How many cars were built in May?", "cars.csv",
+        "month,cars\nApril,12\nMay,31\nJune,8", "31 cars were built in May."),
+    ("read_file", "path", "What is the second word in words.md?", "words.md",
+        "# Words\n- apple\n- bread\n- cheese", "The second word is bread."),
+    ("read_file", "path", "Open letters/Anna.txt. Who wrote it?", "letters/Anna.txt",
+        "Dear Anna,\nsee you soon.\nYours, Tom", "Tom wrote it."),
+    ("read_file", "path", "Which name is in the file NOTICE?", "NOTICE",
+        "Made in 2019 by Ines Silva.", "The name is Ines Silva."),
+    ("list_files", "path", "Which files are in the images folder?", "images",
+        "images/cat.png\nimages/dog.png", "The files are images/cat.png and images/dog.png."),
+    ("list_files", "path", "List the files in the current folder.", ".",
+        "main.py\nnames.txt\ntests/", "The files are main.py, names.txt and tests/."),
+    ("list_files", "path", "What does the music directory contain?", "music",
+        "music/one.mp3\nmusic/two.mp3\nmusic/three.mp3",
+        "The music directory contains music/one.mp3, music/two.mp3 and music/three.mp3."),
+    ("list_files", "path", "Show everything inside backup/old.", "backup/old",
+        "backup/old/a.zip\nbackup/old/b.zip", "The files are backup/old/a.zip and backup/old/b.zip."),
+    ("search", "pattern", "Where is the function load_user defined?", "load_user",
+        "app/users.py:14: def load_user(id):", "load_user is defined in app/users.py."),
+    ("search", "pattern", "Find the word invoice.", "invoice",
+        "letters/may.txt:3: The invoice is late.", "The word invoice is in letters/may.txt."),
+    ("search", "pattern", "Which file mentions SECRET_KEY?", "SECRET_KEY",
+        "app/keys.py:2: SECRET_KEY = 5", "app/keys.py mentions SECRET_KEY."),
+    ("search", "pattern", "Search all files for apple.", "apple",
+        "shop/list.md:8: - apple", "The word apple is in shop/list.md."),
 ];
 
 const WITHOUT_TOOL: &[(&str, &str)] = &[
     ("Who painted the Mona Lisa?", "Leonardo da Vinci painted the Mona Lisa."),
     ("Which animal barks?", "A dog barks."),
     ("What is the biggest ocean?", "The Pacific Ocean is the biggest ocean."),
+    ("How many legs does a spider have?", "A spider has eight legs."),
+    ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
 ];
 
 /// Examples for these tools, in an order that gives no tool the first or the last word for long.
@@ -90,11 +94,11 @@ fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
         .filter(|(name, property, ..)| {
             *name == tool.name && properties.is_some_and(|p| p.contains_key(*property))
         })
-        .map(|(name, property, task, value, outcome)| Worked {
+        .map(|(name, property, task, value, result, answer)| Worked {
             task: (*task).to_owned(),
             call: Some(((*name).to_owned(), json!({ *property: value }))),
-            result: outcome.map(|(result, _)| result.to_owned()),
-            answer: outcome.map_or("", |(_, answer)| answer).to_owned(),
+            result: Some((*result).to_owned()),
+            answer: (*answer).to_owned(),
         })
         .collect();
     if by_hand.is_empty() { made(tool).into_iter().collect() } else { by_hand }

@@ -168,7 +168,7 @@ fn plain_path(path: &str) -> &str {
 
 /// Whether the text holds the part as whole words, whatever the case.
 fn says(text: &str, part: &str) -> bool {
-    let (text, part) = (text.to_lowercase().replace(',', ""), part.to_lowercase());
+    let (text, part) = (without_thousands(&text.to_lowercase()), part.to_lowercase());
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     text.match_indices(&part).any(|(at, _)| {
         let after = &text[at + part.len()..];
@@ -178,6 +178,13 @@ fn says(text: &str, part: &str) -> bool {
                 && is_word(after.chars().nth(1)));
         !is_word(text[..at].chars().next_back()) && !goes_on
     })
+}
+
+/// `1,081` as `1081`; any other comma stays.
+fn without_thousands(text: &str) -> String {
+    let digit = |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);
+    let between = |at: usize| digit(at.checked_sub(1)) && (1..=3).all(|n| digit(Some(at + n)));
+    text.char_indices().filter(|(at, c)| *c != ',' || !between(*at)).map(|(_, c)| c).collect()
 }
 
 fn table(outcomes: &[Outcome], seconds: f64) {

@@ -22,9 +22,11 @@ use crate::{
 /// The third of the choices that somebody without a model has.
 pub(crate) const CHOICE: &str = "In this program: fetch a model with `archon model pull`";
 
-/// The model that would be used where none was named.
+/// The model that would be used where none was named: the best known one, else any that is there.
 pub(crate) fn first(app: &App) -> Option<String> {
-    files(app).into_iter().next().map(|(name, _)| format!("{PREFIX}{name}"))
+    let rank = |name: &String| MODELS.iter().position(|m| m.name == *name).unwrap_or(MODELS.len());
+    let name = files(app).into_iter().map(|(name, _)| name).min_by_key(rank)?;
+    Some(format!("{PREFIX}{name}"))
 }
 
 /// Loads a model, by its name or by the path of its file.

@@ -4,5 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod exits;
+#[cfg(feature = "local")]
+mod local;
 mod runs;
 mod setup;

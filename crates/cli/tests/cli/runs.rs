@@ -1,10 +1,7 @@
 //! Runs: worked on, watched, interrupted, resumed, continued, listed.
 
 use archon_testkit::{MockResponse, MockServer};
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -92,7 +89,7 @@ async fn an_interrupted_run_ends_with_130_and_can_be_resumed() {
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     assert_eq!(next_text(&mut lines).await, "half ");
     let pid = i32::try_from(child.id().expect("it runs")).expect("a pid");
-    kill(Pid::from_raw(pid), Signal::SIGINT).expect("the signal is sent");
+    kill_process(Pid::from_raw(pid).expect("a process id"), Signal::INT).expect("the signal is sent");
     let ran = Ran::from(child.wait_with_output().await.expect("it ends"));
     assert_eq!(ran.code, Some(130), "{ran:?}");
     server.until_gone(1).await;

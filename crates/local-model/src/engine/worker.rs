@@ -13,10 +13,11 @@ use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
-use super::{Beginning, End, EngineOptions, Generation, Job, Loaded, Step};
+use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Step};
 use crate::copying::Copying;
 use crate::error::LocalModelError;
 use crate::matcher::Matcher;
+use crate::repetition::goes_round;
 use crate::vocabulary::Token;
 
 /// The body of the engine's thread.
@@ -70,6 +71,16 @@ struct Worker<'a> {
     known: Vec<Token>,
 }
 
+/// Behind which tokens of a batch the likelihoods of the next one are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcomes {
+    Last,
+    All,
+}
+
+/// A text is judged by so many of its first tokens.
+const MOST_JUDGED: usize = 100;
+
 /// What was said of an answer so far.
 struct Said {
     copying: Option<Copying>,
@@ -88,7 +99,11 @@ impl Worker<'_> {
         if !job.choices.is_empty() {
             let Some(choice) = self.choose(job)? else { return Ok(End::Cancelled) };
             said.copying = choice.copying;
-            if self.say(choice.text.as_bytes(), job, &mut said)? {
+            let read = self.model.tokens(choice.read.as_bytes());
+            if !self.decode(&read, &stop(job))? {
+                return Ok(End::Cancelled);
+            }
+            if self.say(choice.said.as_bytes(), job, &mut said)? {
                 return Ok(End::Complete);
             }
         }
@@ -104,6 +119,9 @@ impl Worker<'_> {
             if said.tokens >= limit {
                 return Ok(End::Length);
             }
+            if goes_round(&self.known[self.known.len().saturating_sub(said.tokens)..]) {
+                return self.break_off(job, &mut said);
+            }
             let token = self.next(job, &said)?;
             let bytes = self.model.vocabulary.bytes(token);
             if self.model.vocabulary.ends_text(token) || pass_on(bytes, 1, job, &mut said) {
@@ -111,6 +129,19 @@ impl Worker<'_> {
             }
             self.decode(&[token], &stop(job))?;
         }
+    }
+
+    /// Ends an answer that has nothing new to say: the text that is open is closed, where the grammar allows it.
+    fn break_off(&mut self, job: &mut Generation, said: &mut Said) -> Result<End, LocalModelError> {
+        let may_close = job.matcher.as_ref().is_some_and(|matcher| matcher.accepts(b"\""));
+        if may_close && !self.say(b"\"", job, said)? {
+            let forced = job.matcher.as_ref().map(Matcher::forced).unwrap_or_default();
+            if forced.is_empty() || !self.say(&forced, job, said)? {
+                return Ok(End::Length);
+            }
+        }
+        let complete = may_close || job.matcher.as_ref().is_none_or(Matcher::may_end);
+        Ok(if complete { End::Complete } else { End::Length })
     }
 
     /// The next token, out of what the context knows.
@@ -129,7 +160,7 @@ impl Worker<'_> {
     /// The beginning that gains most by the prompt; `None` if it was cancelled.
     fn choose(&mut self, job: &mut Generation) -> Result<Option<Beginning>, LocalModelError> {
         if job.choices.len() > 1 {
-            let texts: Vec<_> = job.choices.iter().map(|choice| choice.text.clone()).collect();
+            let texts: Vec<_> = job.choices.iter().map(|choice| choice.evidence.clone()).collect();
             let Some(mut scores) = self.scores(&job.prompt, &texts, &job.cancel)? else { return Ok(None) };
             for (score, choice) in scores.iter_mut().zip(&job.choices) {
                 *score -= choice.bias;
@@ -148,7 +179,7 @@ impl Worker<'_> {
     fn scores(
         &mut self,
         prompt: &[Token],
-        texts: &[String],
+        texts: &[Evidence],
         cancel: &CancellationToken,
     ) -> Result<Option<Vec<f32>>, LocalModelError> {
         let stop = || cancel.is_cancelled();
@@ -159,22 +190,29 @@ impl Worker<'_> {
         let behind_prompt = self.context.get_logits().to_vec();
         let mut scores = Vec::with_capacity(texts.len());
         for text in texts {
-            let tokens = self.model.tokens(text.as_bytes());
-            let Some((first, rest)) = tokens.split_first() else { return Ok(None) };
-            let mut score = log_probability(&behind_prompt, *first);
-            let mut read = *first;
-            if !rest.is_empty() {
-                let known = self.keep_first(prompt, prompt.len())?;
-                if !self.decode(&prompt[known..], &stop)? {
+            let given = self.model.tokens(text.given.as_bytes());
+            let mut judged = self.model.tokens(text.judged.as_bytes());
+            judged.truncate(MOST_JUDGED);
+            let mut score = match (given.is_empty(), judged.first()) {
+                (true, Some(first)) => log_probability(&behind_prompt, *first),
+                _ => 0.0,
+            };
+            let tokens = [given.as_slice(), judged.as_slice()].concat();
+            // Each token but the last tells how likely the next one is.
+            let Some((_, read)) = tokens.split_last() else { return Ok(None) };
+            self.keep_first(prompt, prompt.len())?;
+            let mut at = 0;
+            for part in read.chunks(self.context.n_batch() as usize) {
+                if !self.decode_for(part, Outcomes::All, &stop)? {
                     return Ok(None);
                 }
-            }
-            for token in rest {
-                if !self.decode(&[read], &stop)? {
-                    return Ok(None);
+                for row in 0..part.len() {
+                    at += 1;
+                    if at >= given.len() {
+                        let row = i32::try_from(row).unwrap_or(i32::MAX);
+                        score += log_probability(self.context.get_logits_ith(row), tokens[at]);
+                    }
                 }
-                score += log_probability(self.context.get_logits(), *token);
-                read = *token;
             }
             scores.push(score);
         }
@@ -240,6 +278,15 @@ impl Worker<'_> {
 
     /// Reads tokens behind the known ones. False if it was stopped on the way.
     fn decode(&mut self, tokens: &[Token], stop: &dyn Fn() -> bool) -> Result<bool, LocalModelError> {
+        self.decode_for(tokens, Outcomes::Last, stop)
+    }
+
+    fn decode_for(
+        &mut self,
+        tokens: &[Token],
+        outcomes: Outcomes,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool, LocalModelError> {
         for part in tokens.chunks(self.context.n_batch() as usize) {
             if stop() {
                 return Ok(false);
@@ -248,7 +295,7 @@ impl Worker<'_> {
             for (i, token) in part.iter().enumerate() {
                 let at = i32::try_from(self.known.len() + i).unwrap_or(i32::MAX);
                 self.batch
-                    .add(LlamaToken(*token), at, &[0], i + 1 == part.len())
+                    .add(LlamaToken(*token), at, &[0], outcomes == Outcomes::All || i + 1 == part.len())
                     .map_err(|e| LocalModelError::engine("filling a batch", e))?;
             }
             if let Err(e) = self.context.decode(&mut self.batch) {

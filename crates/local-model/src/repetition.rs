@@ -1,0 +1,39 @@
+//! Notices that a small model says the same over and over: greedy decoding falls into such circles and never leaves
+//! them by itself.
+
+use crate::vocabulary::Token;
+
+/// A circle is at most so many tokens long.
+const LONGEST: usize = 24;
+/// It has to have come so often.
+const TIMES: usize = 4;
+/// Shorter repetitions are ordinary text, for instance a line of dashes.
+const SHORTEST_RUN: usize = 24;
+
+/// Whether the text ends in a circle.
+pub(crate) fn goes_round(tokens: &[Token]) -> bool {
+    (1..=LONGEST).any(|period| {
+        let run = (period * TIMES).max(SHORTEST_RUN);
+        tokens.len() >= run && {
+            let tail = &tokens[tokens.len() - run..];
+            tail.iter().zip(&tail[period..]).all(|(a, b)| a == b)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_told_from_a_list() {
+        let circle: Vec<Token> =
+            [7, 8, 9].into_iter().chain([1, 2, 3].into_iter().cycle().take(24)).collect();
+        assert!(goes_round(&circle));
+        assert!(!goes_round(&circle[..circle.len() - 1]), "it has not come often enough yet");
+        let rows: Vec<Token> = (0..40).flat_map(|row| [1, 2, row]).collect();
+        assert!(!goes_round(&rows));
+        assert!(!goes_round(&[5; 20]));
+        assert!(goes_round(&[5; 24]));
+    }
+}
