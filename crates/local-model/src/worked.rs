@@ -43,8 +43,6 @@ const BY_HAND: &[Row] = &[
         "# Words\n- apple\n- bread\n- cheese", "The second word is bread."),
     ("read_file", "path", "Open letters/Anna.txt. Who wrote it?", "letters/Anna.txt",
         "Dear Anna,\nsee you soon.\nYours, Tom", "Tom wrote it."),
-    ("read_file", "path", "Which name is in the file NOTICE?", "NOTICE",
-        "Made in 2019 by Ines Silva.", "The name is Ines Silva."),
     ("list_files", "path", "Which files are in the images folder?", "images",
         "images/cat.png\nimages/dog.png", "The files are images/cat.png and images/dog.png."),
     ("list_files", "path", "List the files in the current folder.", ".",
