@@ -324,6 +324,35 @@ fn a_blob_that_cannot_be_kept_leaves_the_log_as_it_was() {
     });
 }
 
+/// A single thread for what may block, so that work is done in the order in which it came.
+#[test]
+fn a_blob_that_nobody_waits_for_is_written_before_the_lock_is_given_back() {
+    use std::task::{Context, Waker};
+    let f = fixture();
+    let id = run("r1");
+    let open_elsewhere = || {
+        std::thread::scope(|s| {
+            s.spawn(|| block_on(f.journal.open(&id, OpenMode::Existing)).map(drop)).join().unwrap()
+        })
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let mut writer = f.journal.open(&id, OpenMode::Existing).await.unwrap().writer;
+        let (go, wait) = std::sync::mpsc::channel();
+        let before = tokio::task::spawn_blocking(move || wait.recv());
+        let all = records((0..6).map(|_| note("")).chain([note(&large(1))]));
+        let mut append = writer.append(&all[6..], Durability::Synced);
+        assert!(append.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(append);
+        drop(writer);
+        assert!(matches!(open_elsewhere(), Err(JournalError::Locked { .. })));
+        go.send(()).unwrap();
+        before.await.unwrap().unwrap();
+        tokio::task::spawn_blocking(|| ()).await.unwrap();
+        open_elsewhere().unwrap();
+    });
+}
+
 /// A log of 40 records, one of them large, cut at 200 places drawn from a seed.
 #[test]
 fn a_log_torn_at_any_place_keeps_every_record_before_the_tear() {

@@ -9,7 +9,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
@@ -93,13 +93,15 @@ struct JsonlWriter<M> {
     /// Whether the directory has the file's name on the medium.
     name_synced: bool,
     buffer: Vec<u8>,
-    _lock: Option<RunLock>,
+    /// Also held while blobs are written: a caller that drops the future does not stop that.
+    lock: Arc<Mutex<Option<RunLock>>>,
 }
 
 impl<M: Medium> JsonlWriter<M> {
     fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
         let (dirty, name_synced) = (false, end.bytes > 0);
-        Self { files, medium: Arc::new(medium), end, dirty, name_synced, buffer: Vec::new(), _lock: lock }
+        let (medium, lock) = (Arc::new(medium), Arc::new(Mutex::new(lock)));
+        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), lock }
     }
 
     fn run(&self) -> &RunId {
@@ -172,8 +174,12 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
             let blobs = self.encode(records)?;
             if !blobs.is_empty() {
                 // On the medium whatever durability is asked for: the next sync is of the log alone.
-                let files = self.files.blobs.clone();
-                blocking(move || files.store(&blobs)).await?;
+                let (files, lock) = (self.files.blobs.clone(), self.lock.clone());
+                blocking(move || {
+                    let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                    files.store(&blobs)
+                })
+                .await?;
             }
             self.write(records)?;
             if durability == Durability::Buffered {
@@ -191,8 +197,6 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     /// A disk with room for so many bytes.

@@ -152,3 +152,53 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+impl Database {
+    /// Lets the database grow to so many pages, or stay as it is.
+    pub(super) fn limit(&self, pages: u32) {
+        let sql = format!("PRAGMA max_page_count = {pages}");
+        self.writing().connection.query_row(&sql, [], |_| Ok(())).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_synced_transaction_waits_for_the_medium_and_a_buffered_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        let setting = |transaction: &Transaction<'_>| {
+            Ok(transaction.query_row("PRAGMA synchronous", [], |row| row.get::<_, i32>(0)).unwrap())
+        };
+        // 2 is FULL, 1 is NORMAL, as https://sqlite.org/pragma.html#pragma_synchronous says.
+        for (durability, expected) in [
+            (Durability::Synced, 2),
+            (Durability::Buffered, 1),
+            (Durability::Buffered, 1),
+            (Durability::Synced, 2),
+        ] {
+            assert_eq!(database.write(durability, setting).unwrap(), expected, "{durability:?}");
+        }
+        database.sync().unwrap();
+    }
+
+    #[test]
+    fn work_that_fails_is_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        let insert =
+            |transaction: &Transaction<'_>| transaction.execute("INSERT INTO runs (run) VALUES ('r')", []);
+        let result = database.write(Durability::Buffered, |transaction| {
+            insert(transaction).unwrap();
+            Err::<(), _>(JournalError::UnknownRun { run: RunId::new("r") })
+        });
+        assert!(result.is_err());
+        let count = |connection: &Connection| {
+            Ok(connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i32>(0)).unwrap())
+        };
+        assert_eq!(database.read(count).unwrap(), 0);
+    }
+}

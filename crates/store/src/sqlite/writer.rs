@@ -131,3 +131,82 @@ fn insert(
     }
     Ok(id)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn database() -> (tempfile::TempDir, Arc<Database>) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("runs.db")).unwrap();
+        (dir, Arc::new(database))
+    }
+
+    fn open(database: &Arc<Database>, mode: OpenMode) -> Result<OpenRun, JournalError> {
+        super::open(database.clone(), RunId::new("r"), mode)
+    }
+
+    fn record(seq: u64, text: &str) -> Arc<Record> {
+        let json = match seq {
+            0 => serde_json::json!({
+                "seq": 0, "at": 1, "type": "run_started", "format": 1, "run": "r", "session": "s",
+                "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"},
+                "first_turn": "user", "config": {},
+            }),
+            _ => serde_json::json!({"seq": seq, "at": 1, "type": "noted", "text": text}),
+        };
+        Arc::new(serde_json::from_value(json).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_the_log_as_it_was_and_the_writer_usable() {
+        let (_dir, database) = database();
+        let mut writer = open(&database, OpenMode::Create).unwrap().writer;
+        writer.append(&[record(0, ""), record(1, "small")], Durability::Synced).await.unwrap();
+        let pages = |n: u32| database.limit(n);
+        // One that fits into the log's pages, one for the blobs, one after a small one.
+        let (page, large) = ("x".repeat(8000), "x".repeat(100_000));
+        for append in [vec![record(2, &page)], vec![record(2, &large)], vec![record(2, ""), record(3, &page)]]
+        {
+            pages(1);
+            let e = writer.append(&append, Durability::Synced).await.unwrap_err();
+            assert!(
+                matches!(&e, JournalError::Storage { action: "write to", source, .. }
+                    if source.kind() == io::ErrorKind::StorageFull),
+                "{e}"
+            );
+            assert!(e.to_string().ends_with("runs.db: database or disk is full"), "{e}");
+            assert_eq!(log::read(&database, &RunId::new("r")).unwrap().records.len(), 2);
+        }
+        pages(1_000_000);
+        writer.append(&[record(2, &large)], Durability::Synced).await.unwrap();
+        assert_eq!(log::read(&database, &RunId::new("r")).unwrap().records.len(), 3);
+    }
+
+    /// A single thread for what may block, so that work is done in the order in which it came.
+    #[test]
+    fn an_append_that_nobody_waits_for_is_finished_before_the_lock_is_given_back() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let (_dir, database) = database();
+        let run = RunId::new("r");
+        let mut writer = open(&database, OpenMode::Create).unwrap().writer;
+        let (go, wait) = std::sync::mpsc::channel();
+        runtime.block_on(async {
+            let before = tokio::task::spawn_blocking(move || wait.recv());
+            let records = [record(0, "")];
+            let mut append = writer.append(&records, Durability::Synced);
+            assert!(append.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            drop(append);
+            drop(writer);
+            let e = open(&database, OpenMode::Create).unwrap_err();
+            assert!(matches!(e, JournalError::Locked { .. }), "{e}");
+            go.send(()).unwrap();
+            before.await.unwrap().unwrap();
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            assert_eq!(log::read(&database, &run).unwrap().records.len(), 1);
+            open(&database, OpenMode::Existing).unwrap();
+        });
+    }
+}
