@@ -18,7 +18,9 @@ use archon_store::{JsonlJournal, SqliteJournal};
 use archon_types::{Durability, Journal, OpenMode, Record, RunId, RunWriter};
 use serde_json::{Value, json};
 
+const KINDS: [&str; 2] = ["jsonl", "sqlite"];
 const TURNS: u64 = 500;
+const FIRST: u64 = 20;
 const LONG: u64 = 100_000;
 
 fn main() {
@@ -29,11 +31,9 @@ fn main() {
     println!("in {}; load average {}", dir.path().display(), load());
     let bytes = lines(&turn(1)).len();
     println!("a turn: 4 records, {bytes} bytes of JSON, 4 appends, one of them synced");
-    bare_sync(dir.path(), bytes);
-    for kind in ["jsonl", "sqlite"] {
-        let dir = dir.path().join(kind);
-        runtime.block_on(turns(kind, &dir));
-        runtime.block_on(resume(kind, &dir));
+    runtime.block_on(turns(dir.path(), bytes));
+    for kind in KINDS {
+        runtime.block_on(resume(kind, &dir.path().join(kind)));
     }
     println!("load average {}", load());
 }
@@ -45,36 +45,45 @@ fn journal(kind: &str, dir: &Path) -> Box<dyn Journal> {
     }
 }
 
-/// What a turn would cost if the disk were all there is.
-fn bare_sync(dir: &Path, bytes: usize) {
-    let mut file = File::create(dir.join("bare")).unwrap();
-    let line = vec![b'x'; bytes];
-    let sync = || {
-        file.write_all(&line).unwrap();
-        file.sync_data().unwrap();
-    };
-    print("a write and fdatasync", times(TURNS, sync));
-}
-
-async fn turns(kind: &str, dir: &Path) {
-    let journal = journal(kind, dir);
-    let mut open = journal.open(&RunId::new("turns"), OpenMode::Create).await.unwrap();
-    open.writer.append(&[record(0, started("turns"))], Durability::Synced).await.unwrap();
-    let mut took = Vec::new();
+/// Turn by turn in every journal and on the bare disk, so that all meet the same load.
+async fn turns(dir: &Path, bytes: usize) {
+    let mut bare = File::create(dir.join("bare")).unwrap();
+    let bytes = vec![b'x'; bytes];
+    let mut runs = Vec::new();
+    for kind in KINDS {
+        let journal = journal(kind, &dir.join(kind));
+        let mut open = journal.open(&RunId::new("turns"), OpenMode::Create).await.unwrap();
+        open.writer.append(&[record(0, started("turns"))], Durability::Synced).await.unwrap();
+        runs.push((kind, journal, open.writer));
+    }
+    let mut took = vec![Vec::new(); KINDS.len()];
+    let mut took_bare = Vec::new();
     let mut sizes = Vec::new();
     // The first turns make the files and the caches.
-    for n in 0..TURNS + 20 {
+    for n in 0..TURNS + FIRST {
         let records = turn(n);
-        let begin = Instant::now();
-        write_turn(&mut *open.writer, &records).await;
-        took.push(begin.elapsed());
-        if n == 19 || n == TURNS + 19 {
-            sizes.push(size_after_checkpoint(dir));
+        took_bare.push(
+            time(async || {
+                bare.write_all(&bytes).unwrap();
+                bare.sync_data().unwrap();
+            })
+            .await,
+        );
+        for ((_, _, writer), took) in runs.iter_mut().zip(&mut took) {
+            took.push(time(async || write_turn(&mut **writer, &records).await).await);
+        }
+        if n + 1 == FIRST || n + 1 == TURNS + FIRST {
+            sizes.push(KINDS.map(|kind| size_after_checkpoint(&dir.join(kind))));
         }
     }
-    print(&format!("{kind}: a journaled turn"), took.split_off(20));
-    let growth = (sizes[1] - sizes[0]) as f64 / TURNS as f64 / 1024.0;
-    println!("{kind}: growth per turn with an unchanged state of 10 KiB: {growth:.2} KiB");
+    print("a write and fdatasync, without a journal", took_bare.split_off(FIRST as usize));
+    for ((kind, _, _), mut took) in runs.iter().zip(took) {
+        print(&format!("{kind}: a journaled turn"), took.split_off(FIRST as usize));
+    }
+    for (n, kind) in KINDS.iter().enumerate() {
+        let growth = (sizes[1][n] - sizes[0][n]) as f64 / TURNS as f64 / 1024.0;
+        println!("{kind}: growth per turn with an unchanged state of 10 KiB: {growth:.2} KiB");
+    }
 }
 
 /// As the driver does it: one append each, and the start of a tool is on the medium before it runs.
@@ -101,10 +110,11 @@ async fn resume(kind: &str, dir: &Path) {
     drop(open);
     let mut took = Vec::new();
     for _ in 0..7 {
-        let begin = Instant::now();
-        let open = journal.open(&run, OpenMode::Existing).await.unwrap();
-        took.push(begin.elapsed());
-        assert_eq!(open.records.len() as u64, next);
+        let open = async || {
+            let open = journal.open(&run, OpenMode::Existing).await.unwrap();
+            assert_eq!(open.records.len() as u64, next);
+        };
+        took.push(time(open).await);
     }
     print(&format!("{kind}: open a run of {next} records ({} MB)", bytes / 1_000_000), took);
 }
@@ -171,14 +181,10 @@ fn turn(n: u64) -> Vec<Arc<Record>> {
     (n * 4 + 1..).zip(bodies).map(|(seq, body)| record(seq, body)).collect()
 }
 
-fn times(count: u64, mut work: impl FnMut()) -> Vec<Duration> {
-    (0..count)
-        .map(|_| {
-            let begin = Instant::now();
-            work();
-            begin.elapsed()
-        })
-        .collect()
+async fn time(work: impl AsyncFnOnce()) -> Duration {
+    let begin = Instant::now();
+    work().await;
+    begin.elapsed()
 }
 
 fn print(what: &str, mut took: Vec<Duration>) {

@@ -13,6 +13,7 @@
 //! | a damaged record | — | an error naming run and record; what is before it can be salvaged | the same |
 //! | a large record | shared | its body in a file beside the log, named by its hash | the same, in a table |
 //! | a full disk | — | undoes the append that met it | the same |
+//! | a directory without write permission | — | logs can be read | refuses to open |
 //! | the second writer of a run | [`Locked`] | [`Locked`], across processes | [`Locked`], across processes |
 //! | a list of runs | reads all | reads the ends of every file | reads the ends of every log |
 //! | works on a network file system | — | if it has locks | no |
