@@ -39,7 +39,6 @@ impl Salvaged {
 }
 
 /// Reads the record at place `seq` from its line.
-#[cfg(feature = "sqlite")]
 pub(crate) fn from_line(
     run: &RunId,
     seq: u64,

@@ -15,6 +15,7 @@ use sample::{
 use serde_json::json;
 
 fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
+    #[allow(unused_mut, reason = "without features there is one only")]
     let mut all: Vec<(Box<dyn Journal>, _)> = vec![(Box::new(MemoryJournal::new()), None)];
     #[cfg(feature = "jsonl")]
     {

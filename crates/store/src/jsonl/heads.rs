@@ -102,8 +102,7 @@ fn next(reader: &mut impl BufRead, files: &RunFiles, seq: u64) -> Option<Record>
     let mut text = Vec::new();
     reader.read_until(b'\n', &mut text).ok()?;
     text.pop_if(|end| *end == b'\n')?;
-    line::check(&text).ok()?;
-    records::record(&files.run, seq, line::json(&mut text), &files.blobs).ok()
+    records::from_line(&files.run, seq, &mut text, &files.blobs).ok()
 }
 
 /// The last record, if it fits into the last block and the log ended in order.
