@@ -1,6 +1,6 @@
 //! A run that kills its own process at a chosen record, and another process that takes it up.
 //!
-//! `killable DIR start|resume [KILL_AT]` works on the run `victim` in DIR. With KILL_AT the process
+//! `killable DIR jsonl|sqlite start|resume [KILL_AT]` works on the run `victim` in DIR. With KILL_AT the process
 //! gets SIGKILL from itself right after it appended that record (from 0). Every side effect is a line
 //! in `DIR/effects`, written by a tool that is not told whether it runs for the first time.
 
@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use archon::{
     Archon, RunOptions, Tool, ToolContext, ToolError,
-    store::JsonlJournal,
+    store::{JsonlJournal, SqliteJournal},
     tools::FnTool,
     types::{
         BoxFuture, Durability, Effect, Journal, JournalError, Message, OpenMode, OpenRun, Record, Request,
@@ -32,12 +32,17 @@ const TURNS: usize = 10;
 #[tokio::main]
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (dir, mode) = match &args[..] {
-        [dir, mode, ..] => (PathBuf::from(dir), mode.as_str()),
-        _ => bail!("usage: killable DIR start|resume [KILL_AT]"),
+    let (dir, kind, mode) = match &args[..] {
+        [dir, kind, mode, ..] => (PathBuf::from(dir), kind.as_str(), mode.as_str()),
+        _ => bail!("usage: killable DIR jsonl|sqlite start|resume [KILL_AT]"),
     };
-    let kill_at = args.get(2).map(|n| n.parse()).transpose().context("KILL_AT")?;
-    let journal = KillingJournal { inner: JsonlJournal::open(&dir)?, kill_at };
+    let kill_at = args.get(3).map(|n| n.parse()).transpose().context("KILL_AT")?;
+    let inner: Arc<dyn Journal> = match kind {
+        "jsonl" => Arc::new(JsonlJournal::open(&dir)?),
+        "sqlite" => Arc::new(SqliteJournal::open(dir.join("runs.db"))?),
+        other => bail!("{other}: jsonl or sqlite"),
+    };
+    let journal = KillingJournal { inner, kill_at };
     let agent = Archon::builder()
         .provider(Arc::new(FnProvider::new(script)), "scripted")
         .tools(tools(&dir))
@@ -103,7 +108,7 @@ fn effect_tool(dir: &Path, name: &'static str, effect: Effect) -> impl Tool + us
 
 /// A journal whose process dies right after it appended a chosen record.
 struct KillingJournal {
-    inner: JsonlJournal,
+    inner: Arc<dyn Journal>,
     kill_at: Option<u64>,
 }
 

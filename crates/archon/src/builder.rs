@@ -84,6 +84,16 @@ impl ArchonBuilder {
         self
     }
 
+    /// Keeps runs in the SQLite database at this path, which is made if it is not there. Agents that
+    /// work at the same time share a journal better than a path: give each of them a clone of one
+    /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
+    #[cfg(feature = "sqlite")]
+    pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
+        let journal = archon_store::SqliteJournal::open(path);
+        self.journal = Some(journal.map(|j| Arc::new(j) as Arc<dyn Journal>).map_err(Error::from));
+        self
+    }
+
     /// The agent's name, for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -142,7 +152,7 @@ impl ArchonBuilder {
     ///
     /// # Errors
     /// No model was given or its name leads nowhere, two tools have one name, or the journal's
-    /// directory cannot be used.
+    /// directory or database cannot be used.
     pub fn build(self) -> Result<Archon, Error> {
         let (provider, model) = match self.model.ok_or(Error::NoModel)? {
             #[cfg(feature = "openai-compatible")]

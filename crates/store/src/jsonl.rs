@@ -2,31 +2,31 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`] says |
+//! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
+//! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.lock` | nothing; locked by the run's writer |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;
 //!   any other damage is an error that names the record, and nothing is changed.
 //! - **A full disk** leaves the log as it was before the append; see [`writer`].
-//! - **Two writers** are told apart by an advisory lock that dies with its process; see [`lock`].
+//! - **Two writers** are told apart by an advisory lock that dies with its process; see
+//!   [`lock`](crate::lock).
 
+mod blobs;
+mod delete;
 mod heads;
-mod line;
-mod lock;
 mod log;
 mod writer;
 
 use std::{
-    fs::{self, File},
-    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use archon_types::{BoxFuture, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
-use crate::{blocking::blocking, rules::check_id};
-pub use log::Salvaged;
+use crate::{blocking::blocking, files::create_directory, records::Salvaged, rules::check_id};
+use blobs::BlobFiles;
 
 /// Keeps each run in a file under one directory. Clones share the directory.
 #[derive(Clone, Debug)]
@@ -68,32 +68,9 @@ impl JsonlJournal {
         blocking(move || log::read(&files)).await
     }
 
-    /// Removes a run's log.
-    ///
-    /// # Errors
-    /// [`JournalError::UnknownRun`], [`JournalError::Locked`] while somebody writes to it, and
-    /// [`JournalError::Storage`].
-    pub async fn delete(&self, run: &RunId) -> Result<(), JournalError> {
-        let files = self.files(run)?;
-        blocking(move || {
-            if !files.log.exists() {
-                return Err(JournalError::UnknownRun { run: files.run });
-            }
-            let _lock = lock::RunLock::take(&files)?;
-            fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;
-            sync_directory(&files.runs)
-        })
-        .await
-    }
-
     fn files(&self, run: &RunId) -> Result<RunFiles, JournalError> {
         check_id(run)?;
-        Ok(RunFiles {
-            run: run.clone(),
-            log: self.runs.join(format!("{run}.jsonl")),
-            lock: self.runs.join(format!("{run}.lock")),
-            runs: self.runs.clone(),
-        })
+        Ok(RunFiles::new(&self.runs, run.clone()))
     }
 }
 
@@ -106,10 +83,7 @@ impl Journal for JsonlJournal {
     }
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
-        Box::pin(async move {
-            let salvaged = self.salvage(run).await?;
-            salvaged.damage.map_or(Ok(salvaged.records), Err)
-        })
+        Box::pin(async move { self.salvage(run).await?.whole() })
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.
@@ -119,6 +93,13 @@ impl Journal for JsonlJournal {
             blocking(move || heads::list(&runs)).await
         })
     }
+    /// Reads the first record of every log, to find the runs that continue this one.
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let files = self.files(run)?;
+            blocking(move || delete::delete(&files)).await
+        })
+    }
 }
 
 /// The files of one run.
@@ -126,33 +107,17 @@ impl Journal for JsonlJournal {
 struct RunFiles {
     run: RunId,
     log: PathBuf,
-    lock: PathBuf,
+    blobs: BlobFiles,
     runs: PathBuf,
 }
 
-/// Turns an I/O error into one that says what was done to which file.
-fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Error) -> JournalError {
-    let place = place.display().to_string();
-    move |source| JournalError::Storage { action, place, source }
-}
-
-/// Creates the directory of logs for its owner alone. Directories that exist keep their modes.
-fn create_directory(runs: &Path) -> Result<(), JournalError> {
-    if runs.is_dir() {
-        return Ok(());
+impl RunFiles {
+    fn new(runs: &Path, run: RunId) -> Self {
+        Self {
+            log: runs.join(format!("{run}.jsonl")),
+            blobs: BlobFiles(runs.join(format!("{run}.blobs"))),
+            runs: runs.to_owned(),
+            run,
+        }
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(runs).map_err(storage("create", runs))?;
-    runs.parent().map_or(Ok(()), sync_directory)
-}
-
-/// Puts the names in a directory on the medium: a synced file whose name is lost is lost.
-fn sync_directory(directory: &Path) -> Result<(), JournalError> {
-    if cfg!(unix) {
-        File::open(directory).and_then(|d| d.sync_all()).map_err(storage("sync", directory))?;
-    }
-    Ok(())
 }

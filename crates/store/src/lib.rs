@@ -1,20 +1,54 @@
 //! Journals: where the logs of runs are kept.
 //!
-//! | journal | keeps logs | for |
-//! |---|---|---|
-//! | [`MemoryJournal`] | in this process, unserialised | tests, short-lived runs, benchmarks |
-//! | [`JsonlJournal`] (feature `jsonl`, a default) | one file per run, one line per record | everything that must survive |
+//! | | [`MemoryJournal`] | [`JsonlJournal`] | [`SqliteJournal`] |
+//! |---|---|---|---|
+//! | feature | always there | `jsonl`, a default | `sqlite`, which compiles SQLite in |
+//! | for | tests, short-lived runs, benchmarks | one person's runs, read with `jq` and `grep` | many runs, many at once |
+//! | a run is | records in this process, unserialised | a file, one line per record | rows of one database |
+//! | survives the death of the process | no | every record | every record |
+//! | survives a power cut | no | up to the last synced append | up to the last synced append |
+//! | one append costs | nothing | a write; synced: one sync of a file | a transaction; synced: one sync of the database's write-ahead log |
+//! | many runs at once | side by side | each syncs its own file | take turns; one sync covers all that went before |
+//! | a torn end | — | cut off when the run is opened | cut off when the database is opened |
+//! | a damaged record | — | an error naming run and record; what is before it can be salvaged | the same |
+//! | a large record | shared | its body in a file beside the log, named by its hash | the same, in a table |
+//! | a full disk | — | undoes the append that met it | the same |
+//! | a directory without write permission | — | logs can be read | refuses to open |
+//! | the second writer of a run | [`Locked`] | [`Locked`], across processes | [`Locked`], across processes |
+//! | a list of runs | reads all | reads the ends of every file | reads the ends of every log |
+//! | works on a network file system | — | if it has locks | no |
 //!
-//! Both hold to the same rules: one writer per run, records numbered from 0 without gaps, ids that
-//! could be file names, and a log without records is a run that does not exist.
+//! All hold to the same rules: one writer per run, records numbered from 0 without gaps, ids that
+//! could be file names, and a log without records is a run that does not exist. A run that others
+//! continue, or wait for, cannot be deleted.
+//!
+//! [`Locked`]: archon_types::JournalError::Locked
+#![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #")]
+#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
 
-#[cfg(feature = "jsonl")]
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod blob;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blocking;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod files;
 #[cfg(feature = "jsonl")]
 mod jsonl;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod line;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod lock;
 mod memory;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod records;
 mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 #[cfg(feature = "jsonl")]
-pub use jsonl::{JsonlJournal, Salvaged};
+pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub use records::Salvaged;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteJournal;

@@ -6,10 +6,11 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunWriter,
+    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Origin, Record, RunHead, RunId,
+    RunWriter,
 };
 
-use crate::rules::{check_id, check_sequence};
+use crate::rules::{self, check_id, check_sequence};
 
 /// Keeps logs in memory. Clones share the same logs.
 ///
@@ -23,20 +24,6 @@ impl MemoryJournal {
     /// A journal without runs.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Forgets a run, so that its memory is free once nobody else holds its records.
-    ///
-    /// # Errors
-    /// [`JournalError::UnknownRun`], and [`JournalError::Locked`] while somebody writes to it.
-    pub fn delete(&self, run: &RunId) -> Result<(), JournalError> {
-        let mut runs = guard(&self.runs);
-        let log = runs.get(run).ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
-        if guard(log).has_writer {
-            return Err(JournalError::Locked { run: run.clone() });
-        }
-        runs.remove(run);
-        Ok(())
     }
 
     fn open_now(&self, run: &RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
@@ -84,6 +71,29 @@ impl MemoryJournal {
         heads.sort_by(|a, b| (b.updated_at, &b.run_id).cmp(&(a.updated_at, &a.run_id)));
         heads
     }
+
+    fn delete_now(&self, run: &RunId) -> Result<(), JournalError> {
+        check_id(run)?;
+        let mut runs = guard(&self.runs);
+        let unknown = || JournalError::UnknownRun { run: run.clone() };
+        let log = guard(runs.get(run).ok_or_else(unknown)?);
+        if log.has_writer {
+            return Err(JournalError::Locked { run: run.clone() });
+        }
+        let origin = log.records.first().ok_or_else(unknown).map(|first| rules::origin(first).cloned())?;
+        drop(log);
+        let continues = |log: &Log| log.records.first().and_then(|r| rules::continues(r)) == Some(run);
+        let mut needed_by: Vec<RunId> =
+            runs.iter().filter(|(_, log)| continues(&guard(log))).map(|(id, _)| id.clone()).collect();
+        if let Some(Origin::CalledBy { run: caller, call }) = origin
+            && runs.get(&caller).is_some_and(|log| rules::waits_for(&guard(log).records, call))
+        {
+            needed_by.push(caller);
+        }
+        rules::check_not_needed(run, needed_by)?;
+        runs.remove(run);
+        Ok(())
+    }
 }
 
 impl Journal for MemoryJournal {
@@ -97,6 +107,11 @@ impl Journal for MemoryJournal {
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
         Box::pin(std::future::ready(Ok(self.list_now())))
+    }
+
+    /// Its memory is free once nobody else holds its records.
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(self.delete_now(run)))
     }
 }
 

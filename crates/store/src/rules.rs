@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{JournalError, Record, RunId};
+use archon_types::{CallId, JournalError, Origin, Record, RecordBody, RunId};
 
 /// Longest id in bytes; leaves room for extensions within the 255 bytes of a file name.
 const MAX_ID: usize = 200;
@@ -31,6 +31,42 @@ pub(crate) fn check_sequence(run: &RunId, next: u64, records: &[Arc<Record>]) ->
         }
     }
     Ok(())
+}
+
+/// Where the run comes from that begins with `record`.
+pub(crate) fn origin(record: &Record) -> Option<&Origin> {
+    match &record.body {
+        RecordBody::RunStarted(started) => Some(&started.origin),
+        _ => None,
+    }
+}
+
+/// The run that the one beginning with `record` goes on from.
+pub(crate) fn continues(record: &Record) -> Option<&RunId> {
+    match origin(record)? {
+        Origin::Continues { run, .. } => Some(run),
+        _ => None,
+    }
+}
+
+/// Whether a run still waits for the outcome of the run that its `call` started. Its recovery would
+/// not find that run and start it again.
+pub(crate) fn waits_for(caller: &[Arc<Record>], call: CallId) -> bool {
+    let ended = |record: &Arc<Record>| match &record.body {
+        RecordBody::ToolFinished { call: of, .. } => *of == call,
+        RecordBody::RunFinished(_) => true,
+        _ => false,
+    };
+    !caller.iter().any(ended)
+}
+
+/// Refuses to delete a run that others need.
+pub(crate) fn check_not_needed(run: &RunId, mut by: Vec<RunId>) -> Result<(), JournalError> {
+    if by.is_empty() {
+        return Ok(());
+    }
+    by.sort();
+    Err(JournalError::Needed { run: run.clone(), by })
 }
 
 #[cfg(test)]

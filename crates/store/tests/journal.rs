@@ -1,18 +1,32 @@
-//! What both journals promise alike, and what only the memory journal does.
+//! What all journals promise alike, and what only the memory journal does.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 mod sample;
 
+use std::sync::Barrier;
+
 use archon_store::MemoryJournal;
 use archon_types::{Durability, Journal, JournalError, OpenMode, RunId};
-use sample::{log, run};
+use proptest::prelude::*;
+use sample::{
+    block_on, called_by, continuing, large, log, note, prompted, records, run, started, started_from,
+    tool_finished, write,
+};
+use serde_json::json;
 
 fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
+    #[allow(unused_mut, reason = "without features there is one only")]
     let mut all: Vec<(Box<dyn Journal>, _)> = vec![(Box::new(MemoryJournal::new()), None)];
     #[cfg(feature = "jsonl")]
     {
         let dir = tempfile::tempdir().unwrap();
         all.push((Box::new(archon_store::JsonlJournal::new(dir.path())), Some(dir)));
+    }
+    #[cfg(feature = "sqlite")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = archon_store::SqliteJournal::open(dir.path().join("runs.db")).unwrap();
+        all.push((Box::new(journal), Some(dir)));
     }
     all
 }
@@ -72,6 +86,7 @@ async fn an_id_that_is_no_file_name_is_refused_everywhere() {
             assert!(matches!(journal.open(&id, mode).await, Err(JournalError::BadId { .. })));
         }
         assert!(matches!(journal.read(&id).await, Err(JournalError::BadId { .. })));
+        assert!(matches!(journal.delete(&id).await, Err(JournalError::BadId { .. })));
     }
 }
 
@@ -90,15 +105,226 @@ async fn a_record_out_of_order_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn the_memory_journal_shares_records_and_forgets_on_request() {
+async fn large_records_read_back_equal() {
+    for (journal, _dir) in journals() {
+        let mut first = started("r1");
+        first["config"]["system"] = json!(large(1));
+        let texts = [prompted(&large(2)), note("x"), tool_finished(&large(3)), tool_finished(&large(3))];
+        let all = records(std::iter::once(first).chain(texts));
+        let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
+        open.writer.append(&all[..3], Durability::Buffered).await.unwrap();
+        open.writer.append(&all[3..], Durability::Synced).await.unwrap();
+        assert_eq!(journal.read(&run("r1")).await.unwrap(), all);
+        drop(open);
+        assert_eq!(journal.open(&run("r1"), OpenMode::Existing).await.unwrap().records, all);
+        let head = journal.list().await.unwrap().remove(0);
+        assert_eq!((head.task.len(), head.updated_at, head.problem), (80, all[4].at, None));
+    }
+}
+
+// spec: S-08
+#[tokio::test]
+async fn runs_are_listed_with_who_what_and_how_they_are() {
+    for (journal, _dir) in journals() {
+        let fresh = journal.list().await.unwrap();
+        assert_eq!(fresh, []);
+        let write = async |id: &str, bodies: Vec<serde_json::Value>| {
+            let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+            open.writer.append(&records(bodies), Durability::Synced).await.unwrap();
+        };
+        write("old", vec![started("old"), prompted("the task"), json!({"type": "suspended", "waiting": []})])
+            .await;
+        write("new", vec![started("new"), note("a"), note("b"), note("c"), note("d"), prompted("late")])
+            .await;
+        let heads = journal.list().await.unwrap();
+        let shown: Vec<_> = heads.iter().map(|h| (h.run_id.as_str(), &*h.status, &*h.task)).collect();
+        assert_eq!(shown, [("new", "running", "late"), ("old", "suspended", "the task")]);
+    }
+}
+
+// spec: S-08
+#[tokio::test]
+async fn a_deleted_run_is_gone_and_one_in_use_is_not_deleted() {
+    for (journal, _dir) in journals() {
+        let id = run("r1");
+        let unknown = journal.delete(&id).await;
+        assert!(matches!(unknown, Err(JournalError::UnknownRun { .. })), "{unknown:?}");
+        let mut open = journal.open(&id, OpenMode::Create).await.unwrap();
+        open.writer.append(&log("r1"), Durability::Buffered).await.unwrap();
+        assert!(matches!(journal.delete(&id).await, Err(JournalError::Locked { .. })));
+        assert_eq!(journal.read(&id).await.unwrap(), log("r1"));
+        drop(open);
+        journal.delete(&id).await.unwrap();
+        assert!(matches!(journal.read(&id).await, Err(JournalError::UnknownRun { .. })));
+        assert_eq!(journal.list().await.unwrap(), []);
+        // The name is free again, and nothing of the old run is in the new one.
+        let mut open = journal.open(&id, OpenMode::Create).await.unwrap();
+        open.writer.append(&log("r1")[..2], Durability::Buffered).await.unwrap();
+        assert_eq!(journal.read(&id).await.unwrap(), log("r1")[..2]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_others_continue_is_not_deleted_before_them() {
+    for (journal, _dir) in journals() {
+        let create = async |id: &str, first: serde_json::Value| {
+            let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+            open.writer.append(&records([first]), Durability::Synced).await.unwrap();
+        };
+        create("r1", started("r1")).await;
+        create("r3", started_from("r3", continuing("r1"))).await;
+        create("r2", started_from("r2", continuing("r1"))).await;
+        create("r4", started_from("r4", continuing("r2"))).await;
+        let e = journal.delete(&run("r1")).await.unwrap_err();
+        assert_eq!(e.to_string(), "run r1 cannot be deleted: r2, r3 need it");
+        let e = journal.delete(&run("r2")).await.unwrap_err();
+        assert_eq!(e.to_string(), "run r2 cannot be deleted: r4 needs it");
+        assert_eq!(journal.list().await.unwrap().len(), 4);
+        for id in ["r4", "r3", "r2", "r1"] {
+            journal.delete(&run(id)).await.unwrap();
+        }
+        assert_eq!(journal.list().await.unwrap(), []);
+    }
+}
+
+/// Deleted, the run would be started again when its caller is resumed.
+#[tokio::test]
+async fn a_run_whose_outcome_is_waited_for_is_not_deleted() {
+    for (journal, _dir) in journals() {
+        let mut open = journal.open(&run("caller"), OpenMode::Create).await.unwrap();
+        let caller = records([started("caller"), note("x"), tool_finished("done")]);
+        open.writer.append(&caller[..2], Durability::Synced).await.unwrap();
+        for id in ["one", "two"] {
+            let first = records([started_from(id, called_by("caller"))]);
+            let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+            open.writer.append(&first, Durability::Synced).await.unwrap();
+        }
+        let e = journal.delete(&run("one")).await.unwrap_err();
+        assert!(matches!(&e, JournalError::Needed { by, .. } if *by == [run("caller")]), "{e}");
+        open.writer.append(&caller[2..], Durability::Synced).await.unwrap();
+        journal.delete(&run("one")).await.unwrap();
+        drop(open);
+        // The caller needs none of its own to be gone first, and without it nobody waits.
+        journal.delete(&run("caller")).await.unwrap();
+        journal.delete(&run("two")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_delete_says_so() {
+    struct Plain(MemoryJournal);
+    impl Journal for Plain {
+        fn open<'a>(
+            &'a self,
+            run: &'a RunId,
+            mode: OpenMode,
+        ) -> archon_types::BoxFuture<'a, Result<archon_types::OpenRun, JournalError>> {
+            self.0.open(run, mode)
+        }
+        fn read<'a>(
+            &'a self,
+            run: &'a RunId,
+        ) -> archon_types::BoxFuture<'a, Result<Vec<std::sync::Arc<archon_types::Record>>, JournalError>>
+        {
+            self.0.read(run)
+        }
+        fn list(&self) -> archon_types::BoxFuture<'_, Result<Vec<archon_types::RunHead>, JournalError>> {
+            self.0.list()
+        }
+    }
+    let e = Plain(MemoryJournal::new()).delete(&run("r1")).await.unwrap_err();
+    assert_eq!(e.to_string(), "this journal cannot delete runs");
+}
+
+// spec: S-09
+#[test]
+fn of_many_that_open_a_run_at_once_exactly_one_may_write() {
+    for (journal, _dir) in journals() {
+        check_race(&*journal);
+    }
+}
+
+fn check_race(journal: &dyn Journal) {
+    write(journal, "old", &log("old"));
+    for round in 0..200 {
+        let (id, mode) = match round % 2 {
+            0 => (run("old"), OpenMode::Existing),
+            _ => (run(&format!("r{round}")), OpenMode::Create),
+        };
+        let (begin, end) = (Barrier::new(4), Barrier::new(4));
+        let race = || {
+            begin.wait();
+            let result = block_on(journal.open(&id, mode));
+            end.wait();
+            result
+        };
+        let results = std::thread::scope(|s| {
+            let threads: Vec<_> = (0..4).map(|_| s.spawn(race)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+        });
+        let winners = results.iter().filter(|r| r.is_ok()).count();
+        let locked = results.iter().filter(|r| matches!(r, Err(JournalError::Locked { .. }))).count();
+        assert_eq!((winners, locked), (1, 3), "round {round}: {results:?}");
+    }
+}
+
+#[test]
+fn it_works_without_a_runtime() {
+    use std::task::{Context, Poll, Waker};
+    let mut cx = Context::from_waker(Waker::noop());
+    for (journal, _dir) in journals() {
+        write(&*journal, "r1", &log("r1"));
+        let id = run("r1");
+        let Poll::Ready(open) = journal.open(&id, OpenMode::Existing).as_mut().poll(&mut cx) else {
+            panic!("waits without a runtime")
+        };
+        let mut open = open.unwrap();
+        let append = open.writer.append(&[], Durability::Synced).as_mut().poll(&mut cx);
+        assert!(matches!(append, Poll::Ready(Ok(()))));
+    }
+}
+
+#[tokio::test]
+async fn the_memory_journal_shares_records_and_forgets_them() {
     let journal = MemoryJournal::new();
     let records = log("r1");
     let mut open = journal.clone().open(&run("r1"), OpenMode::Create).await.unwrap();
     open.writer.append(&records, Durability::Buffered).await.unwrap();
-    assert!(matches!(journal.delete(&run("r1")), Err(JournalError::Locked { .. })));
     drop(open);
     let read = journal.read(&run("r1")).await.unwrap();
     assert!(std::sync::Arc::ptr_eq(&read[0], &records[0]));
-    journal.delete(&run("r1")).unwrap();
-    assert!(matches!(journal.delete(&run("r1")), Err(JournalError::UnknownRun { .. })));
+    journal.delete(&run("r1")).await.unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&records[0]), 2, "the journal holds on to it");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However a log is cut into appends and sessions, it is read back as it was written.
+    #[test]
+    fn any_sequence_of_appends_and_reopens_reads_back_equal(
+        texts in prop::collection::vec(".{0,40}", 0..30),
+        batches in prop::collection::vec((1_usize..6, any::<bool>(), any::<bool>()), 1..20),
+    ) {
+        let bodies = std::iter::once(started("r1")).chain(texts.iter().map(|t| note(t)));
+        let all = records(bodies);
+        for (journal, _dir) in journals() { block_on(async {
+            let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
+            let mut done = 0;
+            for (size, synced, reopen) in batches.clone() {
+                let end = (done + size).min(all.len());
+                let durability = if synced { Durability::Synced } else { Durability::Buffered };
+                open.writer.append(&all[done..end], durability).await.unwrap();
+                done = end;
+                if reopen {
+                    drop(open);
+                    open = journal.open(&run("r1"), OpenMode::Existing).await.unwrap();
+                    assert_eq!(open.records, all[..done]);
+                }
+            }
+            if done > 0 {
+                assert_eq!(journal.read(&run("r1")).await.unwrap(), all[..done]);
+            }
+        }) }
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Record, RunId};
+use archon_types::{Durability, Journal, OpenMode, Record, RunId};
 use serde_json::{Value, json};
 
 pub(crate) fn run(id: &str) -> RunId {
@@ -27,6 +27,56 @@ pub(crate) fn started(run: &str) -> Value {
         "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
         "config": {"provider": "scripted", "model": "m"},
     })
+}
+
+/// The start of a run with another origin.
+pub(crate) fn started_from(run: &str, origin: Value) -> Value {
+    let mut body = started(run);
+    body["origin"] = origin;
+    body
+}
+
+/// The origin of a run that goes on from another.
+pub(crate) fn continuing(run: &str) -> Value {
+    json!({"kind": "continues", "run": run, "records": 6, "continuation": {"kind": "default"}})
+}
+
+/// The origin of a run that the call 0.0 of another started.
+pub(crate) fn called_by(run: &str) -> Value {
+    json!({"kind": "called_by", "run": run, "call": {"command": 0, "index": 0}})
+}
+
+pub(crate) fn tool_finished(text: &str) -> Value {
+    json!({
+        "type": "tool_finished", "call": {"command": 0, "index": 0},
+        "result": {"content": [{"type": "text", "text": text}]},
+    })
+}
+
+/// Text without repetition that makes a record too large for a line.
+pub(crate) fn large(seed: u64) -> String {
+    let mut state = seed;
+    (0..6000).map(|_| format!("{:016x}", random(&mut state))).collect()
+}
+
+/// The next of a row of numbers (SplitMix64).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+/// Creates a run with these records.
+pub(crate) fn write(journal: &dyn Journal, id: &str, records: &[Arc<Record>]) {
+    block_on(async {
+        let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+        open.writer.append(records, Durability::Buffered).await.unwrap();
+    });
 }
 
 pub(crate) fn prompted(text: &str) -> Value {

@@ -19,6 +19,19 @@ pub trait Journal: Send + Sync {
 
     /// All runs, newest first. Logs that cannot be read are listed with a `problem`.
     fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>>;
+
+    /// Removes a run and everything kept for it. A damaged run can be removed too.
+    ///
+    /// Removing is refused while somebody writes to the run ([`JournalError::Locked`]) and while other
+    /// runs need it ([`JournalError::Needed`]): those that continue it read its records, and a run
+    /// whose unfinished call started it would start it again and repeat its effects. A run that is
+    /// created while this looks for such runs may be missed.
+    ///
+    /// A journal that cannot remove runs, which is the default, says [`JournalError::Unsupported`].
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
+        let _ = run;
+        Box::pin(std::future::ready(Err(JournalError::Unsupported { action: "delete runs" })))
+    }
 }
 
 /// Appends to one run's log. Dropping it gives the lock back.
@@ -165,6 +178,32 @@ pub enum JournalError {
         /// The run that is locked.
         run: RunId,
     },
+    /// Other runs need the run, so it cannot be deleted.
+    #[error("run {run} cannot be deleted: {} {} it", names(by), if by.len() == 1 { "needs" } else { "need" })]
+    Needed {
+        /// The run that was to be deleted.
+        run: RunId,
+        /// Who needs it: the runs that continue it, and the one that waits for its outcome.
+        by: Vec<RunId>,
+    },
+    /// The journal does not do such things.
+    #[error("this journal cannot {action}")]
+    Unsupported {
+        /// What it was asked for.
+        action: &'static str,
+    },
+    /// The whole store was written by a newer version.
+    #[error(
+        "{place} has store format {found}, and this version reads up to {supported}: use a newer version"
+    )]
+    FutureStore {
+        /// Where it is.
+        place: String,
+        /// Its format.
+        found: u32,
+        /// The newest format that can be read.
+        supported: u32,
+    },
     /// The log was written by a newer version.
     #[error(
         "run {run} has log format {found}, and this version reads up to {supported}: use a newer version"
@@ -212,10 +251,18 @@ impl JournalError {
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
             Self::Exists { .. } => "choose another id, or resume the run",
             Self::Locked { .. } => "wait for the other process, or stop it",
-            Self::FutureFormat { .. } => "use the version of archon that wrote it, or a newer one",
+            Self::Needed { .. } => "delete the runs that need it first",
+            Self::Unsupported { .. } => "use a journal that can",
+            Self::FutureFormat { .. } | Self::FutureStore { .. } => {
+                "use the version of archon that wrote it, or a newer one"
+            }
             Self::Corrupt { .. } => "the records before the damage can be read with `archon runs show`",
             Self::BadId { .. } => "ids are made by `archon run`",
             Self::Storage { .. } => "check that the directory exists, is writable and has free space",
         }
     }
+}
+
+fn names(runs: &[RunId]) -> String {
+    runs.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ")
 }

@@ -3,14 +3,19 @@
 use std::{
     fs::{self, DirEntry, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Timestamp};
 
-use super::{RunFiles, line, log, storage};
+use super::{RunFiles, log};
+use crate::{
+    files::storage,
+    line,
+    records::{self, Salvaged},
+};
 
 /// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer ones
 /// this much of the end is read; a longer last record costs a whole read.
@@ -20,25 +25,37 @@ const FIRST: u64 = 4;
 
 /// The heads of all logs in `runs`, the last written first.
 pub(super) fn list(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
-    let entries = match fs::read_dir(runs) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(storage("list", runs)(e)),
-    };
     let mut heads = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(storage("list", runs))?;
-        let name = entry.file_name();
-        let Some(id) = name.to_str().and_then(|n| n.strip_suffix(".jsonl")) else { continue };
+    for (entry, files) in logs(runs)? {
         let modified = modified(&entry);
-        let files =
-            RunFiles { run: RunId::new(id), log: entry.path(), lock: PathBuf::new(), runs: runs.to_owned() };
         if let Some(head) = head(&files, modified) {
             heads.push((modified, head));
         }
     }
     heads.sort_by(|(ta, a), (tb, b)| (tb, b.updated_at, &b.run_id).cmp(&(ta, a.updated_at, &a.run_id)));
     Ok(heads.into_iter().map(|(_, head)| head).collect())
+}
+
+/// Every log there is; without a directory there are none.
+pub(super) fn logs(runs: &Path) -> Result<Vec<(DirEntry, RunFiles)>, JournalError> {
+    let entries = match fs::read_dir(runs) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(storage("list", runs)(e)),
+    };
+    let mut logs = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(storage("list", runs))?;
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|n| n.strip_suffix(".jsonl")) else { continue };
+        logs.push((entry, RunFiles::new(runs, RunId::new(id))));
+    }
+    Ok(logs)
+}
+
+/// The first record of a log, if there is a good one.
+pub(super) fn first(files: &RunFiles) -> Option<Record> {
+    next(&mut BufReader::new(File::open(&files.log).ok()?), files, 0)
 }
 
 fn modified(entry: &DirEntry) -> SystemTime {
@@ -48,34 +65,29 @@ fn modified(entry: &DirEntry) -> SystemTime {
 /// The head of one log; `None` for one without records, which is no run.
 fn head(files: &RunFiles, modified: SystemTime) -> Option<RunHead> {
     let run = &files.run;
-    if let Some(records) = ends(run, &files.log) {
+    if let Some(records) = ends(files) {
         return Some(RunHead::of(run.clone(), &records));
     }
     let problem = match log::read(files) {
-        Ok(log::Salvaged { records, damage: None, .. }) => return Some(RunHead::of(run.clone(), &records)),
-        Ok(log::Salvaged { damage: Some(damage), .. }) => damage,
+        Ok(Salvaged { records, damage: None, .. }) => return Some(RunHead::of(run.clone(), &records)),
+        Ok(Salvaged { damage: Some(damage), .. }) => damage,
         Err(JournalError::UnknownRun { .. }) => return None,
         Err(e) => e,
     };
-    let mut head = RunHead::unreadable(run.clone(), format!("{problem}; {}", problem.advice()));
+    let mut head = records::unreadable(run, &problem);
     head.updated_at = Timestamp::default() + modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     Some(head)
 }
 
 /// The first records of a long log, up to the prompt, and the last one. `None` when the log is short
 /// or anything about it is unusual: then it is read whole.
-fn ends(run: &RunId, path: &Path) -> Option<Vec<Arc<Record>>> {
-    let mut file = File::open(path).ok()?;
+fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
+    let mut file = File::open(&files.log).ok()?;
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();
     let mut records = Vec::new();
     let mut reader = BufReader::new(&mut file);
-    let mut text = Vec::new();
     for seq in 0..FIRST {
-        text.clear();
-        reader.read_until(b'\n', &mut text).ok()?;
-        text.pop_if(|end| *end == b'\n')?;
-        line::check(&text).ok()?;
-        let record = log::record(run, seq, line::json(&mut text)).ok()?;
+        let record = next(&mut reader, files, seq)?;
         let prompt = matches!(record.body, RecordBody::Prompted { .. });
         records.push(Arc::new(record));
         if prompt {
@@ -84,6 +96,13 @@ fn ends(run: &RunId, path: &Path) -> Option<Vec<Arc<Record>>> {
     }
     records.push(Arc::new(last(&mut file, length)?));
     Some(records)
+}
+
+fn next(reader: &mut impl BufRead, files: &RunFiles, seq: u64) -> Option<Record> {
+    let mut text = Vec::new();
+    reader.read_until(b'\n', &mut text).ok()?;
+    text.pop_if(|end| *end == b'\n')?;
+    records::from_line(&files.run, seq, &mut text, &files.blobs).ok()
 }
 
 /// The last record, if it fits into the last block and the log ended in order.

@@ -1,21 +1,28 @@
 //! Appends to a log: all of it or nothing, and on the medium before it returns where that is asked.
 //!
-//! Writing happens on the caller's own thread: it is a copy of some hundred bytes into the system's
+//! Writing a line happens on the caller's own thread: it is a copy of some hundred bytes into the system's
 //! cache, cheaper than handing it to another thread, and because it does not wait, a caller that
-//! drops the future cannot cut a line in half. Syncing waits for the medium (milliseconds), so it
-//! goes to a thread that may block.
+//! drops the future cannot cut a line in half. Syncing waits for the medium (milliseconds), and so
+//! does keeping a large record apart, so these go to a thread that may block.
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
 
-use super::{RunFiles, line, lock::RunLock, log, storage, sync_directory};
-use crate::{blocking::blocking, rules::check_sequence};
+use super::{RunFiles, log};
+use crate::{
+    blob::{self, Blob},
+    blocking::blocking,
+    files::{storage, sync_directory},
+    lock::RunLock,
+    records::{Salvaged, for_writing},
+    rules::check_sequence,
+};
 
 /// A buffer that grew beyond this for one large append is given back afterwards.
 const KEEP_BUFFER: usize = 64 * 1024;
@@ -25,14 +32,8 @@ pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalEr
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run });
     }
-    let lock = RunLock::take(&files)?;
-    let (records, torn_bytes) = match (log::read(&files), mode) {
-        (Ok(log::Salvaged { damage: Some(damage), .. }), OpenMode::Existing) => return Err(damage),
-        (Ok(log::Salvaged { records, torn_bytes, .. }), OpenMode::Existing) => (records, torn_bytes),
-        (Ok(_), OpenMode::Create) => return Err(JournalError::Exists { run: files.run }),
-        (Err(JournalError::UnknownRun { .. }), OpenMode::Create) => (Vec::new(), 0),
-        (Err(e), _) => return Err(e),
-    };
+    let lock = RunLock::take(&files.runs, &files.run)?;
+    let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;
     let length = file.metadata().map_err(storage("open", &files.log))?.len();
     let good = if records.is_empty() { 0 } else { length - torn_bytes };
@@ -92,26 +93,36 @@ struct JsonlWriter<M> {
     /// Whether the directory has the file's name on the medium.
     name_synced: bool,
     buffer: Vec<u8>,
-    _lock: Option<RunLock>,
+    /// Also held while blobs are written: a caller that drops the future does not stop that.
+    lock: Arc<Mutex<Option<RunLock>>>,
 }
 
 impl<M: Medium> JsonlWriter<M> {
     fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
         let (dirty, name_synced) = (false, end.bytes > 0);
-        Self { files, medium: Arc::new(medium), end, dirty, name_synced, buffer: Vec::new(), _lock: lock }
+        let (medium, lock) = (Arc::new(medium), Arc::new(Mutex::new(lock)));
+        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), lock }
     }
 
     fn run(&self) -> &RunId {
         &self.files.run
     }
 
-    /// Writes all the records, or takes back what was written of them.
-    fn write(&mut self, records: &[Arc<Record>]) -> Result<(), JournalError> {
+    /// Encodes the records into the buffer, and returns the large ones, which do not go there.
+    fn encode(&mut self, records: &[Arc<Record>]) -> Result<Vec<Blob>, JournalError> {
         check_sequence(self.run(), self.end.next, records)?;
         self.buffer.clear();
+        let mut blobs = Vec::new();
         for record in records {
-            line::encode(&mut self.buffer, record).map_err(storage("encode", &self.files.log))?;
+            let blob = blob::encode(&mut self.buffer, record);
+            blobs.extend(blob.map_err(storage("encode", &self.files.log))?);
+            self.buffer.push(b'\n');
         }
+        Ok(blobs)
+    }
+
+    /// Writes the encoded records, or takes back what was written of them.
+    fn write(&mut self, records: &[Arc<Record>]) -> Result<(), JournalError> {
         self.clean()?;
         if let Err(e) = self.medium.write_at_end(&self.buffer) {
             self.take_back();
@@ -160,6 +171,16 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let before = self.end;
+            let blobs = self.encode(records)?;
+            if !blobs.is_empty() {
+                // On the medium whatever durability is asked for: the next sync is of the log alone.
+                let (files, lock) = (self.files.blobs.clone(), self.lock.clone());
+                blocking(move || {
+                    let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                    files.store(&blobs)
+                })
+                .await?;
+            }
             self.write(records)?;
             if durability == Durability::Buffered {
                 return Ok(());
@@ -176,8 +197,6 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     /// A disk with room for so many bytes.
@@ -220,9 +239,7 @@ mod tests {
     fn writer(room: usize) -> (Arc<SmallDisk>, JsonlWriter<Arc<SmallDisk>>) {
         let disk = Arc::new(SmallDisk::default());
         disk.state.lock().unwrap().room = room;
-        let runs = std::env::temp_dir();
-        let files =
-            RunFiles { run: RunId::new("r"), log: runs.join("r.jsonl"), lock: runs.join("r.lock"), runs };
+        let files = RunFiles::new(&std::env::temp_dir(), RunId::new("r"));
         (disk.clone(), JsonlWriter::new(files, disk, Place { bytes: 0, next: 0 }, None))
     }
 
@@ -240,7 +257,8 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_leaves_the_log_as_it_was_and_the_writer_usable() {
         let mut line = Vec::new();
-        line::encode(&mut line, &note(0)).unwrap();
+        blob::encode(&mut line, &note(0)).unwrap();
+        line.push(b'\n');
         for room in line.len()..3 * line.len() {
             let (disk, mut writer) = writer(room);
             writer.append(&[note(0)], Durability::Buffered).await.unwrap();

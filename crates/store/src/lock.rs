@@ -8,28 +8,29 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use archon_types::JournalError;
+use archon_types::{JournalError, RunId};
 
-use super::{RunFiles, create_directory, storage};
+use crate::files::{create_directory, storage};
 
 /// Held while somebody writes to a run; dropping it lets the next one in.
 #[derive(Debug)]
-pub(super) struct RunLock {
+pub(crate) struct RunLock {
     path: PathBuf,
     _file: File,
 }
 
 impl RunLock {
-    /// Takes the lock or says that it is taken; never waits.
-    pub(super) fn take(files: &RunFiles) -> Result<Self, JournalError> {
-        create_directory(&files.runs)?;
-        let path = &files.lock;
+    /// Takes the lock of `run`, which is the file `{run}.lock` in `directory`, or says that it is
+    /// taken; never waits.
+    pub(crate) fn take(directory: &Path, run: &RunId) -> Result<Self, JournalError> {
+        create_directory(directory)?;
+        let path = &directory.join(format!("{run}.lock"));
         loop {
             let file = open(path).map_err(storage("create", path))?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
-                    return Err(JournalError::Locked { run: files.run.clone() });
+                    return Err(JournalError::Locked { run: run.clone() });
                 }
                 Err(TryLockError::Error(e)) => return Err(storage("lock", path)(e)),
             }
@@ -40,6 +41,15 @@ impl RunLock {
             // without a name keeps nobody out: take it on the file that has the name now.
         }
     }
+}
+
+/// Waits until nobody else holds the lock at `path`, and takes it until the file is dropped. The file
+/// stays.
+#[cfg(feature = "sqlite")]
+pub(crate) fn wait(path: &Path) -> Result<File, JournalError> {
+    let file = open(path).map_err(storage("create", path))?;
+    file.lock().map_err(storage("lock", path))?;
+    Ok(file)
 }
 
 impl Drop for RunLock {

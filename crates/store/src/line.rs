@@ -1,48 +1,49 @@
-//! One record as one line of a log.
+//! One record as one line of a log: a line of a file, or a row of a table.
 //!
 //! ```text
-//! {"crc":"9f3a0b1c","seq":0,"at":1767168000000,"type":"run_started",...}\n
+//! {"crc":"9f3a0b1c","seq":0,"at":1767168000000,"type":"run_started",...}
 //! ```
 //!
 //! The line is JSON, so `jq` and `grep` work on it. `crc` comes first and is the CRC-32 (IEEE,
-//! reflected, as in zlib) of every byte between the comma behind it and the newline, as eight
-//! lower-case hexadecimal digits. The rest are the members of the record.
+//! reflected, as in zlib) of every byte behind the comma after it, as eight lower-case hexadecimal
+//! digits. The rest are the members of the record, or of a reference to a large one; see
+//! [`blob`](crate::blob).
 
-use archon_types::Record;
+use serde::Serialize;
 
 const START: &[u8] = br#"{"crc":""#;
 const DIGITS: std::ops::Range<usize> = START.len()..START.len() + 8;
 /// The comma between the checksum and the record; the record's opening brace stood here.
 const COMMA: usize = DIGITS.end + 1;
 
-/// Appends a record's line, newline included.
-pub(super) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<()> {
+/// Appends the line of a record, or of what stands for it, without a newline.
+pub(crate) fn encode(out: &mut Vec<u8>, members: &impl Serialize) -> std::io::Result<()> {
     let start = out.len();
     out.extend_from_slice(START);
     out.extend_from_slice(b"00000000\"");
-    serde_json::to_writer(&mut *out, record)?;
+    serde_json::to_writer(&mut *out, members)?;
     let line = &mut out[start..];
     line[COMMA] = b',';
     let crc = format!("{:08x}", crc32fast::hash(&line[COMMA + 1..]));
     line[DIGITS].copy_from_slice(crc.as_bytes());
-    out.push(b'\n');
     Ok(())
 }
 
 /// The record's JSON, made in place, from a line that [`check`] found good.
-pub(super) fn json(line: &mut [u8]) -> &[u8] {
+pub(crate) fn json(line: &mut [u8]) -> &[u8] {
     line[COMMA] = b'{';
     &line[COMMA..]
 }
 
-/// Whether a line is whole and another begins behind it: the newline between them was damaged.
-pub(super) fn is_two(line: &[u8]) -> bool {
+/// Whether a line of a file is whole and another begins behind it: the newline between them was damaged.
+#[cfg(feature = "jsonl")]
+pub(crate) fn is_two(line: &[u8]) -> bool {
     let begins = |at: &usize| line[*at..].starts_with(START);
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
 /// Checks a line without its newline against its checksum.
-pub(super) fn check(line: &[u8]) -> Result<(), &'static str> {
+pub(crate) fn check(line: &[u8]) -> Result<(), &'static str> {
     if line.len() <= COMMA || !line.starts_with(START) || line[DIGITS.end] != b'"' || line[COMMA] != b',' {
         return Err("the line does not begin with a checksum");
     }

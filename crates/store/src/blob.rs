@@ -1,0 +1,103 @@
+//! Large records by reference: the log keeps a short line, the body lies beside it under its hash.
+//!
+//! ```text
+//! {"crc":"5d41402a","seq":4,"at":1767168000000,"body":{"type":"tool_finished","bytes":70123,"sha256":"9f86d0…"}}
+//! ```
+//!
+//! A record whose line would be longer than [`INLINE`] is kept in this way, so that a log stays short
+//! enough to be listed and searched. The blob is the JSON of the record's body, and it is on the
+//! medium before the line that names it is written. Callers see whole records only.
+//!
+//! The first record is never kept apart: its format is read before anything else is believed.
+//! A reference has no `type` of its own, which every record has, so the two cannot be mistaken.
+
+use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{line, records::corrupt};
+
+/// The longest line, in bytes, of a record that is kept in the log itself.
+pub(crate) const INLINE: usize = 64 * 1024;
+
+/// The body of a large record.
+pub(crate) struct Blob {
+    /// SHA-256 of `bytes`, as 64 lower-case hexadecimal digits.
+    pub(crate) sha256: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Where a journal keeps the blobs of one run.
+pub(crate) trait Blobs {
+    /// The blob of that hash, unchecked; `None` if it is not there.
+    fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError>;
+}
+
+/// Appends a record's line. A blob that comes back must be kept before the line is.
+pub(crate) fn encode(out: &mut Vec<u8>, record: &Record) -> std::io::Result<Option<Blob>> {
+    let start = out.len();
+    line::encode(out, record)?;
+    if record.seq == 0 || out.len() - start <= INLINE {
+        return Ok(None);
+    }
+    out.truncate(start);
+    let bytes = serde_json::to_vec(&record.body)?;
+    let blob = Blob { sha256: hash(&bytes), bytes };
+    let kind = serde_json::from_slice::<Kind>(&blob.bytes)?.kind;
+    let body = Body { kind, bytes: blob.bytes.len() as u64, sha256: blob.sha256.clone() };
+    line::encode(out, &Reference { seq: record.seq, at: record.at, body })?;
+    Ok(Some(blob))
+}
+
+/// The reference in the JSON of a line, if it is one.
+pub(crate) fn reference(json: &[u8]) -> Option<Reference> {
+    let reference: Reference = serde_json::from_slice(json).ok()?;
+    let digits = reference.body.sha256.bytes();
+    // The hash becomes a file name.
+    let plain = digits.len() == 64 && digits.into_iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    plain.then_some(reference)
+}
+
+/// Stands for a record in the log.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reference {
+    seq: u64,
+    at: Timestamp,
+    body: Body,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    /// For people who search the log.
+    #[serde(rename = "type")]
+    kind: String,
+    bytes: u64,
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Reference {
+    /// The record that this stands for.
+    pub(crate) fn resolve(self, run: &RunId, seq: u64, blobs: &dyn Blobs) -> Result<Record, JournalError> {
+        let Self { seq: own, at, body } = self;
+        let problem = |what: &str| corrupt(run, seq, format!("its blob {} {what}", body.sha256));
+        let bytes = blobs.get(&body.sha256)?.ok_or_else(|| problem("is missing"))?;
+        if bytes.len() as u64 != body.bytes || hash(&bytes) != body.sha256 {
+            return Err(problem("does not match its hash"));
+        }
+        let body: RecordBody =
+            serde_json::from_slice(&bytes).map_err(|e| problem(&format!("cannot be read: {e}")))?;
+        Ok(Record { seq: own, at, body })
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,69 @@
+//! The large records of one run, each in a file named by its hash.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use archon_types::JournalError;
+
+use crate::{
+    blob::{Blob, Blobs},
+    files::{create_directory, storage, sync_directory},
+};
+
+/// The directory of a run's blobs. It exists once there is one.
+#[derive(Clone, Debug)]
+pub(super) struct BlobFiles(pub(super) PathBuf);
+
+impl BlobFiles {
+    /// Puts blobs on the medium, names included.
+    pub(super) fn store(&self, blobs: &[Blob]) -> Result<(), JournalError> {
+        create_directory(&self.0)?;
+        for blob in blobs {
+            let path = self.0.join(&blob.sha256);
+            // A file that has the name of its hash is whole: written under another name, it gets this
+            // one when it is on the medium. Only the run's writer does so, one at a time.
+            let unfinished = self.0.join("unfinished");
+            write(&unfinished, &blob.bytes).map_err(storage("write", &path)).inspect_err(|_| {
+                let _ = fs::remove_file(&unfinished);
+            })?;
+            fs::rename(&unfinished, &path).map_err(storage("name", &path))?;
+        }
+        sync_directory(&self.0)
+    }
+
+    /// Removes all of them.
+    pub(super) fn delete(&self) -> Result<(), JournalError> {
+        match fs::remove_dir_all(&self.0) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", &self.0)(e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Blobs for BlobFiles {
+    fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        let path = self.0.join(sha256);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(storage("read", &path)(e)),
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = open(path)?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}

@@ -1,0 +1,43 @@
+//! Removes a run that nobody writes to and nobody needs.
+
+use std::fs;
+
+use archon_types::{JournalError, Origin, RunId};
+
+use super::{RunFiles, heads, log};
+use crate::{
+    files::{storage, sync_directory},
+    lock::RunLock,
+    rules,
+};
+
+pub(super) fn delete(files: &RunFiles) -> Result<(), JournalError> {
+    if !files.log.exists() {
+        return Err(JournalError::UnknownRun { run: files.run.clone() });
+    }
+    let _lock = RunLock::take(&files.runs, &files.run)?;
+    rules::check_not_needed(&files.run, needed_by(files)?)?;
+    // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
+    fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;
+    sync_directory(&files.runs)?;
+    files.blobs.delete()
+}
+
+fn needed_by(files: &RunFiles) -> Result<Vec<RunId>, JournalError> {
+    let mut needed_by: Vec<RunId> = heads::logs(&files.runs)?
+        .into_iter()
+        .filter(|(_, other)| {
+            heads::first(other).is_some_and(|record| rules::continues(&record) == Some(&files.run))
+        })
+        .map(|(_, other)| other.run)
+        .collect();
+    let first = heads::first(files);
+    if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin) {
+        match log::read(&RunFiles::new(&files.runs, run.clone())).and_then(|log| log.whole()) {
+            Ok(caller) if rules::waits_for(&caller, *call) => needed_by.push(run.clone()),
+            Ok(_) | Err(JournalError::UnknownRun { .. }) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(needed_by)
+}

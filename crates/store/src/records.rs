@@ -1,0 +1,109 @@
+//! From lines back to records, and what is said of lines that make no sense.
+
+use std::sync::Arc;
+
+use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunHead, RunId};
+use serde::Deserialize;
+
+use crate::{
+    blob::{self, Blobs},
+    line,
+};
+
+/// What could be read of a log.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The records before the damage; all of them when there is none.
+    pub records: Vec<Arc<Record>>,
+    /// What is wrong with the log, if anything.
+    pub damage: Option<JournalError>,
+    /// Bytes of a torn last line, which do not count as damage; 0 for a log that ended in order, and
+    /// for journals that cut off torn ends themselves.
+    pub torn_bytes: u64,
+}
+
+impl Salvaged {
+    /// The records of a log without damage.
+    pub(crate) fn whole(self) -> Result<Vec<Arc<Record>>, JournalError> {
+        self.damage.map_or(Ok(self.records), Err)
+    }
+
+    /// The same, but for a log that is there and has no records: such a run does not exist.
+    pub(crate) fn existing(self, run: &RunId) -> Result<Self, JournalError> {
+        match self.records.is_empty() && self.damage.is_none() {
+            true => Err(JournalError::UnknownRun { run: run.clone() }),
+            false => Ok(self),
+        }
+    }
+}
+
+/// Reads the record at place `seq` from its line.
+pub(crate) fn from_line(
+    run: &RunId,
+    seq: u64,
+    line: &mut [u8],
+    blobs: &dyn Blobs,
+) -> Result<Record, JournalError> {
+    line::check(line).map_err(|problem| corrupt(run, seq, problem))?;
+    record(run, seq, line::json(line), blobs)
+}
+
+/// Reads the record at place `seq` from its JSON.
+pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> Result<Record, JournalError> {
+    if seq == 0 {
+        check_format(run, json)?;
+    }
+    let record: Record = match serde_json::from_slice(json) {
+        Ok(record) => record,
+        Err(e) => match blob::reference(json) {
+            Some(reference) => reference.resolve(run, seq, blobs)?,
+            None => return Err(corrupt(run, seq, e.to_string())),
+        },
+    };
+    if record.seq != seq {
+        return Err(corrupt(run, seq, format!("record {} stands in its place", record.seq)));
+    }
+    if seq == 0 && !matches!(record.body, RecordBody::RunStarted(_)) {
+        return Err(corrupt(run, seq, "the log does not begin with the start of a run"));
+    }
+    Ok(record)
+}
+
+/// How a run whose log cannot be read stands in a list.
+pub(crate) fn unreadable(run: &RunId, problem: &JournalError) -> RunHead {
+    RunHead::unreadable(run.clone(), format!("{problem}; {}", problem.advice()))
+}
+
+pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
+    JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
+}
+
+/// Looks at the version before anything else: a newer record may not even parse.
+fn check_format(run: &RunId, json: &[u8]) -> Result<(), JournalError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    match serde_json::from_slice::<Format>(json) {
+        Ok(Format { format }) if format > LOG_FORMAT => {
+            Err(JournalError::FutureFormat { run: run.clone(), found: format, supported: LOG_FORMAT })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a writer starts from: the log must be there and whole, or must not be there.
+pub(crate) fn for_writing(
+    run: &RunId,
+    mode: OpenMode,
+    log: Result<Salvaged, JournalError>,
+) -> Result<Salvaged, JournalError> {
+    match (log, mode) {
+        (Ok(Salvaged { damage: Some(damage), .. }), OpenMode::Existing) => Err(damage),
+        (Ok(salvaged), OpenMode::Existing) => Ok(salvaged),
+        (Ok(_), OpenMode::Create) => Err(JournalError::Exists { run: run.clone() }),
+        (Err(JournalError::UnknownRun { .. }), OpenMode::Create) => Ok(Salvaged::default()),
+        (Err(e), _) => Err(e),
+    }
+}

@@ -1,0 +1,101 @@
+//! The journal that keeps all runs in one SQLite database.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `{path}` | the tables that `sqlite/v1.sql` explains |
+//! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
+//! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
+//!
+//! - **Durability.** Every append is a transaction. A synced one is on the medium when it returns
+//!   (`synchronous = FULL`), and takes all the buffered ones before it along. A buffered one is handed
+//!   to the operating system; see [`database`].
+//! - **A crash** can only take transactions from the end of the write-ahead log, which SQLite's own
+//!   checksums show when the database is opened next.
+//! - **Damage** within a record is an error that names run and record. Other runs stay readable.
+//! - **A full disk** undoes the append that met it.
+//! - **Two writers** of one run are told apart by an advisory lock that dies with its process; see
+//!   [`lock`](crate::lock). Writers of different runs take turns, in one process and across them.
+
+mod database;
+mod delete;
+mod error;
+mod heads;
+mod log;
+mod schema;
+mod writer;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use archon_types::{BoxFuture, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+
+use crate::{blocking::blocking, records::Salvaged, rules::check_id};
+use database::Database;
+
+/// Keeps all runs in one SQLite database. Clones share it.
+///
+/// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+#[derive(Clone, Debug)]
+pub struct SqliteJournal {
+    database: Arc<Database>,
+}
+
+impl SqliteJournal {
+    /// Opens the database at `path`; it and its directory are made if they are not there, for their
+    /// owner alone. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`JournalError::Storage`], also for a file that is somebody else's, and
+    /// [`JournalError::FutureStore`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
+        Ok(Self { database: Arc::new(Database::open(path.as_ref())?) })
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> PathBuf {
+        self.database.path().to_owned()
+    }
+
+    /// Reads as much of a damaged log as can be trusted: every record before the damage.
+    ///
+    /// # Errors
+    /// As [`Journal::read`], but for [`JournalError::Corrupt`], which is part of the answer.
+    pub async fn salvage(&self, run: &RunId) -> Result<Salvaged, JournalError> {
+        check_id(run)?;
+        let (database, run) = (self.database.clone(), run.clone());
+        blocking(move || log::read(&database, &run)).await
+    }
+}
+
+impl Journal for SqliteJournal {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || writer::open(database, run, mode)).await
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        Box::pin(async move { self.salvage(run).await?.whole() })
+    }
+
+    /// Reads the first and the last records of each log only, so damage between them is not seen.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(async move {
+            let database = self.database.clone();
+            blocking(move || heads::list(&database)).await
+        })
+    }
+
+    /// The room is used again by later records; the file does not shrink.
+    fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || delete::delete(&database, &run)).await
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Connections: one for all the writing of this process, and one for each reading.
+//!
+//! SQLite has one writer at a time, so one connection behind a mutex loses nothing, and writers of
+//! this process queue up fairly; those of other processes are waited for. Readers never wait.
+
+use std::{
+    ffi::OsString,
+    fs::OpenOptions,
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use archon_types::{Durability, JournalError, RunId};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{error::failed, schema};
+use crate::{
+    files::{create_directory, storage},
+    lock::{self, RunLock},
+};
+
+/// How long another process may take for its transaction. They take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(super) struct Database {
+    path: PathBuf,
+    locks: PathBuf,
+    writing: Mutex<Writing>,
+}
+
+#[derive(Debug)]
+struct Writing {
+    connection: Connection,
+    /// What the connection's transactions are now.
+    durability: Durability,
+}
+
+impl Database {
+    pub(super) fn open(path: &Path) -> Result<Self, JournalError> {
+        let locks = beside(path, "-locks");
+        create_directory(path.parent().unwrap_or(Path::new("")))?;
+        create_directory(&locks)?;
+        // One at a time, in this process and others, until the tables are there. Also, POSIX drops
+        // SQLite's locks when any handle to its file is closed, so the file is made before it is used.
+        let _turn = lock::wait(&locks.join(".open"))?;
+        create_file(path)?;
+        let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::prepare(&mut connection, path)?;
+        // On some systems a plain sync stops at the drive's cache.
+        let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON";
+        connection.execute_batch(settings).map_err(failed("open", path))?;
+        let writing = Mutex::new(Writing { connection, durability: Durability::Synced });
+        Ok(Self { path: path.to_owned(), locks, writing })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the lock of a run's writer.
+    pub(super) fn lock(&self, run: &RunId) -> Result<RunLock, JournalError> {
+        RunLock::take(&self.locks, run)
+    }
+
+    /// Reads from one moment's state, whatever is written meanwhile.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let mut connection = connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let transaction = connection.transaction().map_err(failed("read", &self.path))?;
+        work(&transaction)
+    }
+
+    /// Does all of `work` or, after any error, nothing.
+    ///
+    /// A synced transaction is on the medium when this returns. A buffered one is in the write-ahead
+    /// log, in the system's cache: other processes see it, it survives this one, and the next sync of
+    /// that file takes it along. SQLite moves neither into the database before it is on the medium.
+    pub(super) fn write<T>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let mut writing = self.writing();
+        writing.become_(durability).map_err(failed("write to", &self.path))?;
+        let transaction = writing
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(failed("write to", &self.path))?;
+        let done = work(&transaction)?;
+        transaction.commit().map_err(failed("write to", &self.path))?;
+        Ok(done)
+    }
+
+    /// Puts buffered transactions on the medium.
+    pub(super) fn sync(&self) -> Result<(), JournalError> {
+        let _nobody_writes = self.writing();
+        let path = beside(&self.path, "-wal");
+        match OpenOptions::new().write(true).open(&path).and_then(|log| log.sync_data()) {
+            // Without the file, everything is in the database, and synced.
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("sync", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// A transaction that a panic interrupted was undone when it was dropped.
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writing {
+    fn become_(&mut self, durability: Durability) -> rusqlite::Result<()> {
+        if self.durability != durability {
+            let synchronous = match durability {
+                Durability::Buffered => "NORMAL",
+                Durability::Synced => "FULL",
+            };
+            self.connection.pragma_update(None, "synchronous", synchronous)?;
+            self.durability = durability;
+        }
+        Ok(())
+    }
+}
+
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
+    // One thread at a time uses a connection, as the borrow checker sees to.
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed("open", path))?;
+    connection.busy_timeout(PATIENCE).map_err(failed("open", path))?;
+    Ok(connection)
+}
+
+/// SQLite gives the files beside the database the same mode.
+fn create_file(path: &Path) -> Result<(), JournalError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(storage("create", path)(e)),
+        _ => Ok(()),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+impl Database {
+    /// Lets the database grow to so many pages, or stay as it is.
+    pub(super) fn limit(&self, pages: u32) {
+        let sql = format!("PRAGMA max_page_count = {pages}");
+        self.writing().connection.query_row(&sql, [], |_| Ok(())).unwrap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_synced_transaction_waits_for_the_medium_and_a_buffered_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        let setting = |transaction: &Transaction<'_>| {
+            Ok(transaction.query_row("PRAGMA synchronous", [], |row| row.get::<_, i32>(0)).unwrap())
+        };
+        // 2 is FULL, 1 is NORMAL, as https://sqlite.org/pragma.html#pragma_synchronous says.
+        for (durability, expected) in [
+            (Durability::Synced, 2),
+            (Durability::Buffered, 1),
+            (Durability::Buffered, 1),
+            (Durability::Synced, 2),
+        ] {
+            assert_eq!(database.write(durability, setting).unwrap(), expected, "{durability:?}");
+        }
+        database.sync().unwrap();
+    }
+
+    #[test]
+    fn work_that_fails_is_undone() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        let insert =
+            |transaction: &Transaction<'_>| transaction.execute("INSERT INTO runs (run) VALUES ('r')", []);
+        let result = database.write(Durability::Buffered, |transaction| {
+            insert(transaction).unwrap();
+            Err::<(), _>(JournalError::UnknownRun { run: RunId::new("r") })
+        });
+        assert!(result.is_err());
+        let count = |connection: &Connection| {
+            Ok(connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i32>(0)).unwrap())
+        };
+        assert_eq!(database.read(count).unwrap(), 0);
+    }
+}

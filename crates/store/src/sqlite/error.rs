@@ -1,0 +1,37 @@
+//! SQLite's errors in the journal's words.
+
+use std::{io, path::Path};
+
+use archon_types::{JournalError, RunId};
+use rusqlite::ErrorCode;
+
+use crate::{files::storage, records::corrupt};
+
+/// Turns an error into one that says what was done to which database.
+pub(super) fn failed(action: &'static str, place: &Path) -> impl FnOnce(rusqlite::Error) -> JournalError {
+    let say = storage(action, place);
+    move |error| say(io::Error::new(kind(&error), error))
+}
+
+/// The same for reading record `seq` of a run: there, damage is the record's.
+pub(super) fn unread(place: &Path, run: &RunId, seq: u64) -> impl FnOnce(rusqlite::Error) -> JournalError {
+    move |error| match kind(&error) {
+        io::ErrorKind::InvalidData => corrupt(run, seq, error.to_string()),
+        _ => failed("read", place)(error),
+    }
+}
+
+fn kind(error: &rusqlite::Error) -> io::ErrorKind {
+    use rusqlite::Error;
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
+        Some(ErrorCode::ReadOnly) => io::ErrorKind::ReadOnlyFilesystem,
+        Some(ErrorCode::PermissionDenied) => io::ErrorKind::PermissionDenied,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io::ErrorKind::ResourceBusy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => io::ErrorKind::InvalidData,
+        None if matches!(error, Error::InvalidColumnType(..) | Error::FromSqlConversionFailure(..)) => {
+            io::ErrorKind::InvalidData
+        }
+        _ => io::ErrorKind::Other,
+    }
+}

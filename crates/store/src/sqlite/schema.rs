@@ -1,0 +1,119 @@
+//! The tables and their versions. A database is brought up to date when it is opened.
+
+use std::{io, path::Path};
+
+use archon_types::JournalError;
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::failed;
+use crate::files::storage;
+
+/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
+
+/// `ARCH`, in the header of our databases, so that no other program's file is taken for one.
+const APPLICATION: i32 = i32::from_be_bytes(*b"ARCH");
+
+/// Makes the tables, or brings them up to date, or says why not. Nobody else may be opening the
+/// database at the same time.
+pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), JournalError> {
+    migrate(connection, place, MIGRATIONS)
+}
+
+fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), JournalError> {
+    let supported = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let found = version(connection, place)?;
+    if found > supported {
+        return Err(JournalError::FutureStore { place: place.display().to_string(), found, supported });
+    }
+    use_write_ahead_log(connection, place)?;
+    if found == supported {
+        return Ok(());
+    }
+    let upgrade = |connection: &mut Connection| {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if found == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")?;
+        }
+        for (version, migration) in (1_u32..).zip(migrations).skip(found as usize) {
+            transaction.execute_batch(migration)?;
+            transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
+        }
+        transaction.commit()?;
+        // From the write-ahead log into the database, so that only records depend on the former.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    };
+    upgrade(connection).map_err(failed("upgrade", place))
+}
+
+/// The version of the tables; 0 for a file without any.
+fn version(connection: &Connection, place: &Path) -> Result<u32, JournalError> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i32>(0));
+    let look = || {
+        let ours = number("PRAGMA application_id")?;
+        let empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
+        match ours {
+            APPLICATION => number("SELECT max(version) FROM schema_version").map(u32::try_from),
+            0 if empty => Ok(Ok(0)),
+            _ => Ok(u32::try_from(-1)),
+        }
+    };
+    let foreign = |_| io::Error::new(io::ErrorKind::InvalidData, "it is the database of another program");
+    look().map_err(failed("open", place))?.map_err(foreign).map_err(storage("open", place))
+}
+
+fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), JournalError> {
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(failed("open", place))?;
+    match mode.as_str() {
+        "wal" => Ok(()),
+        other => Err(storage("open", place)(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("its file system has no write-ahead logging, only {other}"),
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(dir: &tempfile::TempDir) -> Connection {
+        Connection::open(dir.path().join("db")).unwrap()
+    }
+
+    fn tables(connection: &Connection) -> Vec<String> {
+        let mut all = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+        all.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_store_is_upgraded_step_by_step_and_only_once() {
+        let (dir, place) = (tempfile::tempdir().unwrap(), Path::new("db"));
+        let (first, second) = ("CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO b SELECT x FROM a");
+        migrate(&mut open(&dir), place, &[first]).unwrap();
+        open(&dir).execute("INSERT INTO a VALUES (7)", []).unwrap();
+        for _ in 0..2 {
+            migrate(&mut open(&dir), place, &[first, second]).unwrap();
+        }
+        assert_eq!(tables(&open(&dir)), ["schema_version", "a", "b"]);
+        let kept: i32 = open(&dir).query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, 7);
+        assert_eq!(version(&open(&dir), place).unwrap(), 2);
+        let e = migrate(&mut open(&dir), place, &[first]).unwrap_err();
+        assert!(matches!(e, JournalError::FutureStore { found: 2, supported: 1, .. }), "{e}");
+    }
+
+    #[test]
+    fn an_upgrade_that_fails_changes_nothing() {
+        let (dir, place) = (tempfile::tempdir().unwrap(), Path::new("db"));
+        migrate(&mut open(&dir), place, &["CREATE TABLE a (x)"]).unwrap();
+        let broken = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "CREATE NONSENSE"];
+        let e = migrate(&mut open(&dir), place, &broken).unwrap_err();
+        assert!(matches!(e, JournalError::Storage { action: "upgrade", .. }), "{e}");
+        assert_eq!(tables(&open(&dir)), ["schema_version", "a"]);
+        assert_eq!(version(&open(&dir), place).unwrap(), 1);
+    }
+}

@@ -1,0 +1,212 @@
+//! Appends to a log: each append is one transaction.
+//!
+//! Even a buffered append may have to wait, for another writer's sync, so all of them go to a thread
+//! that may block. A caller that drops the future does not stop what was begun there: the records
+//! are appended all the same, and the lock is held until they are.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+use rusqlite::Transaction;
+
+use super::{
+    database::Database,
+    error::failed,
+    log::{self, place},
+};
+use crate::{
+    blob::{self, Blob},
+    blocking::blocking,
+    files::storage,
+    lock::RunLock,
+    records::for_writing,
+    rules::{self, check_sequence},
+};
+
+/// Takes the lock, reads what is there and hands out the writer.
+pub(super) fn open(database: Arc<Database>, run: RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
+    let lock = database.lock(&run)?;
+    let records = for_writing(&run, mode, log::read(&database, &run))?.records;
+    let end = Mutex::new(End { id: None, next: records.len() as u64 });
+    let log = Arc::new(SqliteLog { database, run, end, _lock: lock });
+    Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })
+}
+
+struct SqliteWriter {
+    log: Arc<SqliteLog>,
+}
+
+/// Shared by the writer and an append that is under way.
+struct SqliteLog {
+    database: Arc<Database>,
+    run: RunId,
+    end: Mutex<End>,
+    _lock: RunLock,
+}
+
+struct End {
+    /// The run's number in the database, once it is known.
+    id: Option<i64>,
+    next: u64,
+}
+
+/// A record as the tables keep it.
+struct Row {
+    line: Vec<u8>,
+    blob: Option<Blob>,
+}
+
+impl RunWriter for SqliteWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let (log, records) = (self.log.clone(), records.to_vec());
+            blocking(move || log.append(&records, durability)).await
+        })
+    }
+}
+
+impl SqliteLog {
+    fn append(&self, records: &[Arc<Record>], durability: Durability) -> Result<(), JournalError> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        check_sequence(&self.run, end.next, records)?;
+        if records.is_empty() {
+            return if durability == Durability::Synced { self.database.sync() } else { Ok(()) };
+        }
+        let rows = records.iter().map(|record| encode(record)).collect::<io::Result<Vec<_>>>();
+        let rows = rows.map_err(storage("encode", self.database.path()))?;
+        let id = self.database.write(durability, |transaction| {
+            let id = match (end.id, end.next) {
+                (Some(id), _) => Some(id),
+                (None, 0) => None,
+                (None, _) => log::id(transaction, &self.database, &self.run)?,
+            };
+            let continues = rules::continues(&records[0]);
+            insert(transaction, &self.run, continues, id, end.next, rows)
+                .map_err(failed("write to", self.database.path()))
+        })?;
+        *end = End { id: Some(id), next: end.next + records.len() as u64 };
+        Ok(())
+    }
+}
+
+fn encode(record: &Record) -> io::Result<Row> {
+    let mut line = Vec::new();
+    let blob = blob::encode(&mut line, record)?;
+    Ok(Row { line, blob })
+}
+
+/// Inserts rows from place `next` on, and before them the run unless it has an `id` already.
+fn insert(
+    transaction: &Transaction<'_>,
+    run: &RunId,
+    continues: Option<&RunId>,
+    id: Option<i64>,
+    next: u64,
+    rows: Vec<Row>,
+) -> rusqlite::Result<i64> {
+    let id = match id {
+        Some(id) => id,
+        None => {
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO runs (run, continues) VALUES (?1, ?2)")?;
+            insert.insert((run.as_str(), continues.map(RunId::as_str)))?
+        }
+    };
+    let mut line = transaction.prepare_cached("INSERT INTO records (place, line) VALUES (?1, ?2)")?;
+    for (seq, row) in (next..).zip(rows) {
+        if let Some(blob) = row.blob {
+            let replace = "INSERT OR REPLACE INTO blobs (run, sha256, body) VALUES (?1, ?2, ?3)";
+            transaction.prepare_cached(replace)?.execute((id, blob.sha256, blob.bytes))?;
+        }
+        let place = place(id, seq).ok_or(rusqlite::Error::IntegralValueOutOfRange(0, i64::MAX))?;
+        // JSON is UTF-8.
+        line.execute((place, String::from_utf8_lossy(&row.line)))?;
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn database() -> (tempfile::TempDir, Arc<Database>) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("runs.db")).unwrap();
+        (dir, Arc::new(database))
+    }
+
+    fn open(database: &Arc<Database>, mode: OpenMode) -> Result<OpenRun, JournalError> {
+        super::open(database.clone(), RunId::new("r"), mode)
+    }
+
+    fn record(seq: u64, text: &str) -> Arc<Record> {
+        let json = match seq {
+            0 => serde_json::json!({
+                "seq": 0, "at": 1, "type": "run_started", "format": 1, "run": "r", "session": "s",
+                "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"},
+                "first_turn": "user", "config": {},
+            }),
+            _ => serde_json::json!({"seq": seq, "at": 1, "type": "noted", "text": text}),
+        };
+        Arc::new(serde_json::from_value(json).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_leaves_the_log_as_it_was_and_the_writer_usable() {
+        let (_dir, database) = database();
+        let mut writer = open(&database, OpenMode::Create).unwrap().writer;
+        writer.append(&[record(0, ""), record(1, "small")], Durability::Synced).await.unwrap();
+        let pages = |n: u32| database.limit(n);
+        // One that fits into the log's pages, one for the blobs, one after a small one.
+        let (page, large) = ("x".repeat(8000), "x".repeat(100_000));
+        for append in [vec![record(2, &page)], vec![record(2, &large)], vec![record(2, ""), record(3, &page)]]
+        {
+            pages(1);
+            let e = writer.append(&append, Durability::Synced).await.unwrap_err();
+            assert!(
+                matches!(&e, JournalError::Storage { action: "write to", source, .. }
+                    if source.kind() == io::ErrorKind::StorageFull),
+                "{e}"
+            );
+            assert!(e.to_string().ends_with("runs.db: database or disk is full"), "{e}");
+            assert_eq!(log::read(&database, &RunId::new("r")).unwrap().records.len(), 2);
+        }
+        pages(1_000_000);
+        writer.append(&[record(2, &large)], Durability::Synced).await.unwrap();
+        assert_eq!(log::read(&database, &RunId::new("r")).unwrap().records.len(), 3);
+    }
+
+    /// A single thread for what may block, so that work is done in the order in which it came.
+    #[test]
+    fn an_append_that_nobody_waits_for_is_finished_before_the_lock_is_given_back() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let (_dir, database) = database();
+        let run = RunId::new("r");
+        let mut writer = open(&database, OpenMode::Create).unwrap().writer;
+        let (go, wait) = std::sync::mpsc::channel();
+        runtime.block_on(async {
+            let before = tokio::task::spawn_blocking(move || wait.recv());
+            let records = [record(0, "")];
+            let mut append = writer.append(&records, Durability::Synced);
+            assert!(append.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            drop(append);
+            drop(writer);
+            let e = open(&database, OpenMode::Create).unwrap_err();
+            assert!(matches!(e, JournalError::Locked { .. }), "{e}");
+            go.send(()).unwrap();
+            before.await.unwrap().unwrap();
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            assert_eq!(log::read(&database, &run).unwrap().records.len(), 1);
+            open(&database, OpenMode::Existing).unwrap();
+        });
+    }
+}

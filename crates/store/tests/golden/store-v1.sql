@@ -1,0 +1,32 @@
+PRAGMA application_id = 1095910216;
+CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT;
+CREATE TABLE runs (
+    id        INTEGER PRIMARY KEY,
+    run       TEXT NOT NULL UNIQUE,
+    -- The run that this one goes on from, as its first record says: who must stay while this one does.
+    continues TEXT
+) STRICT;
+CREATE INDEX runs_that_continue ON runs (continues) WHERE continues IS NOT NULL;
+CREATE TABLE records (
+    -- runs.id * 2^32 + the record's place in its log.
+    place INTEGER PRIMARY KEY,
+    -- The record with its checksum, in the very form that the file journal writes.
+    line  TEXT NOT NULL
+) STRICT;
+CREATE TABLE blobs (
+    run    INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    body   BLOB NOT NULL,
+    PRIMARY KEY (run, sha256)
+) STRICT;
+INSERT INTO schema_version VALUES (1);
+INSERT INTO runs VALUES (1, 'r1', NULL);
+INSERT INTO runs VALUES (2, 'other', 'r1');
+INSERT INTO records VALUES (4294967296, '{"crc":"c244ea96","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"r1","session":"s1","agent":"a1","loop_id":"s1.0.0","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}');
+INSERT INTO records VALUES (4294967297, '{"crc":"8d6dfeab","seq":1,"at":1767225601000,"type":"prompted","message":{"role":"user","content":[{"type":"text","text":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}],"timestamp":1767225600000},"source":"prompt"}');
+INSERT INTO records VALUES (4294967298, '{"crc":"d15167db","seq":2,"at":1767225602000,"type":"model_asked","command":0,"attempt":0,"turn":0}');
+INSERT INTO records VALUES (4294967299, '{"crc":"414b6167","seq":3,"at":1767225603000,"type":"tool_started","call":{"command":0,"index":0},"attempt":0,"effect":"read_only"}');
+INSERT INTO records VALUES (4294967300, '{"crc":"a79dd796","seq":4,"at":1767225604000,"type":"tool_finished","call":{"command":0,"index":0},"result":{"content":[{"type":"text","text":"30"}],"status":"success"}}');
+INSERT INTO records VALUES (4294967301, '{"crc":"fecd78c2","seq":5,"at":1767225605000,"type":"noted","text":"the end"}');
+INSERT INTO records VALUES (8589934592, '{"crc":"a60d7dcc","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"other","session":"s1","agent":"a1","loop_id":"s1.0.0","tenant":"local","origin":{"kind":"continues","run":"r1","records":6,"continuation":{"kind":"default"}},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}');
+INSERT INTO records VALUES (8589934593, '{"crc":"fa59cdbb","seq":1,"at":1767225601000,"type":"prompted","message":{"role":"user","content":[{"type":"text","text":"the task"}],"timestamp":1767225600000},"source":"prompt"}');
