@@ -115,3 +115,102 @@ fn clip(text: &str) -> String {
     }
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use archon_types::{
+        AssistantMessage, Timestamp, TokenEstimate, ToolCall, ToolResult, ViewPart, WindowItem,
+    };
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+    use crate::window::entries::changed;
+
+    fn item(message: Message) -> WindowItem {
+        changed(&ViewPart::Keep { from: 0, to: 1 }, message, &TokenEstimate)
+    }
+
+    fn turns_of_work() -> Vec<WindowItem> {
+        let at = Timestamp::default();
+        let call = ToolCall::new("a", "search", json!({"query": "rust"}));
+        let content = vec![Content::text("I look\nit up."), Content::ToolCall(call.clone())];
+        vec![
+            item(Message::user("And Rust?", at)),
+            item(Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() })),
+            item(Message::tool_result(&call, &ToolResult::success("found ".repeat(40)), at)),
+        ]
+    }
+
+    // spec: C-02
+    #[test]
+    fn old_turns_become_a_line_each_and_earlier_lines_stay() {
+        let once = turns(&turns_of_work());
+        expect![[r#"
+            [Earlier turns in short]
+            - user: And Rust?
+            - assistant: I look it up. [search {"query":"rust"}] -> found found found found found found found found found found found found found found found found foun..."#]]
+        .assert_eq(&once);
+        let mut more = vec![item(Message::user(once.clone(), Timestamp::default()))];
+        more.push(item(Message::user("Next.", Timestamp::default())));
+        assert_eq!(turns(&more), format!("{once}\n- user: Next."));
+    }
+
+    // spec: C-08
+    #[test]
+    fn the_summary_holds_the_latest_actions_and_observations() {
+        expect![[r#"
+            ## Previous Context Summary
+            - Action: search {"query":"rust"}
+            - Observation: found found found found found found found found found found found found found found found found foun..."#]]
+        .assert_eq(&summary(&turns_of_work(), 20));
+        let many: Vec<WindowItem> = (0..30).flat_map(|_| turns_of_work()).collect();
+        let lines = summary(&many, 20);
+        assert_eq!(lines.lines().count(), 21);
+        let again = vec![item(Message::user(lines.clone(), Timestamp::default()))];
+        assert_eq!(summary(&again, 20), lines);
+        let observation = item(Message::user("Observation: Tool t succeeded: 4", Timestamp::default()));
+        assert_eq!(
+            summary(&[observation], 20),
+            "## Previous Context Summary\n- Observation: Tool t succeeded: 4"
+        );
+    }
+
+    // spec: C-08
+    #[test]
+    fn a_round_in_four_lines() {
+        let mut records: Vec<Arc<archon_types::Record>> = Vec::new();
+        let mut push = |body| {
+            let (seq, at) = (records.len() as u64, Timestamp::default());
+            records.push(Arc::new(archon_types::Record { seq, at, body }));
+        };
+        let started = archon_types::RunStarted::new(
+            "run_1".into(),
+            "s".into(),
+            "a".into(),
+            "l".into(),
+            archon_types::RunConfig::default(),
+        );
+        push(archon_types::RecordBody::RunStarted(Box::new(started)));
+        push(archon_types::RecordBody::Prompted {
+            message: Message::user("What is it?", Timestamp::default()).into(),
+            source: archon_types::PromptSource::Prompt,
+        });
+        let answer = |content| archon_types::RecordBody::ModelAnswered {
+            command: archon_types::CommandId(0),
+            attempt: 0,
+            message: Box::new(AssistantMessage { content, ..AssistantMessage::default() }),
+        };
+        push(answer(vec![Content::ToolCall(ToolCall::new("a", "search", json!({})))]));
+        push(answer(vec![Content::text("y".repeat(101))]));
+        let rounds = ConversationRound::of(&records);
+        expect![[r#"
+            Round run_1:
+              Request: What is it?
+              Tools: [search]
+              Answer: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy..."#]]
+        .assert_eq(&round_summary(&rounds[0]));
+    }
+}

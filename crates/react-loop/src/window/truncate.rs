@@ -40,7 +40,8 @@ impl ResultLimit {
                     return None;
                 }
                 let notice = notice(level);
-                let left = max_tokens.saturating_sub(tokens_of(notice));
+                // One more for the line break and what rounding lost.
+                let left = max_tokens.saturating_sub(tokens_of(notice) + 1);
                 Some(format!("{}\n{notice}", cut_to_tokens(text, left)))
             }
         }
@@ -180,3 +181,98 @@ const FEWEST_CHARS: u64 = 2_000;
 const FEWEST_TOKENS: u64 = 200;
 /// A line longer than this counts as several.
 const CHARS_PER_LINE: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Timestamp, ToolCall, ToolResult};
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    fn share(window: u64) -> ResultLimit {
+        ResultLimit::of(&ContextConfig::new(window), ContextLevel::Normal)
+    }
+
+    // spec: TE-24, C-16
+    #[test]
+    fn in_a_large_window_a_result_may_take_a_share() {
+        assert_eq!(share(100_000), ResultLimit::Share { max_chars: 120_000 });
+        assert_eq!(share(1_000_000), ResultLimit::Share { max_chars: 400_000 });
+        let mut config = ContextConfig::new(64_000);
+        config.max_tool_result_share = 0.0;
+        let limit = ResultLimit::of(&config, ContextLevel::Critical);
+        assert_eq!(limit, ResultLimit::Share { max_chars: 2_000 });
+        assert_eq!(limit.cut(&"é".repeat(2_000)), None);
+        assert_eq!(limit.cut(&"é".repeat(2_001)).unwrap(), format!("{}\n[...truncated]", "é".repeat(2_000)));
+        // At the last line break, unless that would take more than half.
+        let late = format!("{}\n{}", "a".repeat(1_500), "b".repeat(1_000));
+        assert_eq!(limit.cut(&late).unwrap(), format!("{}\n[...truncated]", "a".repeat(1_500)));
+        let early = format!("{}\n{}", "a".repeat(500), "b".repeat(2_000));
+        assert_eq!(limit.cut(&early).unwrap(), format!("{}\n[...truncated]", &early[..2_000]));
+    }
+
+    // spec: TE-23
+    #[test]
+    fn in_a_small_window_a_result_may_take_less_the_fuller_it_is() {
+        let config = ContextConfig::new(16_384);
+        let text = "x".repeat(10_000);
+        let table = [
+            (ContextLevel::Normal, 1_000, "[Result truncated due to context limits]"),
+            (ContextLevel::Moderate, 750, "[Result truncated due to context limits]"),
+            (ContextLevel::Aggressive, 500, "[Result truncated due to high context usage]"),
+            (ContextLevel::Critical, 200, "[Result truncated due to critical context usage]"),
+        ];
+        for (level, max_tokens, notice) in table {
+            let limit = ResultLimit::of(&config, level);
+            assert_eq!(limit.tokens(), max_tokens);
+            let cut = limit.cut(&text).unwrap();
+            assert!(cut.ends_with(&format!("x...\n{notice}")), "{level:?}: {cut}");
+            assert!((max_tokens - 3..=max_tokens).contains(&tokens_of(&cut)), "{}", tokens_of(&cut));
+            let fits = "x".repeat(max_tokens as usize * 38 / 10);
+            assert_eq!(limit.cut(&fits), None);
+        }
+        let tiny = ContextConfig::new(500);
+        assert_eq!(ResultLimit::of(&tiny, ContextLevel::Critical).tokens(), 200);
+    }
+
+    // spec: TE-25
+    #[test]
+    fn a_text_is_cut_to_tokens_and_never_to_nothing() {
+        let table = [
+            ("short", 10, "short"),
+            ("abcdefghijklmnopqrstuvwxyz", 5, "abcdefghijklmnopqrs..."),
+            ("abcdefghijklmnopqrstuvwxyz", 0, "abcdefghij..."),
+            ("ééééééééééééééééé", 1, "éééééééééé..."),
+        ];
+        for (text, tokens, expected) in table {
+            assert_eq!(cut_to_tokens(text, tokens), expected);
+        }
+    }
+
+    // spec: C-02
+    #[test]
+    fn a_result_keeps_its_first_and_last_lines() {
+        let text = (1..=9).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+        expect![[r#"
+            1
+            2
+            3
+            [... 4 lines left out ...]
+            8
+            9"#]]
+        .assert_eq(&to_lines(&text, 5));
+        assert_eq!(to_lines(&text, 9), text);
+        assert_eq!(to_lines(&text, 0), "1\n[... 8 lines left out ...]");
+        let wide = to_lines(&"w".repeat(1_000), 2);
+        assert_eq!(wide, format!("{}\n[...truncated]", "w".repeat(400)));
+        let call = ToolCall::new("c", "t", json!({}));
+        let mut result = ToolResult::success(text);
+        result.content.push(Content::Image { data: "AAAA".into(), mime_type: "image/png".into() });
+        let message = Message::tool_result(&call, &result, Timestamp::default());
+        assert!(is_longer_than(&message, 50));
+        let short = message_to_lines(&message, 3);
+        assert_eq!(short.text(), "1\n2\n[... 6 lines left out ...]\n9\n[picture left out]");
+        assert!(!is_longer_than(&short, 50));
+    }
+}

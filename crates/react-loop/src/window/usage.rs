@@ -200,3 +200,131 @@ pub(crate) fn status_text(usage: ContextUsage, config: &ContextConfig, average: 
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn at(percent: u64) -> ContextUsage {
+        ContextUsage { tokens: percent * 100, budget: 10_000 }
+    }
+
+    // spec: C-05
+    #[test]
+    fn estimates_follow_what_the_service_reports() {
+        let mut tracker = ContextTracker::default();
+        let reported =
+            |input, cache_read| Usage { input, cache_read, cache_write: 100, output: 9_999, total_tokens: 0 };
+        assert_eq!(tracker.corrected(1_000), 1_000);
+        tracker.asked(1_000);
+        tracker.answered(reported(400, 1_000));
+        assert_eq!((tracker.corrected(1_000), tracker.uncorrected(1_500)), (1_500, 1_000));
+        // A service that reports nothing changes nothing; a wild report changes so much and no more.
+        tracker.answered(Usage::default());
+        assert_eq!(tracker.corrected(1_000), 1_500);
+        tracker.answered(reported(1_000_000, 0));
+        assert_eq!(tracker.corrected(1_000), 4_000);
+        tracker.answered(reported(1, 0));
+        assert_eq!(tracker.corrected(1_000), 500);
+    }
+
+    // spec: C-10
+    #[test]
+    fn urgency_has_a_level_and_a_sentence() {
+        let table = [
+            (9_510, Urgency::Critical, "Context at 95.1% - immediate compaction needed"),
+            (9_500, Urgency::High, "Context at 95.0% - compaction recommended soon"),
+            (9_010, Urgency::High, "Context at 90.1% - compaction recommended soon"),
+            (9_000, Urgency::Medium, "Context at 90.0% - approaching limit"),
+            (8_500, Urgency::Low, "Context at 85.0% - consider compaction"),
+            (7_000, Urgency::None, "Context at 70.0% - no compaction needed"),
+            (12_000, Urgency::Critical, "Context at 120.0% - immediate compaction needed"),
+        ];
+        for (tokens, urgency, text) in table {
+            let usage = ContextUsage { tokens, budget: 10_000 };
+            assert_eq!(usage.urgency(), (urgency, text.to_owned()));
+        }
+    }
+
+    // spec: C-11
+    #[test]
+    fn tools_are_warned_of_and_then_blocked() {
+        assert_eq!(gate(at(89), 2, 100), ToolGate::Open);
+        let warning = "Context at 90% - only ~0 tool calls remaining.\nExecuting 2 tool(s)...";
+        assert_eq!(gate(at(90), 2, 100), ToolGate::Warn(warning.into()));
+        let ToolGate::Blocked(text) = gate(at(95), 2, 100) else { panic!("tools run at 95 %") };
+        expect![[r#"
+            CRITICAL CONTEXT LIMIT: 95% used.
+            Tool execution has been BLOCKED to prevent context overflow.
+            You MUST provide a summary of work completed so far and conclude your response now.
+            Do NOT attempt further tool calls - they will fail."#]]
+        .assert_eq(&text);
+        // A tenth stays free: of 10,000 tokens 4,000 are left for 10 results of 400.
+        let calls = [(50, 400, 10), (50, 10, 50), (95, 400, 0), (0, 0, 50)];
+        for (percent, average, expected) in calls {
+            assert_eq!(at(percent).remaining_calls(average), expected, "{percent} % {average}");
+        }
+    }
+
+    // spec: C-13
+    #[test]
+    fn people_hear_of_a_full_window_while_calls_wait() {
+        assert_eq!(queue_notice(at(84), 2), None);
+        assert_eq!(queue_notice(at(99), 0), None);
+        let text = "Context at 85% (2 tools remaining)";
+        assert_eq!(queue_notice(at(85), 2), Some(QueueNotice::Verbose(text.into())));
+        let text = "Context at 90% with 2 tool(s) still queued";
+        assert_eq!(queue_notice(at(90), 2), Some(QueueNotice::Warning(text.into())));
+    }
+
+    // spec: C-15
+    #[test]
+    fn a_change_of_more_than_100_tokens_is_worth_a_line() {
+        let usage = |tokens| ContextUsage { tokens, budget: 10_000 };
+        assert_eq!(usage(5_100).change_since(usage(5_000)), None);
+        let line = |now, before| usage(now).change_since(usage(before)).unwrap();
+        assert_eq!(line(5_101, 5_000), "Token usage: 5101 (51% of context) [+101 tokens]");
+        assert_eq!(line(2_000, 5_000), "Token usage: 2000 (20% of context) [-3000 tokens]");
+    }
+
+    // spec: C-12
+    #[test]
+    fn each_level_but_the_normal_one_has_a_text() {
+        let check = |percent, expected: Expect| {
+            let text = status_text(at(percent), &ContextConfig::new(16_384), 400);
+            expected.assert_eq(&text.unwrap_or_else(|| "nothing".into()));
+        };
+        check(69, expect!["nothing"]);
+        check(
+            70,
+            expect![[r#"
+                Notice: 70% context used | ~5 tools remaining
+                Context filling up. Consider:
+                   1. Prioritizing essential operations
+                   2. Wrapping up non-critical work
+                Tool results now limited to 750 tokens."#]],
+        );
+        check(
+            85,
+            expect![[r#"
+                WARNING: 85% context used | ~1 tools remaining
+                Context approaching limits. You should:
+                   1. Complete ONLY your current task
+                   2. Avoid starting new investigations
+                   3. Provide a summary soon
+                Tool results are heavily truncated (500 tokens max)."#]],
+        );
+        check(
+            95,
+            expect![[r#"
+                CRITICAL: 95% context used | 0 tools remaining
+                STOP TOOL USE NOW. You MUST:
+                   1. Summarize work completed so far
+                   2. Conclude your response immediately
+                   3. Do NOT make additional tool calls
+                Further tool calls will likely be BLOCKED due to context overflow."#]],
+        );
+    }
+}
