@@ -12,7 +12,7 @@
 //! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
-//! | who calls whom? | `driver.rs`, `tool_batch.rs` |
+//! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
 
@@ -26,6 +26,7 @@ mod machine;
 mod resume;
 mod retry;
 mod run_log;
+mod summarize;
 mod text_mode;
 mod tool_batch;
 mod window;
@@ -39,6 +40,6 @@ pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;
 pub use text_mode::decode_answer;
 pub use window::{
-    ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, Tiered, ToolGate,
-    Trim, Urgency, counter, round_summary,
+    ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,
+    Tiered, ToolGate, Trim, Urgency, counter, round_summary,
 };

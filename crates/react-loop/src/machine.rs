@@ -15,7 +15,7 @@ use archon_types::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallStage, CallState, ContextManager, ContextParts, History, Messages, ToolGate,
+    CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
     action_parser::{Action, parse_action},
     limits::Meter,
     retry, text_mode,
@@ -38,6 +38,8 @@ pub enum Command<'a> {
         /// The turn, from 0.
         turn: u32,
     },
+    /// Ask the model to sum up old turns, then append `Summarized`.
+    Summarize(SummaryDue),
     /// Bring every call that has no result to one.
     RunCalls(&'a [CallState]),
     /// Wait, then append `ClockRead`.
@@ -138,6 +140,10 @@ impl ReactMachine {
             RecordBody::ToolFinished { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
+            RecordBody::Summarized(summary) => {
+                self.meter.usage += summary.usage;
+                self.window.summarized(summary);
+            }
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
             RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
                 self.window.told(*level, text, record.at);
@@ -161,10 +167,7 @@ impl ReactMachine {
             Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
             Phase::Ready => match self.meter.reached(&self.config.limits) {
                 Some(limit) if self.limit.is_none() => Command::Append(RecordBody::LimitReached(limit)),
-                _ => match self.window.due(self.meter.now()) {
-                    Some(record) => Command::Append(record),
-                    None => self.ask(CommandId(self.next_command), 0),
-                },
+                _ => self.ask_in_window(),
             },
             Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
             Phase::BackingOff { command, attempt, .. } => match self.window.recovery() {
@@ -255,6 +258,18 @@ impl ReactMachine {
 
     fn ask(&self, command: CommandId, attempt: u32) -> Command<'_> {
         Command::AskModel { command, attempt, turn: self.meter.turns }
+    }
+
+    /// Asks the next question, after what the window wants first.
+    fn ask_in_window(&self) -> Command<'_> {
+        let now = self.meter.now();
+        if let Some(due) = self.window.summary_due(now) {
+            return Command::Summarize(due);
+        }
+        match self.window.due(now) {
+            Some(record) => Command::Append(record),
+            None => self.ask(CommandId(self.next_command), 0),
+        }
     }
 
     fn finish(&self, outcome: Outcome) -> Command<'_> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ContextConfig, Message, TokenCounter};
+use crate::{ContextConfig, Message, TokenCounter, Usage};
 
 /// What a compaction came to. Messages are named by their place in the run's whole conversation, from
 /// 0, what an earlier run of the session left included.
@@ -49,6 +49,8 @@ pub enum CompactionLevel {
     Deduplicate,
     /// Old tool results are cut to some lines.
     TruncateResults,
+    /// A model's summary stands for old turns.
+    Summarize,
     /// Old turns become a line each.
     DigestTurns,
     /// Only the latest messages stay, and the goal.
@@ -134,6 +136,8 @@ pub struct CompactionInput<'a> {
     pub config: &'a ContextConfig,
     /// Counts tokens.
     pub counter: &'a dyn TokenCounter,
+    /// A model's summary of old turns, if it was asked for one.
+    pub summary: Option<&'a Summary>,
 }
 
 impl<'a> CompactionInput<'a> {
@@ -144,7 +148,7 @@ impl<'a> CompactionInput<'a> {
         config: &'a ContextConfig,
         counter: &'a dyn TokenCounter,
     ) -> Self {
-        Self { items, target, config, counter }
+        Self { items, target, config, counter, summary: None }
     }
 }
 
@@ -157,6 +161,22 @@ impl<'a> CompactionInput<'a> {
 pub trait CompactionStrategy: Send + Sync {
     /// The view to use from now on and how far it goes, or `None` if everything should stay.
     fn compact(&self, input: CompactionInput<'_>) -> Option<(CompactionLevel, Vec<ViewPart>)>;
+}
+
+/// A model's summary of a stretch of the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Summary {
+    /// The first message it stands for.
+    pub from: u64,
+    /// One past the last.
+    pub to: u64,
+    /// What the model said; nothing if it gave no summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Tokens of the call.
+    #[serde(default)]
+    pub usage: Usage,
 }
 
 /// How full the window is, in the words that the model is told.

@@ -26,6 +26,10 @@ pub struct ContextConfig {
     pub min_interval_ms: u64,
     /// How the conversation is compacted.
     pub policy: CompactionPolicy,
+    /// Most tokens of a summary of old turns that the model is asked for, once cutting tool results is
+    /// no longer enough. Without it old turns are digested without a model, which is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_tokens: Option<u32>,
     /// Messages that trimming keeps. Default 40.
     pub max_history_messages: u32,
     /// Messages that are kept when nothing else helped after an overflow. Default 5.
@@ -54,6 +58,7 @@ impl Default for ContextConfig {
             trigger: 0.8,
             min_interval_ms: 180_000,
             policy: CompactionPolicy::default(),
+            summary_tokens: None,
             max_history_messages: 40,
             force_trim_messages: 5,
             max_overflow_recoveries: 3,

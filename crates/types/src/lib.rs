@@ -61,7 +61,8 @@ pub use agent_event::AgentEvent;
 pub use approval::{Answer, ApprovalRequest, Approver, Decision};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use compaction::{
-    Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, ViewPart, WindowItem,
+    Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
+    WindowItem,
 };
 pub use content::{Content, MalformedArguments, ToolCall};
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
     ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, LimitReached, LoopId, Outcome,
-    RequestOptions, RetryConfig, RunId, SessionId, TenantId, Timestamp, ToolResult, ToolSpec,
+    RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -134,6 +134,8 @@ pub enum RecordBody {
         /// What the model reads, as a user message.
         text: String,
     },
+    /// A model was asked to sum up old turns, for a compaction that follows.
+    Summarized(Summary),
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
     /// The model is told how full its window is, as a user message. Derived.

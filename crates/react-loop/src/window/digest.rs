@@ -6,10 +6,14 @@ use super::{entries::is_result, truncate::char_end};
 
 /// The opening of a digest of turns.
 const TURNS: &str = "[Earlier turns in short]";
+/// The opening of a model's summary.
+const OF_MODEL: &str = "[Earlier conversation summarized]";
 /// The opening of a summary of actions and observations.
 const SUMMARY: &str = "## Previous Context Summary";
 /// Characters of one line's content.
 const WIDTH: u64 = 100;
+/// Characters of one message in what a model sums up.
+const MESSAGE_WIDTH: u64 = 2_000;
 
 /// One line for each turn; a digest that is among them gives its lines.
 pub(crate) fn turns(items: &[WindowItem]) -> String {
@@ -35,6 +39,40 @@ pub(crate) fn summary(items: &[WindowItem], most: usize) -> String {
     lines.drain(..lines.len().saturating_sub(most));
     lines.insert(0, SUMMARY.to_owned());
     lines.join("\n")
+}
+
+/// A model's summary as it stands in the window.
+pub(crate) fn of_model(text: &str) -> String {
+    format!("{OF_MODEL}\n{}", text.trim())
+}
+
+/// What a model is given to sum up: who said what, the latest `max_chars` characters of it.
+pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
+    let mut lines = Vec::new();
+    let mut left = usize::try_from(max_chars).unwrap_or(usize::MAX);
+    for item in items.iter().rev() {
+        let message = &*item.message;
+        let speaker = match message {
+            _ if is_result(message) => "Tool result",
+            Message::User(_) => "User",
+            _ => "Assistant",
+        };
+        let mut text = format!("{speaker}: {}", message.text());
+        for call in message.content().iter().filter_map(Content::as_tool_call) {
+            text.push_str(&format!("\n[called {} {}]", call.name, call.arguments));
+        }
+        if let Some(end) = char_end(&text, MESSAGE_WIDTH) {
+            text.truncate(end);
+            text.push_str("...");
+        }
+        left = match left.checked_sub(text.len()) {
+            Some(left) => left,
+            None => break,
+        };
+        lines.push(text);
+    }
+    lines.reverse();
+    lines.join("\n\n")
 }
 
 /// A round in four lines: what was asked, the tools, the answer.
@@ -96,7 +134,7 @@ fn earlier_lines(message: &Message) -> Option<impl Iterator<Item = &str>> {
     let text = user.content.first()?.as_text()?;
     let mut lines = text.lines();
     let opening = lines.next()?;
-    (opening == TURNS || opening == SUMMARY).then_some(lines)
+    [TURNS, SUMMARY, OF_MODEL].contains(&opening).then_some(lines)
 }
 
 /// The text on one line, 100 characters at most.

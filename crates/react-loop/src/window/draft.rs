@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
-use archon_types::{CompactionInput, Content, Json, Message, ToolCall, ViewPart, WindowItem};
+use archon_types::{CompactionInput, Content, Json, Message, Summary, ToolCall, ViewPart, WindowItem};
 
 use super::{
     digest,
@@ -91,6 +91,26 @@ impl<'a> Draft<'a> {
             let short = digest_of(stretch, &digest::turns(stretch), input)?;
             (short.tokens < tokens_of(stretch)).then_some(vec![short]).or_else(|| Some(stretch.to_vec()))
         });
+    }
+
+    /// The longest stretch of the middle without a pinned message, if it is several messages.
+    pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
+        let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
+        let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
+        let (first, last) = (longest.first()?.part.range(), longest.last()?.part.range());
+        Some((first.start..last.end, longest.to_vec()))
+    }
+
+    /// The same with a model's summary in place of what it stands for.
+    pub(crate) fn summarized(&self, summary: Option<&Summary>) -> Option<Self> {
+        let Summary { from, to, text: Some(text), .. } = summary? else { return None };
+        let inside = |item: &WindowItem| item.part.range().start >= *from && item.part.range().end <= *to;
+        let start = self.items.iter().position(inside)?;
+        let end = start + self.items[start..].iter().take_while(|item| inside(item)).count();
+        let mut shorter = self.clone();
+        let text = digest::of_model(text);
+        shorter.replace(start..end, |stretch| digest_of(stretch, &text, self.input).map(|item| vec![item]));
+        Some(shorter)
     }
 
     /// Leaves the messages in `range` out, with a summary of `lines` lines for all of them.

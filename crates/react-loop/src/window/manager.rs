@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CallId, Compaction, CompactionInput, ContextConfig, ContextLevel, Message, RecordBody,
-    RunConfig, Timestamp, TokenCounter, Tokenizer, Usage, ViewPart, WindowItem,
+    RunConfig, Summary, Timestamp, TokenCounter, Tokenizer, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ContextParts, ContextUsage, History, Messages, QueueNotice, ToolGate,
+    ContextParts, ContextUsage, History, Messages, QueueNotice, Tiered, ToolGate, digest,
     entries::{Entry, items, kept, parts},
     file_reads::{self, FileReads},
     name_calls, tiers,
@@ -45,6 +45,8 @@ struct State {
     tokens: u64,
     fixed_tokens: u64,
     tracker: ContextTracker,
+    /// A model's summary that no compaction has used yet.
+    summary: Option<Summary>,
     compacted: Option<Compacted>,
     /// What the model was told last.
     status: ContextLevel,
@@ -53,6 +55,20 @@ struct State {
     arrived: Vec<(CallId, Entry)>,
     results: ResultSizes,
     reads: FileReads,
+}
+
+/// What a model is asked to sum up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryDue {
+    /// The first message of the stretch.
+    pub from: u64,
+    /// One past the last.
+    pub to: u64,
+    /// Most tokens of the summary.
+    pub max_tokens: u32,
+    /// Who said what.
+    pub transcript: String,
 }
 
 /// The latest compaction's time and size.
@@ -145,11 +161,13 @@ impl ContextManager {
         let config = self.state.config.as_ref()?;
         let target = self.target(config);
         let view = self.items();
-        let input = CompactionInput::new(&view, target, config, self.counter());
+        let mut input = CompactionInput::new(&view, target, config, self.counter());
+        input.summary = self.state.summary.as_ref();
         let made = self.parts.strategy(config).compact(input);
         let made = made.unwrap_or_else(|| (Default::default(), parts(&view)));
         // What breaks the rules of a strategy is not used.
         self.compaction(made).or_else(|| {
+            input.summary = None;
             let made = tiers::of(config.policy).compact(input)?;
             self.compaction(made)
         })
@@ -159,6 +177,22 @@ impl ContextManager {
     pub fn truncate_tool_result(&self, result: &str) -> Option<String> {
         let config = self.state.config.as_ref()?;
         ResultLimit::of(config, self.usage().level()).cut(result)
+    }
+
+    /// The old turns that a model should sum up before the compaction that is due at `now`, and what it
+    /// is to be told. Only with [`ContextConfig::summary_tokens`], and once for each compaction.
+    pub fn summary_due(&self, now: Timestamp) -> Option<SummaryDue> {
+        let config = self.state.config.as_ref()?;
+        let max_tokens = config.summary_tokens?;
+        if self.state.summary.is_some() || !self.should_compact(now) {
+            return None;
+        }
+        let view = self.items();
+        let input = CompactionInput::new(&view, self.target(config), config, self.counter());
+        let (range, items) = Tiered::wants_summary(input)?;
+        // What is summed up has to fit into the window, too.
+        let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
+        Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })
     }
 
     /// Notes that a file was read; true if it is new or has changed since it was read last.
@@ -230,12 +264,20 @@ impl ContextManager {
         }
     }
 
+    /// A model gave a summary, or none. It counts for the next compaction.
+    pub(crate) fn summarized(&mut self, summary: &Summary) {
+        if self.state.config.is_some() {
+            self.state.summary = Some(summary.clone());
+        }
+    }
+
     /// The model sees what `compaction` says from here on. One that does not fit the conversation
     /// changes nothing.
     pub(crate) fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
         if compaction.overflow {
             self.state.recovery.steps = self.state.recovery.overflows;
         }
+        self.state.summary = None;
         if self.covered(compaction).is_none() {
             return;
         }

@@ -1,13 +1,18 @@
 //! The built-in strategies, and what is tried when a service refuses a request as too long.
 
-use archon_types::{CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, ViewPart};
+use std::ops::Range;
+
+use archon_types::{
+    CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, ViewPart, WindowItem,
+};
 
 use super::draft::Draft;
 
 type View = (CompactionLevel, Vec<ViewPart>);
 
 /// Loses as little as it can: double readings of files, then long tool results, then the wording of old
-/// turns, then the middle of the conversation. Stops as soon as the rest fits.
+/// turns (for a model's summary if there is one), then the middle of the conversation. Stops as soon as
+/// the rest fits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tiered;
 
@@ -23,6 +28,9 @@ impl CompactionStrategy for Tiered {
         if draft.fits() {
             return Some((CompactionLevel::TruncateResults, draft.view()));
         }
+        if let Some(summarized) = draft.summarized(input.summary).filter(Draft::fits) {
+            return Some((CompactionLevel::Summarize, summarized.view()));
+        }
         let mut digested = draft.clone();
         digested.digest(middle.clone());
         if digested.fits() {
@@ -34,6 +42,21 @@ impl CompactionStrategy for Tiered {
         }
         draft.truncate_results(0..draft.len());
         Some((CompactionLevel::TruncateAll, draft.view()))
+    }
+}
+
+impl Tiered {
+    /// The stretch of old turns that a summary would help with: what has to give way once cutting tool
+    /// results is not enough.
+    pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
+        let mut draft = Draft::new(input);
+        draft.deduplicate();
+        let middle = draft.middle();
+        draft.truncate_results(middle);
+        if draft.fits() {
+            return None;
+        }
+        draft.old_turns()
     }
 }
 

@@ -7,8 +7,8 @@ use archon_types::{
     Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
     ExtensionMessage, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure,
     Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig, RunStarted,
-    StopReason, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger,
-    Usage, UserMessage, ViewPart,
+    StopReason, Summary, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
+    TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -39,6 +39,13 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
     forced.overflow = true;
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
+        RecordBody::Summarized(Summary {
+            from: 2,
+            to: 6,
+            text: Some("They greeted.".into()),
+            usage: usage(),
+        }),
+        RecordBody::Summarized(Summary { from: 2, to: 6, ..Summary::default() }),
         RecordBody::Compacted(compaction),
         RecordBody::Compacted(forced),
         RecordBody::ContextStatus { level: ContextLevel::Moderate, text: "Notice: 70% context used".into() },
