@@ -4,7 +4,7 @@ use archon_types::TokenCounter;
 
 /// A byte-pair encoding. Its vocabulary is unpacked at the first count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bpe {
+pub(crate) enum Bpe {
     /// `cl100k_base`.
     Cl100k,
     /// `o200k_base`.

@@ -293,8 +293,7 @@ fn a_strategy_of_the_program_decides_unless_it_breaks_the_rules() {
         (vec![keep(0, 1), ViewPart::Rewrite { at: 1, text: "x".into() }, keep(2, 3)], false),
     ];
     for (view, allowed) in table {
-        let mut parts = ContextParts::default();
-        parts.strategy = Some(Arc::new(Fixed(view.clone())));
+        let parts = ContextParts { counter: None, strategy: Some(Arc::new(Fixed(view.clone()))) };
         let mut manager = with_parts(window(100_000), parts);
         work(&mut manager, 3, 10);
         let compaction = manager.compact().unwrap();
