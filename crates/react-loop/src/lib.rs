@@ -41,5 +41,5 @@ pub use run_log::RunLog;
 pub use text_mode::decode_answer;
 pub use window::{
     ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,
-    Tiered, ToolGate, Trim, Urgency, counter, round_summary,
+    Tiered, ToolGate, Trim, Urgency, round_summary, token_counter,
 };

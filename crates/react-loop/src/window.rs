@@ -38,7 +38,7 @@ use crate::CallState;
 pub use digest::round_summary;
 pub use history::History;
 pub use manager::{ContextManager, SummaryDue};
-pub use parts::{ContextParts, counter};
+pub use parts::{ContextParts, token_counter};
 pub use tiers::{Summarize, Tiered, Trim};
 pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 

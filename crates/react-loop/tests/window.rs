@@ -500,6 +500,21 @@ fn a_large_result_is_cut_as_it_enters_and_stays_whole_underneath() {
     assert_eq!(counter.calls.load(Ordering::Relaxed), 0);
 }
 
+/// A view that nobody made for this conversation.
+fn hostile(a: u64, b: u64) -> RecordBody {
+    let (at, to) = (a % 40, b % 40);
+    let part = match a % 4 {
+        0 => ViewPart::Keep { from: at, to },
+        1 => ViewPart::Truncate { at, lines: 1 },
+        2 => ViewPart::Rewrite { at, text: "x".into() },
+        _ => ViewPart::Digest { from: at, to, text: "x".into() },
+    };
+    let view = vec![ViewPart::Keep { from: 0, to: b % 7 }, part, ViewPart::Keep { from: to, to: to + b % 9 }];
+    let mut compaction = Compaction::new(CompactionLevel::Trim, a % 50, view);
+    compaction.overflow = true;
+    RecordBody::Compacted(compaction)
+}
+
 fn cases() -> u32 {
     if std::env::var_os("ARCHON_ACCEPT").is_some_and(|v| v == "full") { 10_000 } else { 100 }
 }
@@ -523,6 +538,9 @@ proptest! {
             run.now += wait;
             if choice == 0 {
                 run.prompt(&"p".repeat(chars / 20));
+            }
+            if choice == 9 {
+                run.apply(hostile(chars as u64, wait));
             }
             run.turn(|n| match choice {
                 1 => Answer::Overflow,

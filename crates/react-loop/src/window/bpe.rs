@@ -37,8 +37,8 @@ mod tests {
         ];
         for (text, cl100k, o200k) in table {
             assert_eq!((Bpe::Cl100k.count(text), Bpe::O200k.count(text)), (cl100k, o200k), "{text}");
-            assert_eq!(crate::counter(archon_types::Tokenizer::O200k).count(text), o200k, "{text}");
-            assert_eq!(crate::counter(archon_types::Tokenizer::Cl100k).count(text), cl100k, "{text}");
+            assert_eq!(crate::token_counter(archon_types::Tokenizer::O200k).count(text), o200k, "{text}");
+            assert_eq!(crate::token_counter(archon_types::Tokenizer::Cl100k).count(text), cl100k, "{text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CallId, Compaction, CompactionInput, ContextConfig, ContextLevel, Message, RecordBody,
-    RunConfig, Summary, Timestamp, TokenCounter, Tokenizer, Usage, ViewPart, WindowItem,
+    RunConfig, Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -104,7 +104,8 @@ impl ContextManager {
             }
             state.tokens = sum(entries.iter().map(|e| e.tokens));
             state.fixed_tokens = system.map_or(0, |text| counter.count(text));
-            for tool in run.tools.iter() {
+            // In text mode the instructions name the tools.
+            for tool in run.tools.iter().filter(|_| run.tool_mode == ToolMode::Native) {
                 for text in [&tool.name, &tool.description, &tool.parameters.to_string()] {
                     state.fixed_tokens = state.fixed_tokens.saturating_add(counter.count(text));
                 }

@@ -22,7 +22,7 @@ pub struct ContextParts {
 
 impl ContextParts {
     pub(crate) fn counter(&self, tokenizer: Tokenizer) -> &dyn TokenCounter {
-        self.counter.as_deref().unwrap_or_else(|| counter(tokenizer))
+        self.counter.as_deref().unwrap_or_else(|| token_counter(tokenizer))
     }
 
     pub(crate) fn strategy(&self, config: &ContextConfig) -> &dyn CompactionStrategy {
@@ -40,7 +40,7 @@ impl std::fmt::Debug for ContextParts {
 }
 
 /// The built-in counter of a name; the estimate where the program was built without it.
-pub fn counter(tokenizer: Tokenizer) -> &'static dyn TokenCounter {
+pub fn token_counter(tokenizer: Tokenizer) -> &'static dyn TokenCounter {
     match tokenizer {
         #[cfg(feature = "tokens")]
         Tokenizer::Cl100k => &super::bpe::Bpe::Cl100k,
