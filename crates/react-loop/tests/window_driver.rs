@@ -8,10 +8,10 @@ use std::sync::Arc;
 use archon_react_loop::{Driver, ReactMachine, RunLog};
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
 use archon_types::{
-    BoxFuture, CallId, CompactionLevel, Content, Context, ContextConfig, DeltaKind, Durability, Effect,
-    Encoded, Event, Executed, JournalError, Message, ModelEvent, OutcomeStatus, Prepared, PromptSource,
-    ProviderError, ReadyCall, Record, RecordBody, ResultTokens, RunConfig, RunStarted, RunWriter, Timestamp,
-    ToolCall, ToolResult, ToolSpec, Toolbox,
+    AssistantMessage, BoxFuture, CallId, CompactionLevel, Content, Context, ContextConfig, DeltaKind,
+    Durability, Effect, Encoded, Event, Executed, JournalError, Message, ModelEvent, OutcomeStatus, Prepared,
+    PromptSource, ProviderError, ReadyCall, Record, RecordBody, ResultTokens, RunConfig, RunStarted,
+    RunWriter, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -145,7 +145,14 @@ async fn the_model_is_asked_once_for_a_summary_and_reads_it_from_then_on() {
 // spec: C-17
 #[tokio::test]
 async fn without_an_answer_old_turns_are_digested() {
-    let failures: [fn() -> Events; 4] = [
+    let failures: [fn() -> Events; 5] = [
+        // Cut off in the middle.
+        || {
+            let content = vec![Content::text("He wants to")];
+            let stop_reason = StopReason::Length;
+            let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
+            vec![Ok(ModelEvent::Done(Box::new(message)))]
+        },
         || vec![Err(ProviderError::Auth("no".into()))],
         || vec![Ok(ModelEvent::Start)],
         || FnProvider::text(" "),

@@ -46,7 +46,11 @@ pub(crate) fn items(
     covers: u64,
     counter: &dyn TokenCounter,
 ) -> Option<Vec<WindowItem>> {
-    let covered = entries.get(..usize::try_from(covers).ok()?)?;
+    let (covered, rest) = entries.split_at_checked(usize::try_from(covers).ok()?)?;
+    // A turn is covered as a whole or not at all.
+    if rest.first().is_some_and(|entry| matches!(&*entry.message, Message::ToolResult(_))) {
+        return None;
+    }
     let mut items = Vec::with_capacity(parts.len());
     let mut next = 0;
     for part in parts {

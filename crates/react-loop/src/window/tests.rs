@@ -308,6 +308,19 @@ fn a_strategy_of_the_program_decides_unless_it_breaks_the_rules() {
     }
 }
 
+// spec: C-04
+#[test]
+fn a_compaction_that_ends_within_a_turn_changes_nothing() {
+    let mut manager = manager(window(100_000));
+    work(&mut manager, 3, 10);
+    let whole = manager.messages().clone();
+    for covers in [2, 4, 6, 8] {
+        let view = vec![ViewPart::Keep { from: 0, to: 1 }];
+        manager.compacted(&Compaction::new(CompactionLevel::Trim, covers, view), at(0));
+        assert_eq!(manager.messages(), &whole, "{covers}");
+    }
+}
+
 // spec: C-07
 #[test]
 fn an_overflow_takes_one_step_after_the_other() {
