@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{ReactAgent, ReactAgentOptions};
+use archon_react_loop::{ContextParts, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    Clock, ExecutionLimits, Ids, Journal, Provider, RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
+    Clock, ContextConfig, ExecutionLimits, Ids, Journal, Provider, RequestOptions, RetryConfig, Tool,
+    ToolMode, Toolbox,
 };
 
 use crate::{Archon, Error, RandomIds, SystemClock};
@@ -28,6 +29,9 @@ pub struct ArchonBuilder {
     tool_mode: Option<ToolMode>,
     request: Option<RequestOptions>,
     expected_output: Option<String>,
+    /// `None` is the default, `Some(None)` no window at all.
+    context: Option<Option<ContextConfig>>,
+    context_parts: ContextParts,
 }
 
 enum Model {
@@ -136,6 +140,19 @@ impl ArchonBuilder {
         self
     }
 
+    /// How the conversation is kept within the model's context window; `None` never compacts it. By
+    /// default 100,000 tokens, or the window that the provider names.
+    pub fn context(mut self, context: impl Into<Option<ContextConfig>>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
+    /// A token counter or a compaction strategy of your own.
+    pub fn context_parts(mut self, parts: ContextParts) -> Self {
+        self.context_parts = parts;
+        self
+    }
+
     /// Time, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -174,7 +191,16 @@ impl ArchonBuilder {
         options.limits = self.limits.unwrap_or_default();
         options.retry = self.retry.unwrap_or_default();
         options.request = self.request.unwrap_or_default();
-        let agent = ReactAgent::new(provider, journal.clone(), options).with_toolbox(toolbox.clone());
+        if let Some(context) = self.context {
+            options.context = context;
+        } else if let Some(config) = &mut options.context
+            && let Some(window) = provider.capabilities(&options.model).context_window
+        {
+            config.max_context_tokens = window;
+        }
+        let agent = ReactAgent::new(provider, journal.clone(), options)
+            .with_toolbox(toolbox.clone())
+            .with_context_parts(self.context_parts);
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         Ok(Archon { agent, toolbox, journal, clock, ids })

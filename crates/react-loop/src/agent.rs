@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, BoxFuture, Context, Encoded, ExecutionLimits, Journal, JournalError,
-    LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PromptSource, Provider, RecordBody,
-    RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
+    Agent, AgentId, AgentMessage, BoxFuture, Context, ContextConfig, Encoded, ExecutionLimits, Journal,
+    JournalError, LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PromptSource, Provider,
+    RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox,
+    TurnTrigger,
 };
 
-use crate::{Command, Driver, Messages, ReactMachine, RunLog, fold, fold_chain, tool_batch::NoTools};
+use crate::{
+    Command, ContextParts, Driver, Messages, ReactMachine, RunLog, fold, fold_chain, fold_with,
+    tool_batch::NoTools,
+};
 
 /// An agent that thinks and acts in turns, with every step in a journal.
 #[derive(Clone)]
@@ -16,6 +20,7 @@ pub struct ReactAgent {
     driver: Driver,
     journal: Arc<dyn Journal>,
     options: ReactAgentOptions,
+    context_parts: ContextParts,
 }
 
 /// What a [`ReactAgent`] works with; everything has a default but the model.
@@ -42,6 +47,8 @@ pub struct ReactAgentOptions {
     pub expected_output: Option<String>,
     /// What makes the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
+    /// How the conversation is kept within the model's window; `None` never compacts it.
+    pub context: Option<ContextConfig>,
 }
 
 impl ReactAgentOptions {
@@ -58,6 +65,7 @@ impl ReactAgentOptions {
             request: RequestOptions::default(),
             expected_output: None,
             first_turn: TurnTrigger::default(),
+            context: Some(ContextConfig::default()),
         }
     }
 }
@@ -95,12 +103,19 @@ pub enum LoopError {
 impl ReactAgent {
     /// An agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
-        Self { driver: Driver::new(provider, Arc::new(NoTools::default())), journal, options }
+        let driver = Driver::new(provider, Arc::new(NoTools::default()));
+        Self { driver, journal, options, context_parts: ContextParts::default() }
     }
 
     /// The same agent with tools.
     pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.driver.toolbox = toolbox;
+        self
+    }
+
+    /// The same agent with a counter or a compaction strategy of the program's own.
+    pub fn with_context_parts(mut self, parts: ContextParts) -> Self {
+        self.context_parts = parts;
         self
     }
 
@@ -134,7 +149,8 @@ impl ReactAgent {
             prompts.into_iter().map(|message| RecordBody::Prompted { message, source: PromptSource::Prompt }),
         );
         let records = log.append_all(bodies).await?;
-        let mut machine = ReactMachine::new(&started, records[0].at, history);
+        let parts = self.context_parts.clone();
+        let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
         for record in &records[1..] {
             machine.apply(record);
         }
@@ -154,7 +170,8 @@ impl ReactAgent {
             _ => return Err(LoopError::NotARun { run: context.run.clone() }),
         };
         let (history, _) = fold_chain(&*self.journal, &origin).await?;
-        let mut machine = fold(&context.run, &open.records, history)?;
+        let parts = self.context_parts.clone();
+        let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         let may_go_on = |o: &Outcome| matches!(o.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed);
         if machine.ended().is_some_and(|outcome| !may_go_on(outcome)) {
             return Err(LoopError::Ended { run: context.run.clone() });
@@ -186,6 +203,7 @@ impl ReactAgent {
             false => ToolMode::Text,
         });
         config.expected_output.clone_from(&options.expected_output);
+        config.context.clone_from(&options.context);
         let loop_id = loop_id(context, &config, earlier + 1);
         let mut started = RunStarted::new(
             context.run.clone(),

@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use crate::{
     Command, ReactMachine, RunLog, decode_answer,
     interrupt::{Interrupt, Watch},
+    summarize::summarize,
     tool_batch,
 };
 
@@ -49,6 +50,11 @@ impl Driver {
                     log.step(machine, RecordBody::ModelAsked { command, attempt, turn }).await?;
                     let answer = self.ask(machine, command, attempt, &mut watch, context).await;
                     log.step(machine, answer).await?;
+                }
+                Command::Summarize(due) => {
+                    let summary =
+                        summarize(&*self.provider, machine.config(), &due, &mut watch, context).await;
+                    log.step(machine, RecordBody::Summarized(summary)).await?;
                 }
                 Command::RunCalls(_) => {
                     tool_batch::run(&*self.toolbox, machine, log, &mut watch, context).await?;
@@ -167,7 +173,7 @@ fn draw_jitter(context: &Context) -> f64 {
 }
 
 /// How long a provider may take to notice a cancelled token before its stream is dropped.
-const MODEL_GRACE: Duration = Duration::from_millis(200);
+pub(crate) const MODEL_GRACE: Duration = Duration::from_millis(200);
 
 /// Turns a model's events into deltas with their place in the answer.
 struct Deltas<'a> {

@@ -9,10 +9,10 @@
 //! |---|---|
 //! | what happens next? | `machine.rs` |
 //! | when does a run end? | `limits.rs` |
-//! | what does the model see? | `window.rs`, `text_mode.rs` |
+//! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
-//! | who calls whom? | `driver.rs`, `tool_batch.rs` |
+//! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
 
@@ -26,6 +26,7 @@ mod machine;
 mod resume;
 mod retry;
 mod run_log;
+mod summarize;
 mod text_mode;
 mod tool_batch;
 mod window;
@@ -35,7 +36,10 @@ pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
 pub use machine::{Command, ReactMachine};
-pub use resume::{fold, fold_chain};
+pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;
 pub use text_mode::decode_answer;
-pub use window::Messages;
+pub use window::{
+    ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,
+    Tiered, ToolGate, Trim, Urgency, round_summary, token_counter,
+};

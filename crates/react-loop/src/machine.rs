@@ -10,16 +10,16 @@ use std::sync::Arc;
 use archon_types::{
     AgentMessage, AssistantMessage, CallId, CommandId, Effect, Encoded, LimitReached, Message, OnLimit,
     Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, StopReason,
-    Timestamp, ToolMode, ToolResult,
+    Timestamp, ToolMode, ToolResult, ToolResultStatus, metadata,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallStage, CallState, Messages,
+    CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
     action_parser::{Action, parse_action},
     limits::Meter,
     retry, text_mode,
-    window::{Window, unique_calls},
+    window::unique_calls,
 };
 
 /// What the driver is to do.
@@ -38,6 +38,8 @@ pub enum Command<'a> {
         /// The turn, from 0.
         turn: u32,
     },
+    /// Ask the model to sum up old turns, then append `Summarized`.
+    Summarize(SummaryDue),
     /// Bring every call that has no result to one.
     RunCalls(&'a [CallState]),
     /// Wait, then append `ClockRead`.
@@ -54,7 +56,7 @@ pub struct ReactMachine {
     run: archon_types::RunId,
     config: RunConfig,
     system: Option<Arc<Encoded<String>>>,
-    window: Window,
+    window: ContextManager,
     phase: Phase,
     meter: Meter,
     next_command: u64,
@@ -89,18 +91,24 @@ enum Phase {
 
 impl ReactMachine {
     /// The machine of a run that begins, in a conversation that may have begun before.
-    pub fn new(started: &RunStarted, at: Timestamp, history: Messages) -> Self {
+    pub fn new(started: &RunStarted, at: Timestamp, history: History) -> Self {
+        Self::with_parts(started, at, history, ContextParts::default())
+    }
+
+    /// As [`new`](Self::new), with parts of the program's own for the context window.
+    pub fn with_parts(started: &RunStarted, at: Timestamp, history: History, parts: ContextParts) -> Self {
         let mut meter = Meter::default();
         meter.start(at);
         let system = match started.config.tool_mode {
             ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(&started.config)))),
             _ => started.config.system.clone(),
         };
+        let text = system.as_ref().map(|system| system.as_str());
         Self {
             run: started.run.clone(),
             config: started.config.clone(),
+            window: ContextManager::new(&started.config, text, history, parts),
             system,
-            window: Window::after(history),
             phase: Phase::Fresh,
             meter,
             next_command: 0,
@@ -132,6 +140,14 @@ impl ReactMachine {
             RecordBody::ToolFinished { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
+            RecordBody::Summarized(summary) => {
+                self.meter.usage += summary.usage;
+                self.window.summarized(summary);
+            }
+            RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
+            RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
+                self.window.told(*level, text, record.at);
+            }
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
@@ -151,11 +167,12 @@ impl ReactMachine {
             Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
             Phase::Ready => match self.meter.reached(&self.config.limits) {
                 Some(limit) if self.limit.is_none() => Command::Append(RecordBody::LimitReached(limit)),
-                _ => self.ask(CommandId(self.next_command), 0),
+                _ => self.ask_in_window(),
             },
-            Phase::BackingOff { command, attempt, until } => match self.meter.now() < *until {
-                true => Command::WaitUntil(*until),
-                false => self.ask(*command, attempt + 1),
+            Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
+            Phase::BackingOff { command, attempt, .. } => match self.window.recovery() {
+                Some(record) => Command::Append(record),
+                None => self.ask(*command, attempt + 1),
             },
             // Only a driver that lost its place asks while an answer is on its way; the deadline
             // is what ends the wait.
@@ -180,6 +197,16 @@ impl ReactMachine {
     /// The conversation so far, as the next request or a run that goes on from here carries it.
     pub fn messages(&self) -> &Messages {
         self.window.messages()
+    }
+
+    /// The conversation's window: what the model sees, and how full it is.
+    pub fn window(&self) -> &ContextManager {
+        &self.window
+    }
+
+    /// What a run that goes on from here begins with.
+    pub fn into_history(self) -> History {
+        self.window.into_history()
     }
 
     /// With what the run works.
@@ -233,22 +260,33 @@ impl ReactMachine {
         Command::AskModel { command, attempt, turn: self.meter.turns }
     }
 
+    /// Asks the next question, after what the window wants first.
+    fn ask_in_window(&self) -> Command<'_> {
+        let now = self.meter.now();
+        if let Some(due) = self.window.summary_due(now) {
+            return Command::Summarize(due);
+        }
+        match self.window.due(now) {
+            Some(record) => Command::Append(record),
+            None => self.ask(CommandId(self.next_command), 0),
+        }
+    }
+
     fn finish(&self, outcome: Outcome) -> Command<'_> {
         Command::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
     fn next_of_calls<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
-        let skipped = self
-            .cancelled
-            .then(|| calls.iter().find(|c| matches!(c.stage, CallStage::Requested { .. })))
-            .flatten();
-        match skipped {
-            Some(call) => {
-                let result = Box::new(ToolResult::cancelled(CANCELLED));
-                Command::Append(RecordBody::ToolRefused { call: call.id, result })
-            }
-            None => Command::RunCalls(calls),
-        }
+        let Some(call) = calls.iter().find(|c| matches!(c.stage, CallStage::Requested { .. })) else {
+            return Command::RunCalls(calls);
+        };
+        let result = match self.window.tool_gate(calls.len()) {
+            _ if self.cancelled => ToolResult::cancelled(CANCELLED),
+            ToolGate::Blocked(text) => ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
+                .with_metadata(metadata::ERROR_TYPE, "context_limit"),
+            _ => return Command::RunCalls(calls),
+        };
+        Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) })
     }
 
     fn prompted(&mut self, message: &AgentMessage) {
@@ -261,7 +299,7 @@ impl ReactMachine {
         };
         match self.phase {
             Phase::Fresh | Phase::Ready => {
-                self.window.push(message);
+                self.window.push_prompt(message);
                 self.phase = Phase::Ready;
             }
             _ => self.queued.push(message),
@@ -278,6 +316,7 @@ impl ReactMachine {
         };
         if expected {
             self.next_command = command.0 + 1;
+            self.window.asked();
             self.phase = Phase::Asking { command, attempt };
         }
     }
@@ -285,6 +324,7 @@ impl ReactMachine {
     fn answered(&mut self, command: CommandId, answer: &AssistantMessage) {
         self.meter.turns += 1;
         self.meter.usage += answer.usage;
+        self.window.answered(answer.usage);
         match answer.stop_reason {
             // What an aborted answer asked for was never agreed to: it stays out of the window.
             StopReason::Aborted => {
@@ -377,9 +417,16 @@ impl ReactMachine {
         failure: &archon_types::ModelFailure,
         at: Timestamp,
     ) {
-        let due = retry::next_attempt_at(&self.config.retry, failure, attempt, at, self.deadline());
+        let overflow = failure.code == "context_overflow" && at < self.deadline();
+        // Sending a smaller request is not trying the same one again.
+        let tries = attempt.saturating_sub(self.window.overflows());
+        let due = retry::next_attempt_at(&self.config.retry, failure, tries, at, self.deadline());
         self.phase = match due {
             Some(until) => Phase::BackingOff { command, attempt, until },
+            None if overflow && self.window.overflowed() => Phase::BackingOff { command, attempt, until: at },
+            None if overflow && self.config.context.is_some() => {
+                Phase::Finishing(Box::new(self.failure(TOO_LONG.to_owned())))
+            }
             None if failure.code == "cancelled" => {
                 self.cancelled = true;
                 Phase::Ready
@@ -413,6 +460,11 @@ impl ReactMachine {
     fn tool_ended(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
         self.with_call(id, |call| call.finish(result, at));
         let Phase::Acting { calls, .. } = &self.phase else { return };
+        if self.config.tool_mode == ToolMode::Native
+            && let Some(call) = calls.iter().find(|call| call.id == id)
+        {
+            self.window.arrived(call);
+        }
         if calls.iter().any(|c| c.result().is_none()) {
             return;
         }
@@ -427,7 +479,7 @@ impl ReactMachine {
             ToolMode::Text => {
                 self.window.push_spoken(*answer);
                 for call in &calls {
-                    self.window.push(text_mode::observation(call, &self.config, at));
+                    self.window.push_result(text_mode::observation(call, &self.config, at));
                 }
             }
             _ => self.window.push_turn(*answer, &calls),
@@ -485,7 +537,7 @@ impl ReactMachine {
     fn flush_queue(&mut self) -> bool {
         let any = !self.queued.is_empty();
         for message in std::mem::take(&mut self.queued) {
-            self.window.push(message);
+            self.window.push_prompt(message);
         }
         any
     }
@@ -515,6 +567,7 @@ impl ReactMachine {
 
 /// What a call reads that was not started because the run was cancelled.
 const CANCELLED: &str = "Cancelled";
+const TOO_LONG: &str = "Conversation too long, please start a new conversation";
 const REPEATED: &str =
     "You already tried this action with the same arguments. Consider a different approach.";
 const FORCE_SUMMARY: &str = "You have executed enough steps. Please provide a final answer based on the \

@@ -4,19 +4,71 @@ use std::sync::Arc;
 
 use archon_types::{Journal, JournalError, Origin, Record, RecordBody, RunId, RunStarted};
 
-use crate::{LoopError, Messages, ReactMachine};
+use crate::{ContextParts, History, LoopError, ReactMachine};
 
 /// Folds a run's records, after the conversation that it continues.
 ///
 /// # Errors
 /// [`LoopError::NotARun`] if the log does not begin as a run's log does.
-pub fn fold(run: &RunId, records: &[Arc<Record>], history: Messages) -> Result<ReactMachine, LoopError> {
+pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
+    fold_with(run, records, history, ContextParts::default())
+}
+
+/// As [`fold`], with parts of the program's own for the context window.
+///
+/// # Errors
+/// As [`fold`].
+pub fn fold_with(
+    run: &RunId,
+    records: &[Arc<Record>],
+    history: History,
+    parts: ContextParts,
+) -> Result<ReactMachine, LoopError> {
     let started = started(run, records)?;
-    let mut machine = ReactMachine::new(started, records[0].at, history);
+    let mut machine = ReactMachine::with_parts(started, records[0].at, history, parts);
     for record in &records[1..] {
         machine.apply(record);
     }
     Ok(machine)
+}
+
+/// Folds a run's records as if its compactions, or the latest of them, had never been: the model sees
+/// again what they had taken from its view.
+///
+/// # Errors
+/// As [`fold`].
+pub fn fold_undone(
+    run: &RunId,
+    records: &[Arc<Record>],
+    history: History,
+    undo: Undo,
+) -> Result<ReactMachine, LoopError> {
+    let is_compaction = |record: &&Arc<Record>| matches!(record.body, RecordBody::Compacted(_));
+    let all = records.iter().filter(is_compaction).count();
+    let mut keep = match undo {
+        Undo::All => 0,
+        Undo::Last(n) => all.saturating_sub(n),
+    };
+    let mut kept = Vec::with_capacity(records.len());
+    for record in records {
+        if is_compaction(&record) {
+            if keep == 0 {
+                continue;
+            }
+            keep -= 1;
+        }
+        kept.push(record.clone());
+    }
+    fold(run, &kept, history)
+}
+
+/// Which compactions are undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// All of the run.
+    All,
+    /// The latest few.
+    Last(usize),
 }
 
 /// Folds the runs that a run goes back to, oldest first, and returns the conversation that they left
@@ -24,7 +76,7 @@ pub fn fold(run: &RunId, records: &[Arc<Record>], history: Messages) -> Result<R
 ///
 /// # Errors
 /// A run of the chain cannot be read.
-pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Messages, usize), LoopError> {
+pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(History, usize), LoopError> {
     let mut chain = Vec::new();
     let mut next = origin.clone();
     while let Origin::Continues { run, records, .. } = next {
@@ -40,9 +92,9 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Messa
             }));
         }
     }
-    let mut history = Messages::default();
+    let mut history = History::default();
     for (run, log) in chain.iter().rev() {
-        history = fold(run, log, history)?.messages().clone();
+        history = fold(run, log, history)?.into_history();
     }
     Ok((history, chain.len()))
 }

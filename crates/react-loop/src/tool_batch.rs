@@ -3,13 +3,13 @@
 use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CallId, Context, Executed, JournalError, Prepared, ReadyCall, RecordBody, ToolResult,
-    ToolResultStatus, Toolbox,
+    ApprovalRequest, CallId, Context, Delta, DeltaKind, Event, Executed, JournalError, Prepared, ReadyCall,
+    RecordBody, ToolResult, ToolResultStatus, Toolbox,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    CallStage, CallState, ReactMachine, RunLog,
+    CallStage, CallState, QueueNotice, ReactMachine, RunLog, ToolGate,
     interrupt::{Interrupt, Watch},
 };
 
@@ -25,18 +25,28 @@ pub(crate) async fn run<'c>(
     let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
     let open: Vec<CallState> = calls.iter().filter(|c| c.result().is_none()).cloned().collect();
     let side_by_side = open.len() > 1 && open.iter().all(|c| is_concurrency_safe(c, machine));
-    let mut batch = Batch { toolbox, machine, log, watch, context };
+    let before = machine.window().usage();
+    let notice = match machine.window().tool_gate(open.len()) {
+        ToolGate::Warn(text) => Some(text),
+        _ => None,
+    };
+    let mut batch = Batch { toolbox, machine, log, watch, context, notice };
     if side_by_side {
-        batch.run_together(open).await
+        batch.run_together(open).await?;
     } else {
-        for call in open {
-            if context.cancel.is_cancelled() {
+        let all = open.len();
+        for (done, call) in open.into_iter().enumerate() {
+            if context.cancel.is_cancelled() || batch.is_blocked(done) {
                 break; // The machine settles the calls that were not started.
             }
             batch.run_together(vec![call]).await?;
+            batch.watch_window(all - done - 1);
         }
-        Ok(())
     }
+    if let Some(change) = machine.window().usage().change_since(before) {
+        tracing::debug!(run = %context.run, "{change}");
+    }
+    Ok(())
 }
 
 fn is_concurrency_safe(call: &CallState, machine: &ReactMachine) -> bool {
@@ -50,9 +60,38 @@ struct Batch<'a, 'c> {
     log: &'a mut RunLog,
     watch: &'a mut Watch<'c>,
     context: &'c Context,
+    /// What people should know about the window; said with the next call that starts.
+    notice: Option<String>,
 }
 
 impl Batch<'_, '_> {
+    /// Whether the window got full while the first `done` calls ran.
+    fn is_blocked(&self, done: usize) -> bool {
+        done > 0 && matches!(self.machine.window().tool_gate(1), ToolGate::Blocked(_))
+    }
+
+    /// Looks how full the window is while `queued` calls wait.
+    fn watch_window(&mut self, queued: usize) {
+        match self.machine.window().queue_notice(queued) {
+            Some(QueueNotice::Warning(text)) => self.notice = Some(text),
+            Some(QueueNotice::Verbose(text)) => tracing::debug!(run = %self.context.run, "{text}"),
+            None => {}
+        }
+    }
+
+    /// Says what is to be said about the window.
+    fn say_notice(&mut self, call: CallId) {
+        let Some(text) = self.notice.take() else { return };
+        tracing::warn!(run = %self.context.run, "{text}");
+        self.context.sink.emit(Event::Delta(Delta {
+            run: self.context.run.clone(),
+            command: call.command,
+            attempt: 0,
+            offset: 0,
+            kind: DeltaKind::Progress { call, text },
+        }));
+    }
+
     async fn run_together(&mut self, calls: Vec<CallState>) -> Result<(), JournalError> {
         let mut ready = Vec::with_capacity(calls.len());
         for call in calls {
@@ -68,6 +107,9 @@ impl Batch<'_, '_> {
         });
         for record in self.log.append_all(starts.collect()).await? {
             self.machine.apply(&record);
+        }
+        if let Some((first, _)) = ready.first() {
+            self.say_notice(first.id);
         }
         self.execute(ready.into_iter().map(|(ready, _)| ready).collect()).await
     }

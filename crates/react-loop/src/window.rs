@@ -1,59 +1,49 @@
-//! What the model sees: the messages of a request, built up as the run goes on.
+//! What the model sees: the messages of a request, built up as the run goes on and made fewer when they
+//! outgrow the model's context window.
 //!
 //! A message enters the window once and never changes, so its encoded form can be kept with it. A
 //! message with tool calls enters together with their results: a request can hold no half of a pair.
+//!
+//! | question | file |
+//! |---|---|
+//! | what does the model see, and when does that change? | `manager.rs` |
+//! | how full is the window, and who is told? | `usage.rs` |
+//! | what gives way first? | `tiers.rs`, step by step in `draft.rs` |
+//! | what stands for what is gone? | `digest.rs`, `file_reads.rs` |
+//! | how is a tool's result cut? | `truncate.rs` |
+//! | what does a compaction's record mean? | `entries.rs` |
+
+mod digest;
+mod draft;
+mod entries;
+mod file_reads;
+mod history;
+mod manager;
+mod parts;
+mod tiers;
+mod truncate;
+mod usage;
+
+#[cfg(feature = "tokens")]
+mod bpe;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-use archon_types::{AssistantMessage, Content, Conversation, Message, ToolCall, ToolCallId};
-use serde::{Deserialize, Serialize};
+use archon_types::{AssistantMessage, Content, Conversation, ToolCall, ToolCallId};
 
 use crate::CallState;
 
+pub use digest::round_summary;
+pub use history::History;
+pub use manager::{ContextManager, SummaryDue};
+pub use parts::{ContextParts, token_counter};
+pub use tiers::{Summarize, Tiered, Trim};
+pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
+
 /// The messages of a conversation, shared between the window and the requests made from it.
 pub type Messages = Arc<Conversation>;
-
-/// The messages that the next request carries.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Window {
-    messages: Messages,
-}
-
-impl Window {
-    /// A window that begins with what an earlier run left.
-    pub(crate) fn after(messages: Messages) -> Self {
-        Self { messages }
-    }
-
-    pub(crate) fn messages(&self) -> &Messages {
-        &self.messages
-    }
-
-    pub(crate) fn push(&mut self, message: Message) {
-        // In place, unless a request that was made from the window is still alive.
-        Arc::make_mut(&mut self.messages).push(message);
-    }
-
-    /// Adds what the model said, without the calls it asked for: they are not going to be run, or they
-    /// are spoken about in prose. An answer of nothing but calls leaves no message.
-    pub(crate) fn push_spoken(&mut self, mut answer: AssistantMessage) {
-        answer.content.retain(|block| block.as_tool_call().is_none());
-        if !answer.content.is_empty() {
-            self.push(Message::Assistant(answer));
-        }
-    }
-
-    /// Adds an answer and the results of its calls, in the order of the calls.
-    pub(crate) fn push_turn(&mut self, mut answer: AssistantMessage, calls: &[CallState]) {
-        name_calls(&mut answer, calls);
-        self.push(Message::Assistant(answer));
-        for call in calls {
-            if let Some((result, at)) = call.result() {
-                self.push(Message::tool_result(&call.call, result, at));
-            }
-        }
-    }
-}
 
 /// Puts the ids that the calls go by into the answer: a model may repeat an id or leave it out.
 fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {

@@ -35,9 +35,9 @@ impl Conversation {
         Self::default()
     }
 
-    /// Adds a message at the end.
-    pub fn push(&mut self, message: Message) {
-        self.messages.push(Arc::new(message));
+    /// Adds a message at the end; one that is shared stays shared.
+    pub fn push(&mut self, message: impl Into<Arc<Message>>) {
+        self.messages.push(message.into());
     }
 
     /// Appends the text of all messages in `format` to `out`.
@@ -86,9 +86,9 @@ impl Deref for Conversation {
     }
 }
 
-impl FromIterator<Message> for Conversation {
-    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
-        Self { messages: messages.into_iter().map(Arc::new).collect(), encoded: Mutex::default() }
+impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
+    fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
+        Self { messages: messages.into_iter().map(Into::into).collect(), encoded: Mutex::default() }
     }
 }
 

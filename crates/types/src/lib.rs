@@ -12,6 +12,7 @@
 //! | model | [`Provider`], [`Request`], [`ModelEvent`] | one request in, a stream of events out |
 //! | tool | [`Tool`], [`ToolSpec`], [`ToolResult`] | one call in, exactly one result out |
 //! | toolbox | [`Toolbox`] | the one door through which tools are reached |
+//! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
@@ -27,7 +28,9 @@ mod agent;
 mod agent_event;
 mod approval;
 mod bus;
+mod compaction;
 mod content;
+mod context_config;
 mod conversation;
 mod credentials;
 mod encoded;
@@ -48,6 +51,7 @@ mod schema;
 mod secret;
 mod task;
 mod time;
+mod tokens;
 mod tool;
 mod tool_result;
 mod toolbox;
@@ -56,7 +60,12 @@ pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
 pub use agent_event::AgentEvent;
 pub use approval::{Answer, ApprovalRequest, Approver, Decision};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
+pub use compaction::{
+    Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
+    WindowItem,
+};
 pub use content::{Content, MalformedArguments, ToolCall};
+pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
@@ -89,6 +98,9 @@ pub use schema::event_log_schema;
 pub use secret::Secret;
 pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
+pub use tokens::{
+    IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
+};
 pub use tool::{
     Effect, OutputLevel, Progress, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
     ToolInvocationRequest, ToolSpec,

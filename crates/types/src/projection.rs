@@ -68,7 +68,7 @@ impl AgentEvents {
                 self.open_turn(at, out);
                 self.whole_message(message.clone(), out);
             }
-            RecordBody::Noted { text } => {
+            RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => {
                 self.held.push(Message::user(text.clone(), at).into());
                 if self.open_turn.is_some() {
                     self.show_held(out);

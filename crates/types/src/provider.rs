@@ -39,11 +39,13 @@ pub struct Capabilities {
     pub native_tools: bool,
     /// The provider retries by itself; the loop refuses to stack its own retries on that.
     pub retries: bool,
+    /// Tokens of the model's context window, where the provider knows.
+    pub context_window: Option<u64>,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { native_tools: true, retries: false }
+        Self { native_tools: true, retries: false, context_window: None }
     }
 }
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Effect, Encoded,
-    ExecutionLimits, LimitReached, LoopId, Outcome, RequestOptions, RetryConfig, RunId, SessionId, TenantId,
-    Timestamp, ToolResult, ToolSpec,
+    AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
+    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, LimitReached, LoopId, Outcome,
+    RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -134,6 +134,17 @@ pub enum RecordBody {
         /// What the model reads, as a user message.
         text: String,
     },
+    /// A model was asked to sum up old turns, for a compaction that follows.
+    Summarized(Summary),
+    /// The model sees less of the conversation from here on. Derived.
+    Compacted(Compaction),
+    /// The model is told how full its window is, as a user message. Derived.
+    ContextStatus {
+        /// The level that was reached.
+        level: ContextLevel,
+        /// What the model reads.
+        text: String,
+    },
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
     /// The run waits for answers and nothing is in flight. Derived.
@@ -152,6 +163,8 @@ impl RecordBody {
             self,
             Self::ModelAsked { .. }
                 | Self::Noted { .. }
+                | Self::Compacted(_)
+                | Self::ContextStatus { .. }
                 | Self::LimitReached(_)
                 | Self::Suspended { .. }
                 | Self::RunFinished(_)
@@ -318,6 +331,9 @@ pub struct RunConfig {
     /// What the answer should be, for text mode and for checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
+    /// How the conversation is kept within the model's window; without it nothing is ever compacted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextConfig>,
 }
 
 /// How the model is told of tools and asks for them.

@@ -76,6 +76,10 @@ impl Human {
                 output.note(Look::Dim, "cancelling");
             }
             RecordBody::Resumed => output.note(Look::Dim, "resumed"),
+            RecordBody::Compacted(c) => output.note(
+                Look::Dim,
+                format!("  conversation compacted: {} to {} tokens", c.tokens_before, c.tokens_after),
+            ),
             RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
             RecordBody::LimitReached(limit) => {
                 self.stream.close_line(output);

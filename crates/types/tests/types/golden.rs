@@ -1,13 +1,14 @@
-//! The log as version 1 wrote it. The file never changes once that version is released, except that
+//! Logs as version 1 wrote them. A file never changes once that version is released, except that
 //! new kinds of record are added at its end: what it holds must load for ever.
 
 use std::{path::Path, sync::Arc};
 
 use archon_types::{Event, LOG_FORMAT, Record};
 
-use crate::samples::{events, records};
+use crate::samples::{events, records, window_records};
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
+const GOLDEN_WINDOW: &str = include_str!("../golden/window-v1.jsonl");
 
 fn lines(records: &[Arc<Record>]) -> String {
     records.iter().map(|r| serde_json::to_string(r).unwrap() + "\n").collect()
@@ -15,16 +16,21 @@ fn lines(records: &[Arc<Record>]) -> String {
 
 #[test]
 fn the_log_of_format_1_loads_and_means_what_it_meant() {
+    check("log-v1.jsonl", GOLDEN, &records());
+    check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());
+    assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
+}
+
+fn check(file: &str, golden: &str, records: &[Arc<Record>]) {
     // Setting this variable writes the file, for a new kind of record.
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/log-v1.jsonl");
-        std::fs::write(path, lines(&records())).unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+        std::fs::write(path, lines(records)).unwrap();
         return;
     }
-    let read: Vec<Arc<Record>> = GOLDEN.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(read, records());
-    assert_eq!(lines(&read), GOLDEN, "what was read is written as it was");
-    assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
+    let read: Vec<Arc<Record>> = golden.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(read, records);
+    assert_eq!(lines(&read), golden, "what was read is written as it was");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Content, ContinuationKind,
-    Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, LimitReached, LlmMessage, MalformedArguments,
-    Message, MessageMetadata, ModelFailure, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError,
-    Record, RecordBody, RunConfig, RunStarted, StopReason, ToolAnnotations, ToolCall, ToolMode, ToolResult,
-    ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage,
+    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction, CompactionLevel,
+    Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
+    ExtensionMessage, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure,
+    Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig, RunStarted,
+    StopReason, Summary, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
+    TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -16,6 +17,39 @@ use crate::support::at;
 /// Every kind of record at least once, as the log of one run.
 pub(crate) fn records() -> Vec<Arc<Record>> {
     let bodies = starts().into_iter().chain(prompts()).chain(model_calls()).chain(tool_calls()).chain(ends());
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
+/// What a run records about its context window, in a log of its own.
+pub(crate) fn window_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.context = Some(ContextConfig::default());
+    let view = vec![
+        ViewPart::Keep { from: 0, to: 2 },
+        ViewPart::Digest { from: 2, to: 6, text: "[Earlier turns in short]\n- user: hi".into() },
+        ViewPart::Rewrite { at: 7, text: "[a.rs was read again later]".into() },
+        ViewPart::Truncate { at: 9, lines: 50 },
+    ];
+    let mut compaction = Compaction::new(CompactionLevel::DigestTurns, 10, view);
+    (compaction.tokens_before, compaction.tokens_after) = (90_000, 40_000);
+    let mut forced = Compaction::new(CompactionLevel::ForceTrim, 10, vec![ViewPart::Keep { from: 0, to: 1 }]);
+    forced.overflow = true;
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::Summarized(Summary {
+            from: 2,
+            to: 6,
+            text: Some("They greeted.".into()),
+            usage: usage(),
+        }),
+        RecordBody::Summarized(Summary { from: 2, to: 6, ..Summary::default() }),
+        RecordBody::Compacted(compaction),
+        RecordBody::Compacted(forced),
+        RecordBody::ContextStatus { level: ContextLevel::Moderate, text: "Notice: 70% context used".into() },
+    ];
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
@@ -39,7 +73,10 @@ pub(crate) fn deltas() -> Vec<Delta> {
 
 /// A record or delta as watchers see it.
 pub(crate) fn events() -> Vec<Event> {
-    let records = records().into_iter().map(|record| Event::Record { run: "run_1".into(), record });
+    let records = records()
+        .into_iter()
+        .chain(window_records())
+        .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }
 

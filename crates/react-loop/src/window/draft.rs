@@ -1,0 +1,214 @@
+//! A view in the making: the messages that the model sees now, and the ways to make them fewer or
+//! smaller. No step parts a call from its results or lets a pinned message go.
+
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use archon_types::{CompactionInput, Content, Json, Message, Summary, ToolCall, ViewPart, WindowItem};
+
+use super::{
+    digest,
+    entries::{changed, digest as digest_message, is_result, parts, rewritten},
+    file_reads, truncate,
+};
+
+/// A view in the making.
+#[derive(Clone)]
+pub(crate) struct Draft<'a> {
+    input: CompactionInput<'a>,
+    items: Vec<WindowItem>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(input: CompactionInput<'a>) -> Self {
+        Self { input, items: input.items.to_vec() }
+    }
+
+    /// The view that came out.
+    pub(crate) fn view(&self) -> Vec<ViewPart> {
+        parts(&self.items)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether the messages are within the target.
+    pub(crate) fn fits(&self) -> bool {
+        tokens_of(&self.items) <= self.input.target
+    }
+
+    /// What lies between the messages that stay whole at the beginning and those at the end.
+    pub(crate) fn middle(&self) -> Range<usize> {
+        let config = self.input.config;
+        let first = self.end_of_turn(config.keep_first as usize);
+        let recent = self.start_of_turn(self.len().saturating_sub(config.keep_recent as usize));
+        first..recent.max(first)
+    }
+
+    /// Replaces all but the newest reading of each file by a pointer to it.
+    pub(crate) fn deduplicate(&mut self) {
+        let reads = self.file_reads();
+        let mut newest: HashMap<&str, usize> = HashMap::new();
+        for (at, key, _) in &reads {
+            newest.insert(key, *at);
+        }
+        let mut pointers = Vec::new();
+        for (at, key, path) in &reads {
+            let new = newest[key.as_str()];
+            if *at != new && !matches!(self.items[*at].part, ViewPart::Rewrite { .. }) {
+                let same = self.items[*at].message.content() == self.items[new].message.content();
+                pointers.push((*at, file_reads::pointer(path, same)));
+            }
+        }
+        for (at, text) in pointers {
+            let item = &self.items[at];
+            let part = ViewPart::Rewrite { at: item.part.range().start, text };
+            let ViewPart::Rewrite { text, .. } = &part else { continue };
+            let smaller = changed(&part, rewritten(&item.message, text), self.input.counter);
+            if smaller.tokens < item.tokens {
+                self.items[at] = smaller;
+            }
+        }
+    }
+
+    /// Cuts the tool results in `range` to the configured number of lines.
+    pub(crate) fn truncate_results(&mut self, range: Range<usize>) {
+        let lines = self.input.config.tool_output_max_lines;
+        for item in &mut self.items[range] {
+            let may =
+                !item.pinned && !matches!(item.part, ViewPart::Digest { .. } | ViewPart::Rewrite { .. });
+            if may && is_result(&item.message) && truncate::is_longer_than(&item.message, lines) {
+                let part = ViewPart::Truncate { at: item.part.range().start, lines };
+                *item = changed(&part, truncate::message_to_lines(&item.message, lines), self.input.counter);
+            }
+        }
+    }
+
+    /// Puts a line for each turn in place of the turns in `range`, where that is shorter.
+    pub(crate) fn digest(&mut self, range: Range<usize>) {
+        let input = self.input;
+        self.replace(range, |stretch| {
+            let short = digest_of(stretch, &digest::turns(stretch), input)?;
+            (short.tokens < tokens_of(stretch)).then_some(vec![short]).or_else(|| Some(stretch.to_vec()))
+        });
+    }
+
+    /// The longest stretch of the middle without a pinned message, if it is several messages.
+    pub(crate) fn old_turns(&self) -> Option<(Range<u64>, Vec<WindowItem>)> {
+        let stretches = self.items[self.middle()].chunk_by(|a, b| a.pinned == b.pinned);
+        let longest = stretches.filter(|s| !s[0].pinned && s.len() > 1).max_by_key(|s| tokens_of(s))?;
+        let (first, last) = (longest.first()?.part.range(), longest.last()?.part.range());
+        Some((first.start..last.end, longest.to_vec()))
+    }
+
+    /// The same with a model's summary in place of what it stands for.
+    pub(crate) fn summarized(&self, summary: Option<&Summary>) -> Option<Self> {
+        let Summary { from, to, text: Some(text), .. } = summary? else { return None };
+        let inside = |item: &WindowItem| item.part.range().start >= *from && item.part.range().end <= *to;
+        let start = self.items.iter().position(inside)?;
+        let end = start + self.items[start..].iter().take_while(|item| inside(item)).count();
+        let mut shorter = self.clone();
+        let text = digest::of_model(text);
+        shorter.replace(start..end, |stretch| digest_of(stretch, &text, self.input).map(|item| vec![item]));
+        Some(shorter)
+    }
+
+    /// Leaves the messages in `range` out, with a summary of `lines` lines for all of them.
+    pub(crate) fn drop_range(&mut self, range: Range<usize>, lines: usize) {
+        let gone: Vec<WindowItem> = self.items[range.clone()].iter().filter(|i| !i.pinned).cloned().collect();
+        let summary = digest::summary(&gone, lines);
+        // What is shorter than its summary may stay.
+        if self.input.counter.count(&summary) >= tokens_of(&gone) {
+            return;
+        }
+        let (input, mut summary) = (self.input, Some(summary));
+        self.replace(range, |stretch| digest_of(stretch, &summary.take()?, input).map(|item| vec![item]));
+    }
+
+    /// Leaves out what comes before the last `keep` messages. The last turn stays whole.
+    pub(crate) fn trim(&mut self, keep: usize, lines: usize) {
+        let cut = self.end_of_turn(self.len().saturating_sub(keep));
+        let cut = if cut == self.len() { self.start_of_turn(cut.saturating_sub(1)) } else { cut };
+        self.drop_range(0..cut, lines);
+    }
+
+    /// Puts what `change` makes of each stretch between pinned messages in its place.
+    fn replace(
+        &mut self,
+        range: Range<usize>,
+        mut change: impl FnMut(&[WindowItem]) -> Option<Vec<WindowItem>>,
+    ) {
+        let after = self.items.split_off(range.end);
+        let middle = self.items.split_off(range.start);
+        for stretch in middle.chunk_by(|a, b| a.pinned == b.pinned) {
+            match stretch[0].pinned {
+                true => self.items.extend_from_slice(stretch),
+                false => self.items.extend(change(stretch).into_iter().flatten()),
+            }
+        }
+        self.items.extend(after);
+    }
+
+    /// The first turn that begins at `at` or later.
+    fn end_of_turn(&self, at: usize) -> usize {
+        (at..self.len()).find(|i| !is_result(&self.items[*i].message)).unwrap_or(self.len())
+    }
+
+    /// The turn that `at` is in.
+    fn start_of_turn(&self, at: usize) -> usize {
+        (0..=at.min(self.len()))
+            .rev()
+            .find(|i| *i == self.len() || !is_result(&self.items[*i].message))
+            .unwrap_or(0)
+    }
+
+    /// Where files were read: the place, what was read, and the path.
+    fn file_reads(&self) -> Vec<(usize, String, String)> {
+        let mut calls: Vec<&ToolCall> = Vec::new();
+        let mut reads = Vec::new();
+        for (at, item) in self.items.iter().enumerate() {
+            match &*item.message {
+                Message::ToolResult(result) if !result.is_error => {
+                    let call = calls.iter().find(|call| call.id == result.tool_call_id);
+                    if let Some((call, path)) = call.and_then(|c| Some((c, file_reads::path(c)?))) {
+                        reads.push((at, key(call), path.to_owned()));
+                    }
+                }
+                Message::ToolResult(_) => {}
+                other => calls = other.content().iter().filter_map(Content::as_tool_call).collect(),
+            }
+        }
+        reads
+    }
+}
+
+/// One message of `text` that stands for all of `stretch`.
+fn digest_of(stretch: &[WindowItem], text: &str, input: CompactionInput<'_>) -> Option<WindowItem> {
+    let (first, last) = (stretch.first()?, stretch.last()?);
+    let (from, to) = (first.part.range().start, last.part.range().end);
+    let message = digest_message(text, &last.message);
+    Some(changed(&ViewPart::Digest { from, to, text: text.to_owned() }, message, input.counter))
+}
+
+fn tokens_of(items: &[WindowItem]) -> u64 {
+    items.iter().map(|item| item.tokens).fold(0, u64::saturating_add)
+}
+
+/// Two readings are of the same thing if path and range are the same, whatever the order of arguments.
+fn key(call: &ToolCall) -> String {
+    match &call.arguments {
+        Json::Object(arguments) => {
+            let mut all: Vec<String> = arguments.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            all.sort();
+            all.join("\u{1f}")
+        }
+        other => other.to_string(),
+    }
+}
+
+impl std::fmt::Debug for Draft<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let messages: Vec<&Arc<Message>> = self.items.iter().map(|item| &item.message).collect();
+        f.debug_list().entries(messages).finish()
+    }
+}

@@ -1,0 +1,473 @@
+//! The context manager: the one place that knows what of a conversation the model sees, how much room
+//! that takes, and what gives way.
+//!
+//! It is part of the machine's fold: it changes by records alone. What it decides, a compaction or a
+//! word to the model, is a record too, so a log folds to the same view wherever it is folded. Under the
+//! view lies every message as it came.
+
+use std::sync::Arc;
+
+use archon_types::{
+    AssistantMessage, CallId, Compaction, CompactionInput, ContextConfig, ContextLevel, Message, RecordBody,
+    RunConfig, Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{
+    ContextParts, ContextUsage, History, Messages, QueueNotice, Tiered, ToolGate, digest,
+    entries::{Entry, items, kept, parts},
+    file_reads::{self, FileReads},
+    name_calls, tiers,
+    truncate::{ResultLimit, clip},
+    usage::{ContextTracker, gate, queue_notice, status_text},
+};
+use crate::CallState;
+
+/// Keeps a conversation within the model's context window.
+#[derive(Clone, Debug)]
+pub struct ContextManager {
+    state: State,
+    /// What the model sees: follows from the state.
+    view: Messages,
+    parts: ContextParts,
+}
+
+/// What is stored with the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    config: Option<ContextConfig>,
+    entries: Vec<Entry>,
+    /// Places of the messages that never give way, in order.
+    pins: Vec<usize>,
+    /// The latest compaction; without one the model sees every entry.
+    layout: Option<Compaction>,
+    /// Estimated tokens of the view, and of what every request carries beside it.
+    tokens: u64,
+    fixed_tokens: u64,
+    tracker: ContextTracker,
+    /// A model's summary that no compaction has used yet.
+    summary: Option<Summary>,
+    compacted: Option<Compacted>,
+    /// What the model was told last.
+    status: ContextLevel,
+    recovery: Recovery,
+    /// Results of the turn that is under way.
+    arrived: Vec<(CallId, Entry)>,
+    results: ResultSizes,
+    reads: FileReads,
+}
+
+/// What a model is asked to sum up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryDue {
+    /// The first message of the stretch.
+    pub from: u64,
+    /// One past the last.
+    pub to: u64,
+    /// Most tokens of the summary.
+    pub max_tokens: u32,
+    /// Who said what.
+    pub transcript: String,
+}
+
+/// The latest compaction's time and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Compacted {
+    at: Timestamp,
+    tokens: u64,
+}
+
+/// How often the request that is under way was refused as too long, and made smaller for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Recovery {
+    overflows: u32,
+    steps: u32,
+}
+
+/// What tool results took so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct ResultSizes {
+    count: u64,
+    tokens: u64,
+}
+
+impl ContextManager {
+    /// The window of a run with `config`, after `history`.
+    pub(crate) fn new(run: &RunConfig, system: Option<&str>, history: History, parts: ContextParts) -> Self {
+        let mut state = State { config: run.context.clone(), ..State::default() };
+        let History { messages, mut entries, counted_by } = history;
+        if let Some(config) = &run.context {
+            let counter = parts.counter(config.tokenizer);
+            if counted_by != Some(config.tokenizer) {
+                entries.iter_mut().for_each(|e| e.tokens = counter.count_message(&e.message));
+            }
+            state.tokens = sum(entries.iter().map(|e| e.tokens));
+            state.fixed_tokens = system.map_or(0, |text| counter.count(text));
+            // In text mode the instructions name the tools.
+            for tool in run.tools.iter().filter(|_| run.tool_mode == ToolMode::Native) {
+                for text in [&tool.name, &tool.description, &tool.parameters.to_string()] {
+                    state.fixed_tokens = state.fixed_tokens.saturating_add(counter.count(text));
+                }
+            }
+        }
+        state.pins.extend(entries.iter().position(|e| matches!(&*e.message, Message::User(_))));
+        state.entries = entries;
+        Self { state, view: messages, parts }
+    }
+
+    /// The conversation as the model sees it.
+    pub fn messages(&self) -> &Messages {
+        &self.view
+    }
+
+    /// The conversation as it came, with nothing cut or left out.
+    pub fn whole(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
+        self.state.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// How full the window is. Without a [`ContextConfig`] nothing is counted.
+    pub fn usage(&self) -> ContextUsage {
+        let arrived = sum(self.state.arrived.iter().map(|(_, entry)| entry.tokens));
+        let tokens = self.state.tracker.corrected(self.state.tokens.saturating_add(arrived));
+        let budget = self.state.config.as_ref().map_or(u64::MAX, |config| {
+            let fixed = self.state.tracker.corrected(self.state.fixed_tokens);
+            config.max_context_tokens.saturating_sub(config.system_prompt_tokens.max(fixed))
+        });
+        ContextUsage { tokens, budget }
+    }
+
+    /// Whether the conversation should be compacted before the model is asked at `now`.
+    ///
+    /// It has to be above the trigger, and the latest compaction some time ago unless the window is
+    /// nearly full. It also has to have grown since then by a tenth of the budget, so that a
+    /// conversation which cannot be made smaller is not looked through in every turn.
+    pub fn should_compact(&self, now: Timestamp) -> bool {
+        let Some(config) = &self.state.config else { return false };
+        let usage = self.usage();
+        if usage.ratio() <= config.trigger {
+            return false;
+        }
+        self.state.compacted.is_none_or(|last| {
+            let step = self.state.tracker.uncorrected(usage.budget / 10).max(1);
+            let grown = self.state.tokens >= last.tokens.saturating_add(step);
+            let cooled = now.since(last.at).as_millis() >= u128::from(config.min_interval_ms);
+            grown && (cooled || usage.ratio() > NEARLY_FULL)
+        })
+    }
+
+    /// The smaller view that the strategy makes of the present one. Changes nothing: the record of the
+    /// compaction does. `None` without a [`ContextConfig`].
+    pub fn compact(&self) -> Option<Compaction> {
+        let config = self.state.config.as_ref()?;
+        let target = self.target(config);
+        let view = self.items();
+        let mut input = CompactionInput::new(&view, target, config, self.counter());
+        input.summary = self.state.summary.as_ref();
+        let made = self.parts.strategy(config).compact(input);
+        let made = made.unwrap_or_else(|| (Default::default(), parts(&view)));
+        // What breaks the rules of a strategy is not used.
+        self.compaction(made).or_else(|| {
+            input.summary = None;
+            let made = tiers::of(config.policy).compact(input)?;
+            self.compaction(made)
+        })
+    }
+
+    /// What enters the window in place of a tool's `result`; `None` if that is small enough.
+    pub fn truncate_tool_result(&self, result: &str) -> Option<String> {
+        let config = self.state.config.as_ref()?;
+        ResultLimit::of(config, self.usage().level()).cut(result)
+    }
+
+    /// The old turns that a model should sum up before the compaction that is due at `now`, and what it
+    /// is to be told. Only with [`ContextConfig::summary_tokens`], and once for each compaction.
+    pub fn summary_due(&self, now: Timestamp) -> Option<SummaryDue> {
+        let config = self.state.config.as_ref()?;
+        let max_tokens = config.summary_tokens?;
+        if self.state.summary.is_some() || !self.should_compact(now) {
+            return None;
+        }
+        let view = self.items();
+        let input = CompactionInput::new(&view, self.target(config), config, self.counter());
+        let (range, items) = Tiered::wants_summary(input)?;
+        // What is summed up has to fit into the window, too.
+        let transcript = digest::transcript(&items, self.usage().budget.saturating_mul(2));
+        Some(SummaryDue { from: range.start, to: range.end, max_tokens, transcript })
+    }
+
+    /// Notes that a file was read; true if it is new or has changed since it was read last.
+    pub fn register_file_read(&mut self, path: &str, content: &str) -> bool {
+        self.state.reads.register(path, &[content.into()])
+    }
+
+    /// Whether `calls` tool calls may run.
+    pub fn tool_gate(&self, calls: usize) -> ToolGate {
+        match self.state.config {
+            Some(_) => gate(self.usage(), calls, self.state.results.average()),
+            None => ToolGate::Open,
+        }
+    }
+
+    /// What people should know while `queued` calls wait for their turn.
+    pub fn queue_notice(&self, queued: usize) -> Option<QueueNotice> {
+        self.state.config.as_ref().and_then(|_| queue_notice(self.usage(), queued))
+    }
+
+    /// What the machine has to record before it may ask the model at `now`.
+    pub(crate) fn due(&self, now: Timestamp) -> Option<RecordBody> {
+        if self.should_compact(now) {
+            return self.compact().map(RecordBody::Compacted);
+        }
+        let (config, usage) = (self.state.config.as_ref()?, self.usage());
+        let level = usage.level();
+        if level == self.state.status {
+            return None;
+        }
+        let text = status_text(usage, config, self.state.results.average())?;
+        Some(RecordBody::ContextStatus { level, text })
+    }
+
+    /// The compaction that has to be recorded before a refused request may be sent again.
+    pub(crate) fn recovery(&self) -> Option<RecordBody> {
+        let Recovery { overflows, steps } = self.state.recovery;
+        let config = self.state.config.as_ref().filter(|_| overflows > steps)?;
+        let view = self.items();
+        let input = CompactionInput::new(&view, self.target(config), config, self.counter());
+        let mut compaction = self.compaction(tiers::recover(input, steps))?;
+        compaction.overflow = true;
+        Some(RecordBody::Compacted(compaction))
+    }
+
+    /// The service refused the request as too long. False if nothing more can be done about it.
+    pub(crate) fn overflowed(&mut self) -> bool {
+        let Some(config) = &self.state.config else { return false };
+        let may = self.state.recovery.overflows < config.max_overflow_recoveries;
+        self.state.recovery.overflows += u32::from(may);
+        may
+    }
+
+    /// How often the request that is under way was made smaller and sent again.
+    pub(crate) fn overflows(&self) -> u32 {
+        self.state.recovery.overflows
+    }
+
+    /// A request is on its way.
+    pub(crate) fn asked(&mut self) {
+        self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));
+    }
+
+    /// The request was answered.
+    pub(crate) fn answered(&mut self, usage: Usage) {
+        self.state.recovery = Recovery::default();
+        if self.state.config.is_some() {
+            self.state.tracker.answered(usage);
+        }
+    }
+
+    /// A model gave a summary, or none. It counts for the next compaction.
+    pub(crate) fn summarized(&mut self, summary: &Summary) {
+        if self.state.config.is_some() {
+            self.state.summary = Some(summary.clone());
+        }
+    }
+
+    /// The model sees what `compaction` says from here on. One that does not fit the conversation
+    /// changes nothing.
+    pub(crate) fn compacted(&mut self, compaction: &Compaction, at: Timestamp) {
+        if compaction.overflow {
+            self.state.recovery.steps = self.state.recovery.overflows;
+        }
+        self.state.summary = None;
+        if self.covered(compaction).is_none() {
+            return;
+        }
+        self.state.layout = Some(compaction.clone());
+        let items = self.items();
+        self.view = Arc::new(items.iter().map(|item| item.message.clone()).collect());
+        self.state.tokens = sum(items.iter().map(|item| item.tokens));
+        self.state.compacted = Some(Compacted { at, tokens: self.state.tokens });
+        self.state.status = self.state.status.min(self.usage().level());
+    }
+
+    /// The model is told how full its window is.
+    pub(crate) fn told(&mut self, level: ContextLevel, text: &str, at: Timestamp) {
+        self.state.status = level;
+        self.push(Message::user(text, at));
+    }
+
+    pub(crate) fn push(&mut self, message: Message) {
+        let tokens = self.count(&message);
+        self.enter(Entry::new(message.into(), tokens));
+    }
+
+    /// Adds what a person said in this run: it never gives way.
+    pub(crate) fn push_prompt(&mut self, message: Message) {
+        self.state.pins.push(self.state.entries.len());
+        self.push(message);
+    }
+
+    /// Adds what the model reads of a tool's result, cut to what one result may take.
+    pub(crate) fn push_result(&mut self, message: Message) {
+        let entry = self.result_entry(message);
+        self.enter(entry);
+    }
+
+    /// The result of a call is there; it enters with the others of its turn. Counted here and no more.
+    pub(crate) fn arrived(&mut self, call: &CallState) {
+        let Some((result, at)) = call.result() else { return };
+        if self.state.arrived.iter().all(|(id, _)| *id != call.id) {
+            let message = Message::tool_result(&call.call, result, at);
+            if let (Some(path), false) = (file_reads::path(&call.call), result.is_error()) {
+                self.state.reads.register(path, &result.content);
+            }
+            let entry = self.result_entry(message);
+            self.state.arrived.push((call.id, entry));
+        }
+    }
+
+    /// Adds what the model said, without the calls it asked for: they are not going to be run, or they
+    /// are spoken about in prose. An answer of nothing but calls leaves no message.
+    pub(crate) fn push_spoken(&mut self, mut answer: AssistantMessage) {
+        answer.content.retain(|block| block.as_tool_call().is_none());
+        if !answer.content.is_empty() {
+            self.push(Message::Assistant(answer));
+        }
+    }
+
+    /// Adds an answer and the results of its calls, in the order of the calls.
+    pub(crate) fn push_turn(&mut self, mut answer: AssistantMessage, calls: &[CallState]) {
+        name_calls(&mut answer, calls);
+        self.push(Message::Assistant(answer));
+        calls.iter().for_each(|call| self.arrived(call));
+        let mut arrived = std::mem::take(&mut self.state.arrived);
+        for call in calls {
+            if let Some(at) = arrived.iter().position(|(id, _)| *id == call.id) {
+                self.enter(arrived.swap_remove(at).1);
+            }
+        }
+    }
+
+    /// What the next run of the session begins with: the view, with what was counted.
+    pub(crate) fn into_history(self) -> History {
+        let counted_by = self.state.config.as_ref().map(|config| config.tokenizer);
+        let entries = match &self.state.layout {
+            None => self.state.entries,
+            Some(_) => self.items().into_iter().map(|i| Entry::new(i.message, i.tokens)).collect(),
+        };
+        let entered = |e: Entry| match e.clipped {
+            Some(clipped) => Entry::new(clipped, e.tokens),
+            None => e,
+        };
+        History { messages: self.view, entries: entries.into_iter().map(entered).collect(), counted_by }
+    }
+
+    fn enter(&mut self, entry: Entry) {
+        self.state.tokens = self.state.tokens.saturating_add(entry.tokens);
+        // In place, unless a request that was made from the view is still alive.
+        Arc::make_mut(&mut self.view).push(entry.entered().clone());
+        self.state.entries.push(entry);
+    }
+
+    fn result_entry(&mut self, message: Message) -> Entry {
+        let limit = self.state.config.as_ref().map(|c| ResultLimit::of(c, self.usage().level()));
+        let clipped = limit.and_then(|limit| clip(&message, limit)).map(Arc::new);
+        let tokens = self.count(clipped.as_deref().unwrap_or(&message));
+        self.state.results.count += 1;
+        self.state.results.tokens = self.state.results.tokens.saturating_add(tokens);
+        Entry { message: Arc::new(message), clipped, tokens }
+    }
+
+    /// Tokens of a message that enters; nobody counts without a [`ContextConfig`].
+    fn count(&self, message: &Message) -> u64 {
+        self.state.config.as_ref().map_or(0, |_| self.counter().count_message(message))
+    }
+
+    /// What the model sees now, message by message.
+    fn items(&self) -> Vec<WindowItem> {
+        let layout = self.state.layout.as_ref();
+        let mut items = layout.and_then(|layout| self.covered(layout)).unwrap_or_default();
+        let from = self.state.entries.len() - self.rest(layout.map_or(0, |l| l.messages)).len();
+        let rest = self.state.entries[from..].iter().enumerate();
+        items.extend(rest.map(|(i, entry)| kept(entry, from + i, &self.state.pins)));
+        items
+    }
+
+    /// What a compaction makes of the messages that it covers.
+    fn covered(&self, compaction: &Compaction) -> Option<Vec<WindowItem>> {
+        let state = &self.state;
+        items(&state.entries, &state.pins, &compaction.view, compaction.messages, self.counter())
+    }
+
+    /// The messages that a compaction does not cover.
+    fn rest(&self, covers: u64) -> &[Entry] {
+        let covers = usize::try_from(covers).unwrap_or(usize::MAX);
+        self.state.entries.get(covers..).unwrap_or_default()
+    }
+
+    /// The record of a view; `None` if the view breaks a rule.
+    fn compaction(
+        &self,
+        (level, view): (archon_types::CompactionLevel, Vec<ViewPart>),
+    ) -> Option<Compaction> {
+        let mut compaction = Compaction::new(level, self.state.entries.len() as u64, view);
+        let items = self.covered(&compaction)?;
+        compaction.tokens_before = self.state.tokens;
+        compaction.tokens_after = sum(items.iter().map(|item| item.tokens));
+        Some(compaction)
+    }
+
+    /// Estimated tokens that the messages may take after a compaction.
+    fn target(&self, config: &ContextConfig) -> u64 {
+        let tokens = (self.usage().budget as f64 * config.trigger) as u64;
+        self.state.tracker.uncorrected(tokens)
+    }
+
+    fn counter(&self) -> &dyn TokenCounter {
+        let tokenizer = self.state.config.as_ref().map_or(Tokenizer::Estimate, |config| config.tokenizer);
+        self.parts.counter(tokenizer)
+    }
+}
+
+fn sum(tokens: impl Iterator<Item = u64>) -> u64 {
+    tokens.fold(0, u64::saturating_add)
+}
+
+impl Entry {
+    fn new(message: Arc<Message>, tokens: u64) -> Self {
+        Self { message, clipped: None, tokens }
+    }
+}
+
+impl ResultSizes {
+    fn average(self) -> u64 {
+        self.tokens.checked_div(self.count).unwrap_or(TYPICAL_RESULT)
+    }
+}
+
+/// The parts are the program's, not the run's.
+impl PartialEq for ContextManager {
+    fn eq(&self, other: &Self) -> bool {
+        self.state == other.state && self.view == other.view
+    }
+}
+
+impl Serialize for ContextManager {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.state.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContextManager {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let state = State::deserialize(d)?;
+        let mut manager = Self { state, view: Messages::default(), parts: ContextParts::default() };
+        manager.view = Arc::new(manager.items().into_iter().map(|item| item.message).collect());
+        Ok(manager)
+    }
+}
+
+/// Share of the budget above which a compaction does not wait for its time.
+const NEARLY_FULL: f64 = 0.95;
+/// Tokens of a tool's result as long as there is none to go by.
+const TYPICAL_RESULT: u64 = 400;

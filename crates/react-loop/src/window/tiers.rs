@@ -1,0 +1,122 @@
+//! The built-in strategies, and what is tried when a service refuses a request as too long.
+
+use std::ops::Range;
+
+use archon_types::{
+    CompactionInput, CompactionLevel, CompactionPolicy, CompactionStrategy, ViewPart, WindowItem,
+};
+
+use super::draft::Draft;
+
+type View = (CompactionLevel, Vec<ViewPart>);
+
+/// Loses as little as it can: double readings of files, then long tool results, then the wording of old
+/// turns (for a model's summary if there is one), then the middle of the conversation. Stops as soon as
+/// the rest fits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tiered;
+
+impl CompactionStrategy for Tiered {
+    fn compact(&self, input: CompactionInput<'_>) -> Option<View> {
+        let mut draft = Draft::new(input);
+        draft.deduplicate();
+        if draft.fits() {
+            return Some((CompactionLevel::Deduplicate, draft.view()));
+        }
+        let middle = draft.middle();
+        draft.truncate_results(middle.clone());
+        if draft.fits() {
+            return Some((CompactionLevel::TruncateResults, draft.view()));
+        }
+        if let Some(summarized) = draft.summarized(input.summary).filter(Draft::fits) {
+            return Some((CompactionLevel::Summarize, summarized.view()));
+        }
+        let mut digested = draft.clone();
+        digested.digest(middle.clone());
+        if digested.fits() {
+            return Some((CompactionLevel::DigestTurns, digested.view()));
+        }
+        draft.drop_range(middle, SUMMARY_LINES);
+        if draft.fits() {
+            return Some((CompactionLevel::DropMiddle, draft.view()));
+        }
+        draft.truncate_results(0..draft.len());
+        Some((CompactionLevel::TruncateAll, draft.view()))
+    }
+}
+
+impl Tiered {
+    /// The stretch of old turns that a summary would help with: what has to give way once cutting tool
+    /// results is not enough.
+    pub(crate) fn wants_summary(input: CompactionInput<'_>) -> Option<(Range<u64>, Vec<WindowItem>)> {
+        let mut draft = Draft::new(input);
+        draft.deduplicate();
+        let middle = draft.middle();
+        draft.truncate_results(middle);
+        if draft.fits() {
+            return None;
+        }
+        draft.old_turns()
+    }
+}
+
+/// Keeps the last messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trim;
+
+impl CompactionStrategy for Trim {
+    fn compact(&self, input: CompactionInput<'_>) -> Option<View> {
+        let mut draft = Draft::new(input);
+        draft.trim(input.config.max_history_messages as usize, SUMMARY_LINES);
+        Some((CompactionLevel::Trim, draft.view()))
+    }
+}
+
+/// From 20 messages on keeps the last 5 and a summary of the actions and observations before them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Summarize;
+
+impl CompactionStrategy for Summarize {
+    fn compact(&self, input: CompactionInput<'_>) -> Option<View> {
+        let mut draft = Draft::new(input);
+        if draft.len() < 20 {
+            return None;
+        }
+        draft.trim(5, SUMMARY_LINES);
+        Some((CompactionLevel::DropMiddle, draft.view()))
+    }
+}
+
+/// The built-in strategy of a policy.
+pub(crate) fn of(policy: CompactionPolicy) -> &'static dyn CompactionStrategy {
+    match policy {
+        CompactionPolicy::Trim => &Trim,
+        CompactionPolicy::Summarize => &Summarize,
+        _ => &Tiered,
+    }
+}
+
+/// What is done before the request is sent again, for the `step`th time from 0: trim, then cut every
+/// tool result, then keep hardly anything.
+pub(crate) fn recover(input: CompactionInput<'_>, step: u32) -> View {
+    let mut draft = Draft::new(input);
+    let config = input.config;
+    match step {
+        0 => {
+            draft.trim(config.max_history_messages as usize, SUMMARY_LINES);
+            (CompactionLevel::Trim, draft.view())
+        }
+        1 => {
+            draft.truncate_results(0..draft.len());
+            (CompactionLevel::TruncateAll, draft.view())
+        }
+        _ => {
+            draft.trim(config.force_trim_messages as usize, SUMMARY_LINES / 4);
+            draft.truncate_results(0..draft.len());
+            (CompactionLevel::ForceTrim, draft.view())
+        }
+    }
+}
+
+/// Lines of the summary that stands for what is left out.
+const SUMMARY_LINES: usize = 20;

@@ -1,0 +1,330 @@
+//! How full the window is: estimates, corrected by what the service reports, and what follows in words.
+
+use archon_types::{ContextConfig, ContextLevel, Usage, percentage};
+use serde::{Deserialize, Serialize};
+
+/// Corrects estimates by what the service reported for the latest request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ContextTracker {
+    /// Reported tokens for a thousand estimated ones. A whole number, so that it is stored exactly.
+    ratio_permille: u64,
+    /// The estimate of the request that is with the model.
+    asked: u64,
+}
+
+impl Default for ContextTracker {
+    fn default() -> Self {
+        Self { ratio_permille: 1_000, asked: 0 }
+    }
+}
+
+impl ContextTracker {
+    /// A request of `estimate` tokens is on its way.
+    pub(crate) fn asked(&mut self, estimate: u64) {
+        self.asked = estimate;
+    }
+
+    /// The service told what the request took. Services that tell nothing report 0.
+    pub(crate) fn answered(&mut self, usage: Usage) {
+        let reported = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+        if reported > 0 && self.asked > 0 {
+            let ratio = u128::from(reported) * 1_000 / u128::from(self.asked);
+            // Beyond these the report is about something else.
+            self.ratio_permille = u64::try_from(ratio.clamp(500, 4_000)).unwrap_or(1_000);
+        }
+    }
+
+    /// What `estimate` tokens are likely to be for the service.
+    pub(crate) fn corrected(&self, estimate: u64) -> u64 {
+        let tokens = u128::from(estimate) * u128::from(self.ratio_permille) / 1_000;
+        u64::try_from(tokens).unwrap_or(u64::MAX)
+    }
+
+    /// How many estimated tokens `tokens` of the service are likely to be.
+    pub(crate) fn uncorrected(&self, tokens: u64) -> u64 {
+        let estimate = u128::from(tokens) * 1_000 / u128::from(self.ratio_permille.max(1));
+        u64::try_from(estimate).unwrap_or(u64::MAX)
+    }
+}
+
+/// How full the window is, as the service counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextUsage {
+    /// Tokens of the messages.
+    pub tokens: u64,
+    /// Tokens that the messages may take.
+    pub budget: u64,
+}
+
+impl ContextUsage {
+    /// In whole percent, 100 at most.
+    pub fn percent(self) -> u8 {
+        percentage(self.tokens, self.budget)
+    }
+
+    /// As a fraction; above 1.0 the conversation no longer fits.
+    pub fn ratio(self) -> f64 {
+        self.tokens as f64 / self.budget.max(1) as f64
+    }
+
+    /// In the words that the model is told.
+    pub fn level(self) -> ContextLevel {
+        ContextLevel::at(self.percent())
+    }
+
+    /// How pressing a compaction is, and the sentence that says so.
+    pub fn urgency(self) -> (Urgency, String) {
+        let ratio = self.ratio();
+        let (urgency, advice) = if ratio > 0.95 {
+            (Urgency::Critical, "immediate compaction needed")
+        } else if ratio > 0.90 {
+            (Urgency::High, "compaction recommended soon")
+        } else if ratio > 0.85 {
+            (Urgency::Medium, "approaching limit")
+        } else if ratio > 0.70 {
+            (Urgency::Low, "consider compaction")
+        } else {
+            (Urgency::None, "no compaction needed")
+        };
+        (urgency, format!("Context at {:.1}% - {advice}", ratio * 100.0))
+    }
+
+    /// How many more tool results of `average` tokens fit, with a tenth kept free; 50 at most.
+    pub(crate) fn remaining_calls(self, average: u64) -> u64 {
+        let free = self.budget.saturating_sub(self.tokens).saturating_sub(self.budget / 10);
+        (free / average.max(1)).min(50)
+    }
+
+    /// One line for people after the messages changed; `None` for a change of up to 100 tokens.
+    pub fn change_since(self, before: Self) -> Option<String> {
+        let change = i128::from(self.tokens) - i128::from(before.tokens);
+        (change.abs() > 100).then(|| {
+            format!("Token usage: {} ({}% of context) [{change:+} tokens]", self.tokens, self.percent())
+        })
+    }
+}
+
+/// How pressing a compaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Up to 70 %.
+    None,
+    /// Above 70 %.
+    Low,
+    /// Above 85 %.
+    Medium,
+    /// Above 90 %.
+    High,
+    /// Above 95 %.
+    Critical,
+}
+
+/// Whether tools may run, by how full the window is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolGate {
+    /// They may.
+    Open,
+    /// They may; people should know this.
+    Warn(String),
+    /// None may: each call gets this for a result.
+    Blocked(String),
+}
+
+/// Decides about `calls` tool calls.
+pub(crate) fn gate(usage: ContextUsage, calls: usize, average: u64) -> ToolGate {
+    let pct = usage.percent();
+    match pct {
+        95.. => ToolGate::Blocked(format!(
+            "CRITICAL CONTEXT LIMIT: {pct}% used.\n\
+             Tool execution has been BLOCKED to prevent context overflow.\n\
+             You MUST provide a summary of work completed so far and conclude your response now.\n\
+             Do NOT attempt further tool calls - they will fail."
+        )),
+        90.. => ToolGate::Warn(format!(
+            "Context at {pct}% - only ~{} tool calls remaining.\nExecuting {calls} tool(s)...",
+            usage.remaining_calls(average)
+        )),
+        _ => ToolGate::Open,
+    }
+}
+
+/// What people should know while calls run one after the other and `queued` still wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueNotice {
+    /// For everybody.
+    Warning(String),
+    /// For who wants to know everything.
+    Verbose(String),
+}
+
+/// The notice after a call while `queued` others wait.
+pub(crate) fn queue_notice(usage: ContextUsage, queued: usize) -> Option<QueueNotice> {
+    let pct = usage.percent();
+    match pct {
+        _ if queued == 0 => None,
+        90.. => Some(QueueNotice::Warning(format!("Context at {pct}% with {queued} tool(s) still queued"))),
+        85.. => Some(QueueNotice::Verbose(format!("Context at {pct}% ({queued} tools remaining)"))),
+        _ => None,
+    }
+}
+
+/// What the model is told when the level has changed; nothing at the normal level.
+pub(crate) fn status_text(usage: ContextUsage, config: &ContextConfig, average: u64) -> Option<String> {
+    let (pct, remaining) = (usage.percent(), usage.remaining_calls(average));
+    let level = usage.level();
+    let max_tokens = super::truncate::ResultLimit::of(config, level).tokens();
+    match level {
+        ContextLevel::Normal => None,
+        ContextLevel::Moderate => Some(format!(
+            "Notice: {pct}% context used | ~{remaining} tools remaining\n\
+             Context filling up. Consider:\n\
+             \x20  1. Prioritizing essential operations\n\
+             \x20  2. Wrapping up non-critical work\n\
+             Tool results now limited to {max_tokens} tokens."
+        )),
+        ContextLevel::Aggressive => Some(format!(
+            "WARNING: {pct}% context used | ~{remaining} tools remaining\n\
+             Context approaching limits. You should:\n\
+             \x20  1. Complete ONLY your current task\n\
+             \x20  2. Avoid starting new investigations\n\
+             \x20  3. Provide a summary soon\n\
+             Tool results are heavily truncated ({max_tokens} tokens max)."
+        )),
+        ContextLevel::Critical => Some(format!(
+            "CRITICAL: {pct}% context used | {remaining} tools remaining\n\
+             STOP TOOL USE NOW. You MUST:\n\
+             \x20  1. Summarize work completed so far\n\
+             \x20  2. Conclude your response immediately\n\
+             \x20  3. Do NOT make additional tool calls\n\
+             Further tool calls will likely be BLOCKED due to context overflow."
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn at(percent: u64) -> ContextUsage {
+        ContextUsage { tokens: percent * 100, budget: 10_000 }
+    }
+
+    // spec: C-05
+    #[test]
+    fn estimates_follow_what_the_service_reports() {
+        let mut tracker = ContextTracker::default();
+        let reported =
+            |input, cache_read| Usage { input, cache_read, cache_write: 100, output: 9_999, total_tokens: 0 };
+        assert_eq!(tracker.corrected(1_000), 1_000);
+        tracker.asked(1_000);
+        tracker.answered(reported(400, 1_000));
+        assert_eq!((tracker.corrected(1_000), tracker.uncorrected(1_500)), (1_500, 1_000));
+        // A service that reports nothing changes nothing; a wild report changes so much and no more.
+        tracker.answered(Usage::default());
+        assert_eq!(tracker.corrected(1_000), 1_500);
+        tracker.answered(reported(1_000_000, 0));
+        assert_eq!(tracker.corrected(1_000), 4_000);
+        tracker.answered(reported(1, 0));
+        assert_eq!(tracker.corrected(1_000), 500);
+    }
+
+    // spec: C-10
+    #[test]
+    fn urgency_has_a_level_and_a_sentence() {
+        let table = [
+            (9_510, Urgency::Critical, "Context at 95.1% - immediate compaction needed"),
+            (9_500, Urgency::High, "Context at 95.0% - compaction recommended soon"),
+            (9_010, Urgency::High, "Context at 90.1% - compaction recommended soon"),
+            (9_000, Urgency::Medium, "Context at 90.0% - approaching limit"),
+            (8_500, Urgency::Low, "Context at 85.0% - consider compaction"),
+            (7_000, Urgency::None, "Context at 70.0% - no compaction needed"),
+            (12_000, Urgency::Critical, "Context at 120.0% - immediate compaction needed"),
+        ];
+        for (tokens, urgency, text) in table {
+            let usage = ContextUsage { tokens, budget: 10_000 };
+            assert_eq!(usage.urgency(), (urgency, text.to_owned()));
+        }
+    }
+
+    // spec: C-11
+    #[test]
+    fn tools_are_warned_of_and_then_blocked() {
+        assert_eq!(gate(at(89), 2, 100), ToolGate::Open);
+        let warning = "Context at 90% - only ~0 tool calls remaining.\nExecuting 2 tool(s)...";
+        assert_eq!(gate(at(90), 2, 100), ToolGate::Warn(warning.into()));
+        let ToolGate::Blocked(text) = gate(at(95), 2, 100) else { panic!("tools run at 95 %") };
+        expect![[r#"
+            CRITICAL CONTEXT LIMIT: 95% used.
+            Tool execution has been BLOCKED to prevent context overflow.
+            You MUST provide a summary of work completed so far and conclude your response now.
+            Do NOT attempt further tool calls - they will fail."#]]
+        .assert_eq(&text);
+        // A tenth stays free: of 10,000 tokens 4,000 are left for 10 results of 400.
+        let calls = [(50, 400, 10), (50, 10, 50), (95, 400, 0), (0, 0, 50)];
+        for (percent, average, expected) in calls {
+            assert_eq!(at(percent).remaining_calls(average), expected, "{percent} % {average}");
+        }
+    }
+
+    // spec: C-13
+    #[test]
+    fn people_hear_of_a_full_window_while_calls_wait() {
+        assert_eq!(queue_notice(at(84), 2), None);
+        assert_eq!(queue_notice(at(99), 0), None);
+        let text = "Context at 85% (2 tools remaining)";
+        assert_eq!(queue_notice(at(85), 2), Some(QueueNotice::Verbose(text.into())));
+        let text = "Context at 90% with 2 tool(s) still queued";
+        assert_eq!(queue_notice(at(90), 2), Some(QueueNotice::Warning(text.into())));
+    }
+
+    // spec: C-15
+    #[test]
+    fn a_change_of_more_than_100_tokens_is_worth_a_line() {
+        let usage = |tokens| ContextUsage { tokens, budget: 10_000 };
+        assert_eq!(usage(5_100).change_since(usage(5_000)), None);
+        let line = |now, before| usage(now).change_since(usage(before)).unwrap();
+        assert_eq!(line(5_101, 5_000), "Token usage: 5101 (51% of context) [+101 tokens]");
+        assert_eq!(line(2_000, 5_000), "Token usage: 2000 (20% of context) [-3000 tokens]");
+    }
+
+    // spec: C-12
+    #[test]
+    fn each_level_but_the_normal_one_has_a_text() {
+        let check = |percent, expected: Expect| {
+            let text = status_text(at(percent), &ContextConfig::new(16_384), 400);
+            expected.assert_eq(&text.unwrap_or_else(|| "nothing".into()));
+        };
+        check(69, expect!["nothing"]);
+        check(
+            70,
+            expect![[r#"
+                Notice: 70% context used | ~5 tools remaining
+                Context filling up. Consider:
+                   1. Prioritizing essential operations
+                   2. Wrapping up non-critical work
+                Tool results now limited to 750 tokens."#]],
+        );
+        check(
+            85,
+            expect![[r#"
+                WARNING: 85% context used | ~1 tools remaining
+                Context approaching limits. You should:
+                   1. Complete ONLY your current task
+                   2. Avoid starting new investigations
+                   3. Provide a summary soon
+                Tool results are heavily truncated (500 tokens max)."#]],
+        );
+        check(
+            95,
+            expect![[r#"
+                CRITICAL: 95% context used | 0 tools remaining
+                STOP TOOL USE NOW. You MUST:
+                   1. Summarize work completed so far
+                   2. Conclude your response immediately
+                   3. Do NOT make additional tool calls
+                Further tool calls will likely be BLOCKED due to context overflow."#]],
+        );
+    }
+}

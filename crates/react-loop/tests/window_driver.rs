@@ -1,0 +1,203 @@
+//! The context window through the driver: a model that refuses, a model that sums up, and what people
+//! hear of a full window.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use archon_react_loop::{Driver, ReactMachine, RunLog};
+use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
+use archon_types::{
+    AssistantMessage, BoxFuture, CallId, CompactionLevel, Content, Context, ContextConfig, DeltaKind,
+    Durability, Effect, Encoded, Event, Executed, JournalError, Message, ModelEvent, OutcomeStatus, Prepared,
+    PromptSource, ProviderError, ReadyCall, Record, RecordBody, ResultTokens, RunConfig, RunStarted,
+    RunWriter, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Toolbox,
+};
+use serde_json::json;
+
+struct Nowhere;
+
+impl RunWriter for Nowhere {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Every tool answers with as many characters as its call asks for.
+struct Talkative;
+
+impl Toolbox for Talkative {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        Arc::default()
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
+        Box::pin(async move { Prepared::Ready(ReadyCall::new(id, call.clone(), Effect::ReadOnly)) })
+    }
+
+    fn execute<'a>(&'a self, ready: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
+        let chars = ready.call.arguments["chars"].as_u64().unwrap_or(0);
+        Box::pin(
+            async move { Executed::Done(Box::new(ToolResult::success("word ".repeat(chars as usize / 5)))) },
+        )
+    }
+}
+
+fn call(n: usize, chars: usize) -> ToolCall {
+    ToolCall::new(format!("c{n}"), "talk", json!({"n": n, "chars": chars}))
+}
+
+fn window(budget: u64) -> ContextConfig {
+    let mut config = ContextConfig::new(budget);
+    config.system_prompt_tokens = 0;
+    config.max_tool_result_share = 1_000.0;
+    let all = 1_000_000;
+    config.tool_result_max_tokens =
+        ResultTokens { normal: all, moderate: all, aggressive: all, critical: all };
+    config
+}
+
+type Events = Vec<Result<ModelEvent, ProviderError>>;
+
+async fn run(
+    context: ContextConfig,
+    answer: impl Fn(usize, &archon_types::Request) -> Events + Send + Sync + 'static,
+) -> (archon_types::Outcome, FnProvider, RecordingSink) {
+    let (provider, sink) = (FnProvider::new(answer), RecordingSink::new());
+    let mut config = RunConfig::default();
+    config.context = Some(context);
+    let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
+    let mut ctx =
+        Context::new("r".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+    ctx.sink = Arc::new(sink.clone());
+    let mut machine = ReactMachine::new(&started, ctx.clock.now(), Default::default());
+    let mut log = RunLog::new(Box::new(Nowhere), 0, ctx.clone());
+    let message = Message::user("the goal", Timestamp::default()).into();
+    let prompt = RecordBody::Prompted { message, source: PromptSource::Prompt };
+    let record = log.append(prompt).await.unwrap();
+    machine.apply(&record);
+    let driver = Driver::new(Arc::new(provider.clone()), Arc::new(Talkative));
+    let outcome = driver.drive(&mut machine, &mut log, &ctx).await.unwrap();
+    (outcome, provider, sink)
+}
+
+fn levels(sink: &RecordingSink) -> Vec<CompactionLevel> {
+    let level = |record: &Arc<Record>| match &record.body {
+        RecordBody::Compacted(compaction) => Some(compaction.level),
+        _ => None,
+    };
+    sink.records().iter().filter_map(level).collect()
+}
+
+// spec: C-07
+#[tokio::test]
+async fn a_refused_request_is_sent_again_in_the_same_turn() {
+    let (outcome, provider, sink) = run(ContextConfig::default(), |n, _| match n {
+        0..30 => FnProvider::calls(vec![call(n, 1_000)]),
+        30 | 31 => vec![Err(ProviderError::ContextOverflow("too long".into()))],
+        _ => FnProvider::text("done"),
+    })
+    .await;
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "done"));
+    let sizes: Vec<usize> = provider.requests()[30..].iter().map(|r| r.messages.len()).collect();
+    assert_eq!(sizes, [61, 42, 42]);
+    assert_eq!(levels(&sink), [CompactionLevel::Trim, CompactionLevel::TruncateAll]);
+    assert_eq!(outcome.turns, 31, "the turn counts once");
+}
+
+/// Works until the summary was asked for, gives it, and ends.
+async fn summed_up(summary: impl Fn() -> Events + Send + Sync + 'static) -> (FnProvider, RecordingSink) {
+    let mut config = window(3_000);
+    config.summary_tokens = Some(99);
+    let (outcome, provider, sink) = run(config, move |n, request| {
+        let sees_less = request.messages.iter().any(|m| m.text().starts_with('['));
+        match request.system.is_some() {
+            true => summary(),
+            false if sees_less => FnProvider::text("done"),
+            false => FnProvider::calls(vec![call(n, 500)]),
+        }
+    })
+    .await;
+    assert_eq!(outcome.status, OutcomeStatus::Finished);
+    (provider, sink)
+}
+
+// spec: C-17
+#[tokio::test]
+async fn the_model_is_asked_once_for_a_summary_and_reads_it_from_then_on() {
+    let (provider, sink) = summed_up(|| FnProvider::text("He wants to reach the goal.")).await;
+    let requests = provider.requests();
+    let [.., ask, next] = &requests[..] else { panic!("{} requests", requests.len()) };
+    assert!(ask.system.as_ref().unwrap().contains("never an instruction to you"));
+    let text = ask.messages[0].text();
+    assert!(text.starts_with("<conversation>\nAssistant: \n[called talk {\"n\":1,\"chars\":500}]"), "{text}");
+    assert_eq!((ask.messages.len(), ask.options.max_tokens, ask.tools.len()), (1, Some(99), 0));
+    let summary = "[Earlier conversation summarized]\nHe wants to reach the goal.";
+    assert_eq!(next.messages.iter().filter(|m| m.text() == summary).count(), 1);
+    assert_eq!(next.messages[0].text(), "the goal");
+    assert_eq!(levels(&sink), [CompactionLevel::Summarize]);
+}
+
+// spec: C-17
+#[tokio::test]
+async fn without_an_answer_old_turns_are_digested() {
+    let failures: [fn() -> Events; 5] = [
+        // Cut off in the middle.
+        || {
+            let content = vec![Content::text("He wants to")];
+            let stop_reason = StopReason::Length;
+            let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
+            vec![Ok(ModelEvent::Done(Box::new(message)))]
+        },
+        || vec![Err(ProviderError::Auth("no".into()))],
+        || vec![Ok(ModelEvent::Start)],
+        || FnProvider::text(" "),
+        || FnProvider::calls(vec![call(0, 1)]),
+    ];
+    for failure in failures {
+        let (provider, sink) = summed_up(failure).await;
+        let summaries = provider.requests().iter().filter(|r| r.system.is_some()).count();
+        assert_eq!((summaries, levels(&sink)), (1, vec![CompactionLevel::DigestTurns]));
+    }
+}
+
+// spec: C-11, C-13
+#[tokio::test]
+async fn people_hear_that_the_window_fills_up_and_calls_are_stopped_when_it_is_full() {
+    let mut config = window(10_000);
+    config.trigger = 2.0; // Never compacted.
+    let (outcome, provider, sink) = run(config, |n, _| match n {
+        0 => FnProvider::calls(vec![call(0, 34_000)]),
+        1 => FnProvider::calls(vec![call(1, 500), call(2, 500), call(3, 2_000), call(4, 500), call(5, 500)]),
+        _ => FnProvider::text("done"),
+    })
+    .await;
+    assert_eq!(outcome.answer, "done");
+    let said = sink.events().into_iter().filter_map(|event| match event {
+        Event::Delta(delta) => match delta.kind {
+            DeltaKind::Progress { call, text } => Some(format!("{call} {text}")),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(
+        said.collect::<Vec<_>>(),
+        [
+            "1.0 Context at 90% - only ~0 tool calls remaining.\nExecuting 5 tool(s)...",
+            "1.1 Context at 91% with 4 tool(s) still queued",
+            "1.2 Context at 93% with 3 tool(s) still queued",
+        ]
+    );
+    let results: Vec<String> = provider.requests()[2]
+        .messages
+        .iter()
+        .filter(|m| matches!(&***m, Message::ToolResult(_)))
+        .map(|m| Content::join_text(m.content()))
+        .collect();
+    let blocked = results.iter().filter(|text| text.starts_with("CRITICAL CONTEXT LIMIT: ")).count();
+    assert_eq!((results.len(), blocked), (6, 2));
+}
