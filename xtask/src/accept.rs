@@ -13,7 +13,13 @@ struct Suite {
 }
 
 const SUITES: &[Suite] = &[
-    Suite { name: "skeleton", commands: &["test -p archon-tests --release"] },
+    Suite {
+        name: "skeleton",
+        commands: &[
+            "test --profile accept -p archon-react-loop --test machine",
+            "test --profile accept -p archon-tests",
+        ],
+    },
     Suite { name: "loop", commands: &[] },
     Suite { name: "providers", commands: &[] },
     Suite { name: "tools", commands: &[] },
@@ -66,7 +72,7 @@ mod tests {
         let lines = lines("skeleton", Some("7")).unwrap();
         assert_eq!(
             lines[0].to_string(),
-            "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test -p archon-tests --release"
+            "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test --profile accept -p archon-react-loop --test machine"
         );
     }
 
