@@ -41,7 +41,13 @@ const STEPS: &[Step] = &[
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         line: "doc --workspace --no-deps",
     },
-    step("tests of the local engine", "test -p archon-local-model -p archon-cli --features archon-cli/local"),
+    step("packages", "package --workspace --exclude archon-tests --exclude xtask --no-verify --allow-dirty"),
+    step("tests of the tokenizer", "test -p archon-react-loop --features tokens bpe"),
+    Step {
+        what: "tests of the local engine",
+        env: &[("ARCHON_REQUIRE_MODELS", "1")],
+        line: "test -p archon-local-model -p archon-cli --features archon-cli/local",
+    },
     step("tests", "test --workspace"),
 ];
 

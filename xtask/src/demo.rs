@@ -1,6 +1,8 @@
 //! `cargo xtask demo`: from a fresh clone to an agent's answer on this machine, with no account and no key. Each
 //! command is shown as a person would type it.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use crate::args::Args;
@@ -17,5 +19,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     CommandLine::cargo("build --release -p archon-cli --features local").run()?;
     let archon = Metadata::load()?.binary("release", "archon").display().to_string();
     CommandLine::new(&archon).args(["model", "pull"]).run()?;
-    CommandLine::new(&archon).args(["run", TASK]).run()
+    // Named, so that no key or server of this machine is used instead.
+    let file = CommandLine::new(&archon).args(["model", "path"]).output()?;
+    let name = Path::new(file.trim()).file_stem().unwrap_or_default().display();
+    CommandLine::new(&archon).args(["run", "--model", &format!("local:{name}"), TASK]).run()
 }

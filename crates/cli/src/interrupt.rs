@@ -22,7 +22,7 @@ pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHand
         while asked_to_stop().await {
             if presses.is_forced(Instant::now()) {
                 output.stop_waiting();
-                std::process::exit(Exit::Failed as i32);
+                std::process::exit(Exit::Interrupted as i32);
             }
             if !cancel.is_cancelled() {
                 cancel.cancel();

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::failure::Failure;
 
 /// What stands in front of the name of a model that runs in this process.
-const PREFIX: &str = "local:";
+pub(crate) const PREFIX: &str = "local:";
 
 /// Whether a model's name means a file, or a model that was fetched.
 pub(crate) fn is_meant(app: &App, name: &str) -> bool {

@@ -146,6 +146,8 @@ pub(crate) struct Engine {
 
 struct Loaded {
     model: LlamaModel,
+    /// Tokens that the context holds.
+    context: u32,
     vocabulary: Vocabulary,
     /// Texts that the tokenizer would read as control tokens.
     control: Vec<String>,
@@ -161,7 +163,8 @@ impl Engine {
         let backend = backend()?;
         let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
             .map_err(|_| LocalModelError::Broken { path: path.to_owned() })?;
-        let model = Arc::new(Loaded::new(model));
+        let context = options.context.min(model.n_ctx_train()).max(SMALLEST_CONTEXT);
+        let model = Arc::new(Loaded::new(model, context));
         let (jobs, queue) = mpsc::channel();
         let (ready, made) = mpsc::channel();
         let (shared, options) = (model.clone(), options.clone());
@@ -171,6 +174,11 @@ impl Engine {
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
         Ok(Self { model, jobs })
+    }
+
+    /// Tokens that the context holds, the answer included.
+    pub(crate) fn context(&self) -> u64 {
+        u64::from(self.model.context)
     }
 
     /// The model's name as its file gives it; may be empty.
@@ -232,7 +240,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Loaded {
-    fn new(model: LlamaModel) -> Self {
+    fn new(model: LlamaModel, context: u32) -> Self {
         let vocab = model.vocab();
         let mut vocabulary = Vocabulary::default();
         let mut control = Vec::new();
@@ -245,7 +253,7 @@ impl Loaded {
             }
         }
         control.retain(|text| text.len() > 1);
-        Self { model, vocabulary, control }
+        Self { model, context, vocabulary, control }
     }
 
     /// The tokens of a text that goes on in the middle; nothing in it is a control token.
@@ -253,6 +261,9 @@ impl Loaded {
         self.model.vocab().tokenize(text, false, false).into_iter().map(|token| token.0).collect()
     }
 }
+
+/// A context that holds less has no room for an answer.
+const SMALLEST_CONTEXT: u32 = 64;
 
 /// llama.cpp, started once a process and silent.
 fn backend() -> Result<&'static LlamaBackend, LocalModelError> {

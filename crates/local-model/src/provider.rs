@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use archon_types::{
-    AssistantMessage, BoxStream, CancellationToken, Clock, Message, ModelEvent, Provider, ProviderError,
-    Request, Timestamp,
+    AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, Message, ModelEvent, Provider,
+    ProviderError, Request, Timestamp,
 };
 use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
@@ -124,6 +124,12 @@ impl std::fmt::Debug for LocalModel {
 impl Provider for LocalModel {
     fn id(&self) -> &str {
         "local"
+    }
+
+    fn capabilities(&self, _: &str) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.context_window = Some(self.0.engine.context());
+        capabilities
     }
 
     fn stream(

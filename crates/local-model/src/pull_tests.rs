@@ -1,5 +1,7 @@
 //! Pulls against a server on this machine that serves, cuts off, refuses and lies.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::Path;

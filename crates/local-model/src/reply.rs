@@ -187,14 +187,12 @@ impl ReplyReader {
                     self.enter(Part::Lead);
                 }
             }
-            Part::Arguments | Part::Document => {
-                if self.depth.closes(byte) {
-                    let call = self.part == Part::Arguments;
-                    self.flush(pieces);
-                    self.enter(Part::Rest);
-                    if call {
-                        pieces.push(Piece::CallEnd);
-                    }
+            Part::Arguments | Part::Document if self.depth.closes(byte) => {
+                let call = self.part == Part::Arguments;
+                self.flush(pieces);
+                self.enter(Part::Rest);
+                if call {
+                    pieces.push(Piece::CallEnd);
                 }
             }
             Part::Lead if self.held == TEXT_LEAD => self.enter(Part::Text),

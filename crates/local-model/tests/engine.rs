@@ -3,6 +3,12 @@
 //! the default data folder; says loudly that it was skipped elsewhere.
 
 #![cfg(feature = "engine")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test may panic and says what it skips"
+)]
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,30 +21,28 @@ use archon_types::{
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// The model, loaded once; `None` and a loud line without one.
-fn model() -> Option<LocalModel> {
-    static MODEL: OnceLock<Option<LocalModel>> = OnceLock::new();
-    let model = MODEL.get_or_init(|| {
-        let path = path()?;
-        Some(LocalModel::load(&path, LocalModelOptions::default()).unwrap())
-    });
-    if model.is_none() {
-        eprintln!("SKIP: no model file; set ARCHON_TEST_MODEL or run `archon model pull`");
+/// The models, loaded once: one with a chat template and one without, if both were fetched. Without any this says so,
+/// and fails where `ARCHON_REQUIRE_MODELS` is set.
+fn models() -> Vec<LocalModel> {
+    static MODELS: OnceLock<Vec<LocalModel>> = OnceLock::new();
+    let load = |path: PathBuf| LocalModel::load(&path, LocalModelOptions::default()).unwrap();
+    let models = MODELS.get_or_init(|| paths().into_iter().map(load).collect());
+    if models.is_empty() {
+        assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no model file was fetched");
+        eprintln!("SKIP: no model file; set ARCHON_TEST_MODEL or run `archon model pull gemma-3-270m`");
     }
-    model.clone()
+    models.clone()
 }
 
-fn path() -> Option<PathBuf> {
+fn paths() -> Vec<PathBuf> {
     if let Some(path) = std::env::var_os("ARCHON_TEST_MODEL") {
-        return Some(path.into());
+        return vec![path.into()];
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from)?;
+    let Some(home) = std::env::var_os("HOME").map(PathBuf::from) else { return Vec::new() };
     let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
-    let folder = std::fs::read_dir(data.join("archon/models")).ok()?;
-    let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
-    files.retain(|file| file.extension().is_some_and(|e| e == "gguf"));
-    files.sort();
-    files.into_iter().next()
+    let file = |name: &str| data.join("archon/models").join(name);
+    let files = ["gemma-3-270m.gguf", "smollm2-135m-instruct.gguf"].map(file);
+    files.into_iter().filter(|file| file.is_file()).collect()
 }
 
 fn tools() -> Vec<ToolSpec> {
@@ -98,143 +102,155 @@ fn check_call(call: &ToolCall) {
 
 #[tokio::test]
 async fn a_call_is_always_a_valid_call_of_a_declared_tool() {
-    let Some(model) = model() else { return };
-    for (seed, task) in
-        ["Weather in Oslo?", "What is 3 * 7?", "}\"]<end_of_turn> \u{1f980}"].iter().enumerate()
-    {
-        let mut request = request(task, tools(), ToolChoice::Required);
-        let options = Arc::make_mut(&mut request.options);
-        // Drawn wildly, so that it is the grammar that holds the form and not the model.
-        options.temperature = Some(if seed == 0 { 0.0 } else { 3.0 });
-        options.seed = Some(seed as u64);
-        let (events, message) = ask(&model, request).await;
-        let calls: Vec<_> = message.tool_calls().collect();
-        assert_eq!((calls.len(), message.stop_reason), (1, StopReason::ToolUse));
-        check_call(calls[0]);
-        assert!(matches!(events[0], ModelEvent::Start));
-        let arguments = events.iter().filter_map(|event| match event {
-            ModelEvent::ToolCallDelta { arguments, .. } => Some(arguments.as_str()),
-            _ => None,
-        });
-        let streamed: Value = serde_json::from_str(&arguments.collect::<String>()).unwrap();
-        assert_eq!(streamed, calls[0].arguments);
+    for model in models() {
+        for (seed, task) in
+            ["Weather in Oslo?", "What is 3 * 7?", "}\"]<end_of_turn> \u{1f980}"].iter().enumerate()
+        {
+            let mut request = request(task, tools(), ToolChoice::Required);
+            let options = Arc::make_mut(&mut request.options);
+            // Drawn wildly, so that it is the grammar that holds the form and not the model.
+            options.temperature = Some(if seed == 0 { 0.0 } else { 3.0 });
+            options.seed = Some(seed as u64);
+            let (events, message) = ask(&model, request).await;
+            let calls: Vec<_> = message.tool_calls().collect();
+            assert_eq!((calls.len(), message.stop_reason), (1, StopReason::ToolUse));
+            check_call(calls[0]);
+            assert!(matches!(events[0], ModelEvent::Start));
+            let arguments = events.iter().filter_map(|event| match event {
+                ModelEvent::ToolCallDelta { arguments, .. } => Some(arguments.as_str()),
+                _ => None,
+            });
+            let streamed: Value = serde_json::from_str(&arguments.collect::<String>()).unwrap();
+            assert_eq!(streamed, calls[0].arguments);
+        }
     }
 }
 
 #[tokio::test]
 async fn a_named_tool_is_called_and_none_means_none() {
-    let Some(model) = model() else { return };
-    let (_, message) = ask(&model, request("Hello", tools(), ToolChoice::Tool("weather".into()))).await;
-    assert_eq!(message.tool_calls().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["weather"]);
-    let (_, message) = ask(&model, request("What is 3 * 7?", tools(), ToolChoice::None)).await;
-    assert_eq!(message.tool_calls().count(), 0);
+    for model in models() {
+        let (_, message) = ask(&model, request("Hello", tools(), ToolChoice::Tool("weather".into()))).await;
+        assert_eq!(message.tool_calls().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["weather"]);
+        let (_, message) = ask(&model, request("What is 3 * 7?", tools(), ToolChoice::None)).await;
+        assert_eq!(message.tool_calls().count(), 0);
+    }
 }
 
 #[tokio::test]
 async fn an_answer_streams_while_it_is_made() {
-    let Some(model) = model() else { return };
-    let (events, message) = ask(&model, request("Name three animals.", Vec::new(), ToolChoice::Auto)).await;
-    let deltas: Vec<_> = events
-        .iter()
-        .filter_map(|event| if let ModelEvent::TextDelta(text) = event { Some(text.as_str()) } else { None })
-        .collect();
-    assert!(deltas.len() > 1, "{deltas:?}");
-    assert_eq!(deltas.concat(), message.text());
-    assert!(message.usage.output > 0);
+    for model in models() {
+        let (events, message) =
+            ask(&model, request("Name three animals.", Vec::new(), ToolChoice::Auto)).await;
+        let deltas: Vec<_> = events
+            .iter()
+            .filter_map(
+                |event| if let ModelEvent::TextDelta(text) = event { Some(text.as_str()) } else { None },
+            )
+            .collect();
+        assert!(deltas.len() > 1, "{deltas:?}");
+        assert_eq!(deltas.concat(), message.text());
+        assert!(message.usage.output > 0);
+    }
 }
 
 #[tokio::test]
 async fn the_next_turn_reads_only_what_is_new() {
-    let Some(model) = model() else { return };
-    let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
-    let (_, said) = ask(&model, first.clone()).await;
-    let call = said.tool_calls().next().unwrap().clone();
-    let mut messages: Vec<Message> = first.messages.iter().map(|message| Message::clone(message)).collect();
-    messages.push(Message::Assistant(said));
-    messages.push(Message::tool_result(&call, &ToolResult::success("21"), Timestamp::default()));
-    let mut second = Request::new("local", messages);
-    second.tools = first.tools.clone();
-    Arc::make_mut(&mut second.options).max_tokens = Some(16);
-    let (_, message) = ask(&model, second).await;
-    let usage = message.usage;
-    assert!(usage.cache_read > 0 && usage.input < usage.cache_read, "{usage:?}");
-    // After a success the answer is due.
-    assert_eq!(message.tool_calls().count(), 0);
+    for model in models() {
+        let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
+        let (_, said) = ask(&model, first.clone()).await;
+        let call = said.tool_calls().next().unwrap().clone();
+        let mut messages: Vec<Message> =
+            first.messages.iter().map(|message| Message::clone(message)).collect();
+        messages.push(Message::Assistant(said));
+        messages.push(Message::tool_result(&call, &ToolResult::success("21"), Timestamp::default()));
+        let mut second = Request::new("local", messages);
+        second.tools = first.tools.clone();
+        Arc::make_mut(&mut second.options).max_tokens = Some(16);
+        let (_, message) = ask(&model, second).await;
+        let usage = message.usage;
+        assert!(usage.cache_read > 0 && usage.input < usage.cache_read, "{usage:?}");
+        // After a success the answer is due.
+        assert_eq!(message.tool_calls().count(), 0);
+    }
 }
 
 #[tokio::test]
 async fn a_document_keeps_to_its_schema() {
-    let Some(model) = model() else { return };
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "maxLength": 12},
-            "legs": {"type": "integer", "minimum": 0, "maximum": 8},
-            "tags": {"type": "array", "items": {"enum": ["wild", "tame"]}, "minItems": 1, "maxItems": 2},
-        },
-        "required": ["name", "legs", "tags"],
-        "additionalProperties": false,
-    });
-    for tools in [Vec::new(), tools()] {
-        let mut request = request("Describe a dog.", tools, ToolChoice::None);
-        Arc::make_mut(&mut request.options).response_format =
-            Some(ResponseFormat { name: "animal".into(), schema: schema.clone() });
-        let (_, message) = ask(&model, request).await;
-        let document: Value = serde_json::from_str(&message.text()).unwrap();
-        assert!(jsonschema::is_valid(&schema, &document), "{document}");
+    for model in models() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "maxLength": 12},
+                "legs": {"type": "integer", "minimum": 0, "maximum": 8},
+                "tags": {"type": "array", "items": {"enum": ["wild", "tame"]}, "minItems": 1, "maxItems": 2},
+            },
+            "required": ["name", "legs", "tags"],
+            "additionalProperties": false,
+        });
+        for tools in [Vec::new(), tools()] {
+            let mut request = request("Describe a dog.", tools, ToolChoice::None);
+            Arc::make_mut(&mut request.options).response_format =
+                Some(ResponseFormat { name: "animal".into(), schema: schema.clone() });
+            let (_, message) = ask(&model, request).await;
+            let document: Value = serde_json::from_str(&message.text()).unwrap();
+            assert!(jsonschema::is_valid(&schema, &document), "{document}");
+        }
     }
 }
 
 #[tokio::test]
 async fn cancelling_ends_the_answer_at_the_next_token() {
-    let Some(model) = model() else { return };
-    let mut long = request("Tell a very long story.", Vec::new(), ToolChoice::Auto);
-    Arc::make_mut(&mut long.options).max_tokens = Some(2_000);
-    let cancel = CancellationToken::new();
-    let mut stream = model.stream(long, cancel.clone());
-    let mut after_cancel = 0;
-    while let Some(event) = stream.next().await {
-        match event.unwrap() {
-            ModelEvent::Done(message) => {
-                assert_eq!(message.stop_reason, StopReason::Aborted);
-                assert!(!message.text().is_empty());
-                break;
+    for model in models() {
+        let mut long = request("Tell a very long story.", Vec::new(), ToolChoice::Auto);
+        Arc::make_mut(&mut long.options).max_tokens = Some(2_000);
+        let cancel = CancellationToken::new();
+        let mut stream = model.stream(long, cancel.clone());
+        let mut after_cancel = 0;
+        while let Some(event) = stream.next().await {
+            match event.unwrap() {
+                ModelEvent::Done(message) => {
+                    assert_eq!(message.stop_reason, StopReason::Aborted);
+                    assert!(!message.text().is_empty());
+                    break;
+                }
+                ModelEvent::TextDelta(_) if cancel.is_cancelled() => after_cancel += 1,
+                ModelEvent::TextDelta(_) => cancel.cancel(),
+                _ => {}
             }
-            ModelEvent::TextDelta(_) if cancel.is_cancelled() => after_cancel += 1,
-            ModelEvent::TextDelta(_) => cancel.cancel(),
-            _ => {}
         }
+        assert!(after_cancel <= 8, "{after_cancel} pieces came after the cancellation");
+        // The engine is free again at once: this would otherwise wait for two thousand tokens.
+        let begun = std::time::Instant::now();
+        let mut next = request("Hello", Vec::new(), ToolChoice::Auto);
+        Arc::make_mut(&mut next.options).max_tokens = Some(1);
+        ask(&model, next).await;
+        assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
     }
-    assert!(after_cancel <= 8, "{after_cancel} pieces came after the cancellation");
-    // The engine is free again at once: this would otherwise wait for two thousand tokens.
-    let begun = std::time::Instant::now();
-    let mut next = request("Hello", Vec::new(), ToolChoice::Auto);
-    Arc::make_mut(&mut next.options).max_tokens = Some(1);
-    ask(&model, next).await;
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
 async fn a_limit_cuts_a_call_off_and_says_so() {
-    let Some(model) = model() else { return };
-    let mut request = request("What is 3 * 7?", tools(), ToolChoice::Tool("weather".into()));
-    Arc::make_mut(&mut request.options).max_tokens = Some(3);
-    let (_, message) = ask(&model, request).await;
-    assert_eq!(message.stop_reason, StopReason::Length);
-    assert!(message.tool_calls().all(|call| call.malformed.is_some()));
+    for model in models() {
+        let mut request = request("What is 3 * 7?", tools(), ToolChoice::Tool("weather".into()));
+        Arc::make_mut(&mut request.options).max_tokens = Some(3);
+        let (_, message) = ask(&model, request).await;
+        assert_eq!(message.stop_reason, StopReason::Length);
+        assert!(message.tool_calls().all(|call| call.malformed.is_some()));
+    }
 }
 
 #[tokio::test]
 async fn the_same_seed_draws_the_same_answer() {
-    let Some(model) = model() else { return };
-    let mut answers = Vec::new();
-    for _ in 0..2 {
-        let mut request = request("Name an animal.", Vec::new(), ToolChoice::Auto);
-        let options = Arc::make_mut(&mut request.options);
-        (options.temperature, options.seed, options.max_tokens) = (Some(1.0), Some(7), Some(12));
-        answers.push(ask(&model, request).await.1.text());
+    for model in models() {
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            let mut request = request("Name an animal.", Vec::new(), ToolChoice::Auto);
+            let options = Arc::make_mut(&mut request.options);
+            (options.temperature, options.seed, options.max_tokens) = (Some(1.0), Some(7), Some(12));
+            answers.push(ask(&model, request).await.1.text());
+        }
+        assert_eq!(answers[0], answers[1]);
     }
-    assert_eq!(answers[0], answers[1]);
 }
 
 #[test]
@@ -251,7 +267,7 @@ fn what_is_no_model_is_told_apart() {
     assert!(matches!(load(&file("empty.gguf", b"")), LocalModelError::NotGguf { .. }));
     assert!(matches!(load(&file("stub.gguf", b"GGUF\x03\0\0\0")), LocalModelError::Broken { .. }));
     assert!(matches!(load(folder.path()), LocalModelError::Unreadable { .. }));
-    let Some(whole) = path() else { return };
+    let Some(whole) = paths().into_iter().next() else { return };
     let bytes = std::fs::read(whole).unwrap();
     let cut = file("cut.gguf", &bytes[..bytes.len() / 2]);
     assert!(matches!(load(&cut), LocalModelError::Broken { .. }));

@@ -89,6 +89,8 @@ fn row(item: &Item) -> String {
 }
 
 fn path(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
+    let best = local::first(app);
+    let name = name.or_else(|| best.as_deref()?.strip_prefix(local::PREFIX));
     let found = local::files(app).into_iter().find(|(n, _)| name.is_none_or(|name| n == name));
     let missing = || match name {
         Some(name) => format!("there is no model {name:?} in {}", local::directory(app).display()),

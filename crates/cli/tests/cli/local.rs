@@ -22,7 +22,8 @@ fn model() -> Option<PathBuf> {
 #[tokio::test]
 async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
     let Some(model) = model() else {
-        eprintln!("SKIP: no model file; set ARCHON_TEST_MODEL or run `archon model pull`");
+        assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no model file was fetched");
+        eprintln!("SKIP: no model file; set ARCHON_TEST_MODEL or run `archon model pull gemma-3-270m`");
         return;
     };
     let place = Place::new();
@@ -70,8 +71,9 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
     for name in ["smollm2-135m-instruct", "qwen2.5-0.5b-instruct"] {
         let ran = pull(name).await;
         assert_eq!(ran.code, Some(1), "{ran:?}");
-        assert!(ran.err.contains("error: cannot fetch from 127.0.0.1:9: no connection"), "{ran:?}");
-        assert!(ran.err.contains("check the connection"), "{ran:?}");
+        assert!(ran.err.contains("error: cannot fetch from "), "{ran:?}");
+        assert!(ran.err.contains("no connection"), "{ran:?}");
+        assert!(ran.err.contains("  check the connection and run the same command again"), "{ran:?}");
     }
     pull("smollm3").await.check_refused(2, "no model called", "did you mean smollm2-135m-instruct?");
     let models = std::fs::read_dir(place.data().join("models")).unwrap().flatten();

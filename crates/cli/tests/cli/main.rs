@@ -1,7 +1,12 @@
 //! The program as a person and a script meet it: a real process, a real server on this machine, exit
 //! codes, and what stands on which stream.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test may panic and says what it skips"
+)]
 
 mod exits;
 #[cfg(feature = "local")]

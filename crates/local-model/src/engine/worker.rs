@@ -28,7 +28,7 @@ pub(super) fn run(
     queue: &mpsc::Receiver<Job>,
     ready: &mpsc::Sender<Result<(), LocalModelError>>,
 ) {
-    let size = options.context.min(model.model.n_ctx_train()).max(64);
+    let size = model.context;
     let threads = i32::try_from(options.threads.max(1)).unwrap_or(1);
     let batch = options.batch.clamp(1, size);
     let params = LlamaContextParams::default()
