@@ -1,6 +1,6 @@
 //! Runs a small language model in this process, as a [`Provider`](archon_types::Provider).
 //!
-//! A model file comes from [`pull`] (checked, resumable) or from anywhere: any instruct GGUF will do. What the
+//! A model file comes from `pull` (checked, resumable) or from anywhere: any instruct GGUF will do. What the
 //! model writes is held by a [`Grammar`]: a call names a tool that exists and its arguments fit the tool's
 //! schema, or it does not come at all. Whether they are the right ones is another matter, and the model's.
 //!
@@ -25,8 +25,8 @@
 //!
 //! | feature | brings | needs |
 //! |---|---|---|
-//! | `engine` | [`LocalModel`] on llama.cpp | cmake, a C++ compiler, libclang |
-//! | `pull` | [`pull`] | |
+//! | `engine` | `LocalModel`, on llama.cpp | cmake, a C++ compiler, libclang |
+//! | `pull` | `pull`, and what it fetches from | nothing |
 
 #[cfg(feature = "engine")]
 mod copying;
