@@ -31,7 +31,7 @@ const STEPS: &[Step] = &[
     step("tools that cargo does not bring", "xtask prepare"),
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
-    step("lints", "clippy --workspace --all-targets -- -D warnings"),
+    step("lints", "clippy --workspace --all-targets --features archon/tokens -- -D warnings"),
     step(
         "lints of the local engine",
         "clippy -p archon-cli -p archon-local-model --features archon-cli/local --all-targets -- -D warnings",
@@ -42,13 +42,12 @@ const STEPS: &[Step] = &[
         line: "doc --workspace --no-deps",
     },
     step("packages", "package --workspace --exclude archon-tests --exclude xtask --no-verify --allow-dirty"),
-    step("tests of the tokenizer", "test -p archon-react-loop --features tokens bpe"),
     Step {
         what: "tests of the local engine",
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local",
     },
-    step("tests", "test --workspace"),
+    step("tests", "test --workspace --features archon/tokens"),
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
