@@ -94,7 +94,10 @@ async fn a_session_that_somebody_else_saves_is_locked() {
     let other = File::create(dir.path().join("s.lock")).unwrap();
     other.lock().unwrap();
     for error in [store.save(&session("s", "b")).await, store.delete(&"s".into()).await] {
-        assert!(matches!(&error, Err(SessionError::Locked { session }) if session.as_str() == "s"), "{error:?}");
+        assert!(
+            matches!(&error, Err(SessionError::Locked { session }) if session.as_str() == "s"),
+            "{error:?}"
+        );
     }
     assert_eq!(store.load(&"s".into()).await.unwrap().agent_id, "a".into(), "reading is allowed");
     store.save(&session("another", "a")).await.unwrap();

@@ -6,5 +6,6 @@
 mod exits;
 #[cfg(feature = "local")]
 mod local;
+mod logs;
 mod runs;
 mod setup;

@@ -112,6 +112,7 @@ fn the_head_of_a_run_says_how_it_stands() {
     let waiting = || RecordBody::Suspended { waiting: vec![] };
     let table = [
         (vec![], "running"),
+        (vec![start()], "begun"),
         (vec![start(), asked(0, 0)], "running"),
         (vec![start(), waiting()], "suspended"),
         (vec![start(), waiting(), RecordBody::Resumed], "running"),
