@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod fork;
 mod kill;
 mod live;
+mod replay;
 mod scenarios;
 mod wire;

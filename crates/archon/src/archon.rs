@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::ReactAgent;
+use archon_react_loop::{Fork, ReactAgent};
 use archon_types::{
     CancellationToken, Clock, Context, Event, Ids, Journal, Message, NullSink, Origin, Outcome, RunHead,
     RunId, SessionId, Sink, TenantId, Toolbox,
@@ -96,6 +96,17 @@ impl Archon {
         let session = head.session.unwrap_or_else(|| SessionId::new(""));
         let context = self.context(run, session, RunOptions::default());
         Ok(self.spawn(context, |agent, context| async move { Ok(agent.resume(&context).await?) }))
+    }
+
+    /// Leaves a run after `turns` of its turns, by default where it stands, for another way: a new run of
+    /// the same session that has everything until there. Resume it, or go on with a prompt in its session.
+    ///
+    /// # Errors
+    /// The run is unknown or has fewer turns, or the journal failed.
+    pub async fn fork(&self, run: &RunId, turns: Option<u32>) -> Result<Fork, Error> {
+        let id = RunId::new(self.ids.fresh("run"));
+        let context = self.context(id, SessionId::new(""), RunOptions::default());
+        Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
     }
 
     /// The newest run of a session, or of all sessions.

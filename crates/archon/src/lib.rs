@@ -25,6 +25,9 @@
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
 //! | go on in a conversation | [`RunOptions::session`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
+//! | try another way from an earlier turn | [`Archon::fork`] |
+//! | check that a log holds together | [`react_loop::replay`] |
+//! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 

@@ -91,6 +91,24 @@ mod tests {
             ]],
         );
         check(
+            "runs fork r1 --at 3",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Runs(Fork { run: "r1", at: Some(3) }) }"#
+            ]],
+        );
+        check(
+            "sessions export s1 --out f.json",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Sessions(Export { session: "s1", out: Some("f.json") }) }"#
+            ]],
+        );
+        check(
+            "replay r1",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Replay(ReplayArgs { run: "r1" }) }"#
+            ]],
+        );
+        check(
             "resume r1",
             expect![[
                 r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, run: "r1" }) }"#

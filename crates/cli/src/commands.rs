@@ -3,10 +3,12 @@
 mod doctor;
 mod model;
 mod models;
+mod replay;
 mod resume;
 mod run;
 mod runs;
 mod schema;
+mod sessions;
 mod tools;
 
 use std::path::PathBuf;
@@ -25,11 +27,16 @@ use crate::{
 pub(crate) enum Command {
     /// Work on a task and print the answer
     Run(run::RunArgs),
-    /// Show the runs there are, or one of them
+    /// Show, fork or delete the runs there are
     #[command(subcommand)]
     Runs(runs::RunsCommand),
     /// Take up a run that was interrupted, cancelled or failed
     Resume(resume::ResumeArgs),
+    /// Check that a run's log is what follows from its inputs
+    Replay(replay::ReplayArgs),
+    /// Show conversations, or export one
+    #[command(subcommand)]
+    Sessions(sessions::SessionsCommand),
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -55,7 +62,9 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
-            Self::Runs(_) | Self::Model(_) | Self::Schema(_) => Settings::default(),
+            Self::Runs(_) | Self::Replay(_) | Self::Sessions(_) | Self::Model(_) | Self::Schema(_) => {
+                Settings::default()
+            }
         }
     }
 
@@ -65,6 +74,8 @@ impl Command {
             Self::Run(args) => args.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
+            Self::Replay(args) => args.run(app).await,
+            Self::Sessions(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,

@@ -33,6 +33,19 @@ impl From<archon::types::JournalError> for Failure {
     }
 }
 
+impl From<archon::types::SessionError> for Failure {
+    fn from(e: archon::types::SessionError) -> Self {
+        use archon::types::SessionError::{BadId, Locked};
+        match e {
+            BadId { .. } => Self::usage(e.to_string(), "`archon sessions list` shows the sessions there are"),
+            Locked { .. } => Self::failed(e.to_string(), "wait for the other process, or stop it"),
+            e => {
+                Self::failed(e.to_string(), "check that the directory exists, is writable and has free space")
+            }
+        }
+    }
+}
+
 impl From<archon::Error> for Failure {
     fn from(e: archon::Error) -> Self {
         use archon::{Error, react_loop::LoopError};
@@ -45,6 +58,9 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
             ),
+            Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
+                Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
+            }
             Error::Run(_) => Self::failed(e.to_string(), "`archon runs list` shows the runs there are"),
             Error::UnknownSession(_) | Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")

@@ -2,6 +2,7 @@
 
 mod human;
 mod json;
+mod line;
 mod stream;
 
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use archon::types::{Event, Record, RunId};
 
 use crate::output::Output;
+
+pub(crate) use line::{body_line, record_line};
 
 /// Takes a run's events in order and writes them.
 pub(crate) trait Render: Send {

@@ -92,6 +92,16 @@ pub enum LoopError {
         /// The run.
         run: RunId,
     },
+    /// The run has fewer turns.
+    #[error("run {run} has {turns} turns: it cannot be forked after turn {asked}")]
+    NoSuchTurn {
+        /// The run.
+        run: RunId,
+        /// After which turn the fork was to be.
+        asked: u32,
+        /// The turns that the run has.
+        turns: u32,
+    },
     /// The run has its outcome.
     #[error("run {run} has ended: continue its session with a new prompt instead")]
     Ended {

@@ -47,7 +47,9 @@ impl Driver {
                 Command::Done(outcome) => return Ok(outcome.clone()),
                 Command::Append(body) => log.step(machine, body).await?,
                 Command::AskModel { command, attempt, turn } => {
-                    log.step(machine, RecordBody::ModelAsked { command, attempt, turn }).await?;
+                    let request_hash = machine.request().content_hash();
+                    log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
+                        .await?;
                     let answer = self.ask(machine, command, attempt, &mut watch, context).await;
                     log.step(machine, answer).await?;
                 }

@@ -15,14 +15,18 @@
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
+//! | how does a run leave another? | `fork.rs` |
+//! | does a log hold together? | `replay.rs` |
 
 mod action_parser;
 mod agent;
 mod calls;
 mod driver;
+mod fork;
 mod interrupt;
 mod limits;
 mod machine;
+mod replay;
 mod resume;
 mod retry;
 mod run_log;
@@ -35,7 +39,9 @@ pub use action_parser::{Action, ParseFailure, parse_action};
 pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
+pub use fork::{Fork, fork};
 pub use machine::{Command, ReactMachine};
+pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;
 pub use text_mode::decode_answer;

@@ -15,6 +15,9 @@ pub(crate) struct Meter {
     pub(crate) usage: Usage,
     /// Answers in a row that could not be understood.
     pub(crate) parse_failures: u32,
+    /// What was spent before the run began, of the same budget.
+    #[serde(default)]
+    carried: Spent,
     started_at: Timestamp,
     /// Time that does not count: the run was not being worked on.
     idle_ms: u64,
@@ -24,7 +27,27 @@ pub(crate) struct Meter {
     most_repeats: u32,
 }
 
+/// What a run, and the runs that it branched off, took of their budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    turns: u32,
+    tokens: u64,
+}
+
 impl Meter {
+    /// Counts what was spent before against the limits, too.
+    pub(crate) fn carry(&mut self, spent: Spent) {
+        self.carried = spent;
+    }
+
+    /// All that was spent of the budget.
+    pub(crate) fn spent(&self) -> Spent {
+        Spent {
+            turns: self.carried.turns.saturating_add(self.turns),
+            tokens: self.carried.tokens.saturating_add(self.usage.total()),
+        }
+    }
+
     pub(crate) fn start(&mut self, at: Timestamp) {
         self.started_at = at;
         self.last_seen = at;
@@ -67,9 +90,10 @@ impl Meter {
 
     /// The limit that forbids another turn.
     pub(crate) fn reached(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
-        if self.turns >= limits.max_turns {
+        let spent = self.spent();
+        if spent.turns >= limits.max_turns {
             Some(LimitReached::Turns { max: limits.max_turns })
-        } else if self.usage.total() >= limits.max_total_tokens {
+        } else if spent.tokens >= limits.max_total_tokens {
             Some(LimitReached::Tokens { max: limits.max_total_tokens })
         } else if self.last_seen >= self.deadline(limits) {
             Some(LimitReached::Duration { max_ms: limits.max_duration_ms })

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AgentMessage, AssistantMessage, CallId, CommandId, Effect, Encoded, LimitReached, Message, OnLimit,
-    Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, StopReason,
-    Timestamp, ToolMode, ToolResult, ToolResultStatus, metadata,
+    AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, LimitReached,
+    Message, OnLimit, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig,
+    RunStarted, StopReason, Timestamp, ToolMode, ToolResult, ToolResultStatus, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -99,6 +99,13 @@ impl ReactMachine {
     pub fn with_parts(started: &RunStarted, at: Timestamp, history: History, parts: ContextParts) -> Self {
         let mut meter = Meter::default();
         meter.start(at);
+        // A branch spends what is left to the run that it leaves; the next prompt has a budget of its own.
+        let is_branch =
+            matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
+        if is_branch {
+            meter.carry(history.spent);
+        }
+        let unanswered = is_branch && history.wants_answer();
         let system = match started.config.tool_mode {
             ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(&started.config)))),
             _ => started.config.system.clone(),
@@ -109,7 +116,7 @@ impl ReactMachine {
             config: started.config.clone(),
             window: ContextManager::new(&started.config, text, history, parts),
             system,
-            phase: Phase::Fresh,
+            phase: if unanswered { Phase::Ready } else { Phase::Fresh },
             meter,
             next_command: 0,
             queued: Vec::new(),
@@ -204,9 +211,24 @@ impl ReactMachine {
         &self.window
     }
 
-    /// What a run that goes on from here begins with.
-    pub fn into_history(self) -> History {
-        self.window.into_history()
+    /// What a run that goes on from here begins with. Calls without a result are not carried over.
+    pub fn into_history(mut self) -> History {
+        let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
+        for call in open {
+            self.tool_ended(call, &ToolResult::cancelled(NOT_CARRIED_OVER), self.meter.now());
+        }
+        let spent = self.meter.spent();
+        History { spent, ..self.window.into_history() }
+    }
+
+    /// Turns that were taken in this run.
+    pub(crate) fn turns(&self) -> u32 {
+        self.meter.turns
+    }
+
+    /// Whether nothing is under way: no request, no call.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
     }
 
     /// With what the run works.
@@ -224,6 +246,14 @@ impl ReactMachine {
         match self.phase {
             Phase::Asking { command, attempt } => Some((command, attempt)),
             _ => None,
+        }
+    }
+
+    /// The calls of the turn that is under way, with their results as far as there are any.
+    pub(crate) fn calls(&self) -> &[CallState] {
+        match &self.phase {
+            Phase::Acting { calls, .. } => calls,
+            _ => &[],
         }
     }
 
@@ -567,6 +597,9 @@ impl ReactMachine {
 
 /// What a call reads that was not started because the run was cancelled.
 const CANCELLED: &str = "Cancelled";
+/// What an open call reads in a run that goes on from here.
+const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
+                                without it. Nothing is known of its effect.";
 const TOO_LONG: &str = "Conversation too long, please start a new conversation";
 const REPEATED: &str =
     "You already tried this action with the same arguments. Consider a different approach.";

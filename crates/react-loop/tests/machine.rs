@@ -58,7 +58,7 @@ impl Walk {
                 if attempt == 0 {
                     self.asked += 1;
                 }
-                self.apply(RecordBody::ModelAsked { command, attempt, turn });
+                self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
                 answer(command, attempt, choice, self.machine.config().tool_mode)
             }
             Command::RunCalls(calls) => {
@@ -129,7 +129,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         4 => RecordBody::ToolRefused { call, result },
         5 => RecordBody::Resumed,
         6 => RecordBody::CallLost { command, attempt: 0 },
-        7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77 },
+        7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77, request_hash: String::new() },
         8 => RecordBody::Noted { text: "psst".into() },
         9 => prompt(),
         10 => RecordBody::CancelRequested { reason: "stop".into() },

@@ -90,7 +90,12 @@ impl Run {
         let (command, attempt) = loop {
             match self.machine.next() {
                 Command::AskModel { command, attempt, turn } => {
-                    self.apply(RecordBody::ModelAsked { command, attempt, turn });
+                    self.apply(RecordBody::ModelAsked {
+                        command,
+                        attempt,
+                        turn,
+                        request_hash: String::new(),
+                    });
                     break (command, attempt);
                 }
                 Command::Append(body) => self.apply(body),

@@ -22,8 +22,11 @@
 //! could be file names, and a log without records is a run that does not exist. A run that others
 //! continue, or wait for, cannot be deleted.
 //!
+//! Sessions, which are folds over logs, can be kept as files for other programs to read:
+//! [`FileSystemSessionStore`], with the feature `jsonl`.
+//!
 //! [`Locked`]: archon_types::JournalError::Locked
-#![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #")]
+#![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -42,6 +45,8 @@ mod memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
+#[cfg(feature = "jsonl")]
+mod session_files;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -50,5 +55,7 @@ pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
+#[cfg(feature = "jsonl")]
+pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;

@@ -13,11 +13,14 @@ use crate::{
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields are named by their types")]
 pub enum AgentEvent {
-    /// A loop begins. `continuation_kind` is absent for the first loop of a session.
+    /// A loop begins. `continuation_kind` is absent for the first loop of a session. `run_id` is what
+    /// other loops call this one as their parent or child.
     AgentStart {
         agent_id: AgentId,
         session_id: SessionId,
         loop_id: LoopId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<RunId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_loop_id: Option<RunId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Message;
+use crate::{Message, content_hash::ContentHash};
 
 /// Messages in order, each encoded at most once however many requests carry them.
 ///
@@ -19,6 +19,7 @@ use crate::Message;
 pub struct Conversation {
     messages: Vec<Arc<Message>>,
     encoded: Mutex<EncodedText>,
+    hashed: Mutex<Hashed>,
 }
 
 /// The text of the first `count` messages in one format.
@@ -27,6 +28,13 @@ struct EncodedText {
     format: &'static str,
     count: usize,
     text: String,
+}
+
+/// The hash of the first `count` messages.
+#[derive(Clone, Copy, Default)]
+struct Hashed {
+    count: usize,
+    hash: ContentHash,
 }
 
 impl Conversation {
@@ -67,6 +75,24 @@ impl Conversation {
         self.encoded().text.len()
     }
 
+    /// The hash of what a model reads: who said what, without times, tokens and who served it. Each
+    /// message is hashed once.
+    pub(crate) fn content_hash(&self) -> u64 {
+        let mut kept = self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Hashed { count, mut hash } = *kept;
+        for message in &self.messages[count..] {
+            match &**message {
+                Message::User(m) => hash.add(&("user", &m.content)),
+                Message::Assistant(m) => hash.add(&("assistant", &m.content)),
+                Message::ToolResult(m) => {
+                    hash.add(&("result", &m.tool_call_id, &m.tool_name, m.is_error, &m.content));
+                }
+            }
+        }
+        *kept = Hashed { count: self.messages.len(), hash };
+        hash.value()
+    }
+
     fn encoded(&self) -> MutexGuard<'_, EncodedText> {
         // Only a panicking `encode` leaves the lock poisoned, with a text that may end mid-message.
         self.encoded.lock().unwrap_or_else(|poisoned| {
@@ -88,14 +114,19 @@ impl Deref for Conversation {
 
 impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
-        Self { messages: messages.into_iter().map(Into::into).collect(), encoded: Mutex::default() }
+        Self { messages: messages.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
 
 /// The messages are shared with the clone, the text is copied.
 impl Clone for Conversation {
     fn clone(&self) -> Self {
-        Self { messages: self.messages.clone(), encoded: Mutex::new(self.encoded().clone()) }
+        let hashed = *self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            messages: self.messages.clone(),
+            encoded: Mutex::new(self.encoded().clone()),
+            hashed: Mutex::new(hashed),
+        }
     }
 }
 
@@ -119,7 +150,7 @@ impl Serialize for Conversation {
 
 impl<'de> Deserialize<'de> for Conversation {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        Ok(Self { messages: Vec::deserialize(d)?, encoded: Mutex::default() })
+        Ok(Self { messages: Vec::deserialize(d)?, ..Self::default() })
     }
 }
 
@@ -128,7 +159,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::Timestamp;
+    use crate::{AssistantMessage, Content, Timestamp};
 
     #[test]
     fn each_message_is_encoded_once_until_the_format_changes() {
@@ -154,6 +185,24 @@ mod tests {
         assert_eq!(calls.get(), 3);
         assert_eq!(encoded(&conversation, "b"), "head,b:1,b:2");
         assert_eq!(calls.get(), 5);
+    }
+
+    #[test]
+    fn the_hash_is_of_what_a_model_reads() {
+        let said = |texts: &[&str], ms| -> Conversation {
+            texts.iter().map(|text| Message::user(*text, Timestamp::from_millis(ms))).collect()
+        };
+        let mut grown = said(&["1"], 5);
+        assert_eq!(grown.content_hash(), said(&["1"], 6).content_hash(), "times are not read");
+        assert_ne!(grown.content_hash(), said(&["2"], 5).content_hash());
+        let mut fork = grown.clone();
+        grown.push(Message::user("2", Timestamp::default()));
+        assert_eq!(grown.content_hash(), said(&["1", "2"], 0).content_hash());
+        fork.push(Message::user("3", Timestamp::default()));
+        assert_eq!(fork.content_hash(), said(&["1", "3"], 0).content_hash());
+        let answer = AssistantMessage { content: vec![Content::text("1")], ..AssistantMessage::default() };
+        let answer: Conversation = [Message::Assistant(answer)].into_iter().collect();
+        assert_ne!(answer.content_hash(), said(&["1"], 0).content_hash(), "who said it is read");
     }
 
     #[test]

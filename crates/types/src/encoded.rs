@@ -7,6 +7,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use crate::content_hash::ContentHash;
+
 /// A value with a place for its encoded form.
 ///
 /// Tools and instructions are sent again with every request. The first provider that encodes the value leaves the text here; the
@@ -16,12 +18,13 @@ use std::{
 pub struct Encoded<T> {
     value: T,
     text: OnceLock<(&'static str, Arc<str>)>,
+    hash: OnceLock<u64>,
 }
 
 impl<T> Encoded<T> {
     /// Wraps a value that nothing has encoded yet.
     pub fn new(value: T) -> Self {
-        Self { value, text: OnceLock::new() }
+        Self { value, text: OnceLock::new(), hash: OnceLock::new() }
     }
 
     /// The value in `format`, encoded by `encode` unless that was done before.
@@ -58,6 +61,13 @@ impl<T> Encoded<T> {
     }
 }
 
+impl<T: serde::Serialize> Encoded<T> {
+    /// The hash of the value, which is computed once.
+    pub(crate) fn content_hash(&self) -> u64 {
+        *self.hash.get_or_init(|| ContentHash::of(&self.value))
+    }
+}
+
 /// Formats are constants: mostly the very same one, and then its text need not be read.
 fn same(a: &'static str, b: &'static str) -> bool {
     std::ptr::eq(a, b) || a == b
@@ -79,7 +89,7 @@ impl<T> From<T> for Encoded<T> {
 
 impl<T: Clone> Clone for Encoded<T> {
     fn clone(&self) -> Self {
-        Self { value: self.value.clone(), text: self.text.clone() }
+        Self { value: self.value.clone(), text: self.text.clone(), hash: self.hash.clone() }
     }
 }
 

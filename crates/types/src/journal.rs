@@ -90,7 +90,7 @@ pub struct RunHead {
     pub started_at: Timestamp,
     /// When its last record was written.
     pub updated_at: Timestamp,
-    /// `running`, `suspended`, `finished`, `failed`, `limit`, `cancelled` or `unreadable`.
+    /// `begun` (nothing was asked yet), `running`, `suspended`, `finished`, `failed`, `limit`, `cancelled` or `unreadable`.
     pub status: String,
     /// The first prompt, shortened.
     #[serde(default)]
@@ -124,6 +124,7 @@ impl RunHead {
             }
         }
         match records.last().map(|r| &r.body) {
+            Some(RecordBody::RunStarted(_)) => head.status = "begun".to_owned(),
             Some(RecordBody::Suspended { .. }) => head.status = "suspended".to_owned(),
             Some(RecordBody::RunFinished(outcome)) => {
                 head.status = match outcome.status {

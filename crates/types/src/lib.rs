@@ -15,6 +15,7 @@
 //! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
+//! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
@@ -30,6 +31,7 @@ mod approval;
 mod bus;
 mod compaction;
 mod content;
+mod content_hash;
 mod context_config;
 mod conversation;
 mod credentials;
@@ -49,6 +51,10 @@ mod round;
 #[cfg(feature = "schema")]
 mod schema;
 mod secret;
+mod session;
+mod session_fold;
+mod session_recorder;
+mod session_store;
 mod task;
 mod time;
 mod tokens;
@@ -96,6 +102,12 @@ pub use round::{ConversationRound, RoundStatus};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use secret::Secret;
+pub use session::{
+    ChildLoopRef, LoopConfigSnapshot, LoopEvent, LoopRecord, LoopStatus, ParallelGroupRecord, Session,
+    SessionFormation, SessionState, SpawnRef, restore_messages, save_messages,
+};
+pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
+pub use session_store::{SessionError, SessionStore};
 pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
 pub use tokens::{

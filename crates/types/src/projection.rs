@@ -319,6 +319,7 @@ fn agent_start(started: &RunStarted, at: Timestamp) -> AgentEvent {
         agent_id: started.agent.clone(),
         session_id: started.session.clone(),
         loop_id: started.loop_id.clone(),
+        run_id: Some(started.run.clone()),
         parent_loop_id: parent.cloned(),
         continuation_kind: continuation,
         timestamp: at,

@@ -6,7 +6,7 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec};
+use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec, content_hash::ContentHash};
 
 /// A service or an engine that runs models.
 ///
@@ -69,6 +69,15 @@ impl Request {
     /// A request without tools.
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self { model: model.into(), messages: Arc::new(messages.into_iter().collect()), ..Self::default() }
+    }
+
+    /// A hash of everything that the model is told, 16 hexadecimal digits. Times and tokens do not count:
+    /// they are not sent. Costs no more than what is new since an earlier request of the conversation.
+    pub fn content_hash(&self) -> String {
+        let system = self.system.as_ref().map(|system| system.content_hash());
+        let whole =
+            (&self.model, system, self.tools.content_hash(), &self.options, self.messages.content_hash());
+        format!("{:016x}", ContentHash::of(&whole))
     }
 }
 

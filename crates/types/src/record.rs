@@ -54,6 +54,10 @@ pub enum RecordBody {
         attempt: u32,
         /// The turn, from 0.
         turn: u32,
+        /// [`Request::content_hash`](crate::Request::content_hash) of the request; empty in logs of
+        /// versions that did not keep it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        request_hash: String,
     },
     /// The model answered. The tool calls in the answer are hereby requested.
     ModelAnswered {

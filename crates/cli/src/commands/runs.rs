@@ -1,23 +1,47 @@
-//! `archon runs`: the runs there are, and what happened in them.
+//! `archon runs`: the runs there are, what happened in them, and what can be done with one.
 
-use archon::types::{Journal, RunHead, RunId};
+use std::sync::Arc;
+
+use archon::{
+    RandomIds, SystemClock, react_loop,
+    types::{Context, Event, Ids, Journal, RunHead, RunId, SessionId},
+};
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::{
     app::App,
     exit::Exit,
     failure::Failure,
     output::{Look, one_line},
-    render::replay,
+    render::{record_line, replay},
 };
 
-/// What to show.
+/// What to show or do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// All runs, the last written first
     List,
     /// One run from its beginning
     Show {
+        /// The run's id
+        run: String,
+    },
+    /// The log of one run, one record a line
+    Events {
+        /// The run's id
+        run: String,
+    },
+    /// Begin a new run where another stood after one of its turns
+    Fork {
+        /// The run's id
+        run: String,
+        /// How many of its turns are kept [default: all]
+        #[arg(long, value_name = "TURN")]
+        at: Option<u32>,
+    },
+    /// Remove a run that no other run needs
+    Delete {
         /// The run's id
         run: String,
     },
@@ -28,6 +52,9 @@ impl RunsCommand {
         match self {
             Self::List => list(app).await,
             Self::Show { run } => show(app, RunId::new(run)).await,
+            Self::Events { run } => events(app, RunId::new(run)).await,
+            Self::Fork { run, at } => fork(app, RunId::new(run), at).await,
+            Self::Delete { run } => delete(app, RunId::new(run)).await,
         }
     }
 }
@@ -54,4 +81,36 @@ async fn show(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.journal().salvage(&run).await?;
     replay(&run, &salvaged.records, app.json, &app.output);
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
+}
+
+/// As `show`, but every record as it is, and nothing else.
+async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let salvaged = app.journal().salvage(&run).await?;
+    for record in salvaged.records {
+        let event = Event::Record { run: run.clone(), record: record.clone() };
+        app.item(&event, || record_line(&record));
+    }
+    salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
+}
+
+async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
+    let new = RunId::new(RandomIds.fresh("run"));
+    let context = Context::new(new, SessionId::new(""), Arc::new(SystemClock), Arc::new(RandomIds));
+    let fork = react_loop::fork(&app.journal(), &run, at, &context).await.map_err(archon::Error::Run)?;
+    app.item(&fork, || fork.run.to_string());
+    if !app.json {
+        let turns = if fork.turns == 1 { "turn" } else { "turns" };
+        let next = match fork.wants_answer {
+            true => super::run::resume_line(app, fork.run.as_str()),
+            false => format!("archon run --session {} TASK", fork.session),
+        };
+        app.output.note(Look::Dim, format!("forked {run} after {} {turns}; go on with: {next}", fork.turns));
+    }
+    Ok(Exit::Finished)
+}
+
+async fn delete(app: &App, run: RunId) -> Result<Exit, Failure> {
+    app.journal().delete(&run).await?;
+    app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
+    Ok(Exit::Finished)
 }

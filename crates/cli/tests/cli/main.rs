@@ -11,5 +11,6 @@
 mod exits;
 #[cfg(feature = "local")]
 mod local;
+mod logs;
 mod runs;
 mod setup;

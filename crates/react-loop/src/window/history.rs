@@ -1,8 +1,9 @@
 //! What a run finds when it begins: the conversation that earlier runs of its session left.
 
-use archon_types::Tokenizer;
+use archon_types::{Message, Tokenizer};
 
 use super::{Messages, entries::Entry};
+use crate::limits::Spent;
 
 /// The conversation before a run, with the tokens that were counted already.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +12,8 @@ pub struct History {
     pub(crate) entries: Vec<Entry>,
     /// Who counted the entries; nobody if they are not counted.
     pub(crate) counted_by: Option<Tokenizer>,
+    /// What the runs before spent, for a run that shares their budget.
+    pub(crate) spent: Spent,
 }
 
 impl History {
@@ -18,11 +21,16 @@ impl History {
     pub fn messages(&self) -> &Messages {
         &self.messages
     }
+
+    /// Whether the model has the next word: a person or a tool had the last one.
+    pub(crate) fn wants_answer(&self) -> bool {
+        self.messages.last().is_some_and(|message| !matches!(**message, Message::Assistant(_)))
+    }
 }
 
 impl From<Messages> for History {
     fn from(messages: Messages) -> Self {
         let entry = |message: &_| Entry { message: std::sync::Arc::clone(message), clipped: None, tokens: 0 };
-        Self { entries: messages.iter().map(entry).collect(), messages, counted_by: None }
+        Self { entries: messages.iter().map(entry).collect(), messages, ..Self::default() }
     }
 }

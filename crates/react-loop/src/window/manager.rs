@@ -96,7 +96,7 @@ impl ContextManager {
     /// The window of a run with `config`, after `history`.
     pub(crate) fn new(run: &RunConfig, system: Option<&str>, history: History, parts: ContextParts) -> Self {
         let mut state = State { config: run.context.clone(), ..State::default() };
-        let History { messages, mut entries, counted_by } = history;
+        let History { messages, mut entries, counted_by, .. } = history;
         if let Some(config) = &run.context {
             let counter = parts.counter(config.tokenizer);
             if counted_by != Some(config.tokenizer) {
@@ -359,7 +359,8 @@ impl ContextManager {
             Some(clipped) => Entry::new(clipped, e.tokens),
             None => e,
         };
-        History { messages: self.view, entries: entries.into_iter().map(entered).collect(), counted_by }
+        let entries = entries.into_iter().map(entered).collect();
+        History { messages: self.view, entries, counted_by, ..History::default() }
     }
 
     fn enter(&mut self, entry: Entry) {

@@ -475,6 +475,7 @@ fn agent_events_as_json() {
             agent_id: "agent_1".into(),
             session_id: "s_1".into(),
             loop_id: loop_id(),
+            run_id: Some("run_1".into()),
             parent_loop_id: Some("run_0".into()),
             continuation_kind: Some(ContinuationKind::Default),
             timestamp: at(0),
@@ -549,7 +550,7 @@ fn agent_events_as_json() {
         json
     });
     expect![[r#"
-        {"type":"AgentStart","agent_id":"agent_1","session_id":"s_1","loop_id":"s_1.default.1","parent_loop_id":"run_0","continuation_kind":{"kind":"default"},"timestamp":"1970-01-01T00:00:00.000Z","metadata":{"k":1}}
+        {"type":"AgentStart","agent_id":"agent_1","session_id":"s_1","loop_id":"s_1.default.1","run_id":"run_1","parent_loop_id":"run_0","continuation_kind":{"kind":"default"},"timestamp":"1970-01-01T00:00:00.000Z","metadata":{"k":1}}
         {"type":"AgentEnd","loop_id":"s_1.default.1","messages":[{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":1}],"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"timestamp":"1970-01-01T00:00:00.000Z","rejection":"no"}
         {"type":"TurnStart","loop_id":"s_1.default.1","turn_index":0,"timestamp":"1970-01-01T00:00:00.000Z","triggered_by":"sub_agent"}
         {"type":"TurnEnd","loop_id":"s_1.default.1","message":{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":1},"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"timestamp":"1970-01-01T00:00:00.000Z","tool_results":[{"role":"user","content":[{"type":"text","text":"hi"}],"timestamp":1}]}

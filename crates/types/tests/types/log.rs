@@ -112,6 +112,7 @@ fn the_head_of_a_run_says_how_it_stands() {
     let waiting = || RecordBody::Suspended { waiting: vec![] };
     let table = [
         (vec![], "running"),
+        (vec![start()], "begun"),
         (vec![start(), asked(0, 0)], "running"),
         (vec![start(), waiting()], "suspended"),
         (vec![start(), waiting(), RecordBody::Resumed], "running"),
@@ -181,7 +182,7 @@ fn what_is_an_input_and_what_follows_from_inputs() {
     let records: Vec<_> =
         crate::samples::records().into_iter().chain(crate::samples::window_records()).collect();
     let derived: Vec<_> = records.iter().filter(|r| !r.body.is_input()).map(kind).collect();
-    expect!["model_asked noted suspended limit_reached run_finished compacted context_status"]
+    expect!["model_asked noted suspended limit_reached run_finished compacted context_status model_asked"]
         .assert_eq(&distinct(derived));
     let synced: Vec<_> = crate::samples::records().iter().filter(|r| r.body.needs_sync()).map(kind).collect();
     expect!["run_started tool_asked tool_started suspended run_finished"].assert_eq(&distinct(synced));

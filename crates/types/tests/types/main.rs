@@ -16,6 +16,7 @@ mod rounds;
 mod samples;
 #[cfg(feature = "schema")]
 mod schema;
+mod sessions;
 mod states;
 mod support;
 mod tools;

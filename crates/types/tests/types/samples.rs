@@ -49,6 +49,12 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         RecordBody::Compacted(compaction),
         RecordBody::Compacted(forced),
         RecordBody::ContextStatus { level: ContextLevel::Moderate, text: "Notice: 70% context used".into() },
+        RecordBody::ModelAsked {
+            command: CommandId(1),
+            attempt: 0,
+            turn: 1,
+            request_hash: "cbf29ce484222325".into(),
+        },
     ];
     (0..)
         .zip(bodies)
@@ -133,7 +139,7 @@ pub(crate) fn answered(command: u64, content: Vec<Content>) -> RecordBody {
 }
 
 pub(crate) fn asked(command: u64, attempt: u32) -> RecordBody {
-    RecordBody::ModelAsked { command: CommandId(command), attempt, turn: 0 }
+    RecordBody::ModelAsked { command: CommandId(command), attempt, turn: 0, request_hash: String::new() }
 }
 
 pub(crate) fn finished(answer: &str) -> RecordBody {

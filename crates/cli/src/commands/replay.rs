@@ -1,0 +1,48 @@
+//! `archon replay`: whether a run's log is what follows from its inputs. Asks no model and runs no tool.
+
+use archon::{
+    react_loop::{Replay, replay},
+    types::{RecordBody, RunId},
+};
+
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+    output::{Look, one_line},
+    render::body_line,
+};
+
+/// What `archon replay` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayArgs {
+    /// The run's id
+    run: String,
+}
+
+impl ReplayArgs {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let found = replay(&app.journal(), &RunId::new(self.run)).await.map_err(archon::Error::Run)?;
+        app.item(&found, || verdict(&found));
+        match &found {
+            Replay::Identical { records } if !app.json => {
+                app.output.note(Look::Dim, format!("{records} records"));
+            }
+            _ => {}
+        }
+        Ok(if found.is_identical() { Exit::Finished } else { Exit::Failed })
+    }
+}
+
+fn verdict(found: &Replay) -> String {
+    let Replay::Differs { record, expected, found } = found else { return "identical".to_owned() };
+    let line = |body: &RecordBody| one_line(&body_line(body), SHOWN);
+    let expected = match expected {
+        Some(expected) => line(expected),
+        None => "nothing, until an answer, a result or a prompt comes".to_owned(),
+    };
+    format!("differs at record {record}\n  expected  {expected}\n  found     {}", line(found))
+}
+
+/// Characters of a record that are shown.
+const SHOWN: usize = 200;

@@ -1,0 +1,192 @@
+//! `archon sessions`: conversations as trees of runs.
+
+use std::path::{Path, PathBuf};
+
+use archon::{
+    store::FileSystemSessionStore,
+    types::{
+        AgentMessage, Journal, LoopId, LoopRecord, Message, RunHead, Session, SessionId, SessionStore,
+        Timestamp,
+    },
+};
+use clap::Subcommand;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+    output::{Look, one_line},
+};
+
+/// What to show.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// All sessions, the last written first
+    List,
+    /// The runs of one session, and which goes on from which
+    Show {
+        /// The session's id
+        session: String,
+    },
+    /// Print a session as one JSON document that other programs read
+    Export {
+        /// The session's id
+        session: String,
+        /// Write to this file, or into this directory, instead
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize)]
+struct Item {
+    session_id: SessionId,
+    started_at: Timestamp,
+    updated_at: Timestamp,
+    runs: usize,
+    /// Of the run that was written last.
+    status: String,
+    /// The first prompt, shortened.
+    task: String,
+}
+
+impl SessionsCommand {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        match self {
+            Self::List => list(app).await,
+            Self::Show { session } => show(app, &SessionId::new(session)).await,
+            Self::Export { session, out } => export(app, &SessionId::new(session), out.as_deref()).await,
+        }
+    }
+}
+
+async fn list(app: &App) -> Result<Exit, Failure> {
+    let items = items(app.journal().list().await?);
+    if items.is_empty() && !app.json {
+        app.output.note(Look::Dim, format!("no sessions in {}", app.data_dir.display()));
+    }
+    for item in &items {
+        app.item(item, || row(item));
+    }
+    Ok(Exit::Finished)
+}
+
+/// Heads come with the last written first, and so do the sessions.
+fn items(heads: Vec<RunHead>) -> Vec<Item> {
+    let mut items: Vec<Item> = Vec::new();
+    for head in heads {
+        let Some(session_id) = head.session else { continue };
+        match items.iter_mut().find(|item| item.session_id == session_id) {
+            Some(item) => {
+                item.runs += 1;
+                if head.started_at <= item.started_at {
+                    (item.started_at, item.task) = (head.started_at, head.task);
+                }
+            }
+            None => items.push(Item {
+                session_id,
+                started_at: head.started_at,
+                updated_at: head.updated_at,
+                runs: 1,
+                status: head.status,
+                task: head.task,
+            }),
+        }
+    }
+    items
+}
+
+fn row(item: &Item) -> String {
+    let when: String = item.updated_at.to_string().chars().take("2026-01-31T08:00:00".len()).collect();
+    let runs = if item.runs == 1 { "run " } else { "runs" };
+    let task = one_line(&item.task, 80);
+    format!("{}  {:>3} {runs}  {:<10}  {when}Z  {task}", item.session_id, item.runs, item.status)
+}
+
+async fn show(app: &App, id: &SessionId) -> Result<Exit, Failure> {
+    let session = read(app, id).await?;
+    app.item(&session, || {
+        let mut lines = Vec::new();
+        for root in session.root_loops() {
+            tree(&session, root, 0, &mut lines);
+        }
+        let total = session.total_usage().total();
+        lines.push(format!("{} runs, {total} tokens", session.loops.len()));
+        lines.join("\n")
+    });
+    Ok(Exit::Finished)
+}
+
+fn tree(session: &Session, one: &LoopRecord, depth: usize, lines: &mut Vec<String>) {
+    // A run is in the log of nothing but its own session, so depth has an end.
+    let name = one.run_id.as_ref().map_or(one.loop_id.as_str(), |run| run.as_str());
+    let asked = one.messages.iter().find_map(AgentMessage::as_llm).map(Message::text).unwrap_or_default();
+    let status = format!("{:?}", one.status).to_lowercase();
+    let tokens = one.usage.total();
+    let task = one_line(&asked, 80);
+    // One after the other is the usual way; only another way from the same place is set off.
+    lines.push(format!("{:indent$}{name}  {status:<9}  {tokens:>7} tokens  {task}", "", indent = 2 * depth));
+    let children: Vec<&LoopRecord> = session.children_of(&one.loop_id).collect();
+    let deeper = usize::from(children.len() > 1);
+    for child in children {
+        if !is_above(session, &child.loop_id, &one.loop_id) {
+            tree(session, child, depth + deeper, lines);
+        }
+    }
+}
+
+/// Whether `one` is `of` or stands above it: then a log was made by hand, and goes round in a circle.
+fn is_above(session: &Session, one: &LoopId, of: &LoopId) -> bool {
+    let mut next = session.get_loop(of);
+    for _ in 0..=session.loops.len() {
+        let Some(here) = next else { return false };
+        if here.loop_id == *one {
+            return true;
+        }
+        next = here.parent_loop_id.as_ref().and_then(|parent| session.get_loop(parent));
+    }
+    true
+}
+
+async fn export(app: &App, id: &SessionId, out: Option<&Path>) -> Result<Exit, Failure> {
+    let session = read(app, id).await?;
+    let text =
+        if app.json { serde_json::to_string(&session) } else { serde_json::to_string_pretty(&session) };
+    let text = text.map_err(|e| Failure::failed(format!("cannot write session {id}: {e}"), ADVICE))?;
+    let Some(out) = out else {
+        app.output.line(text);
+        return Ok(Exit::Finished);
+    };
+    let path = match out.is_dir() {
+        true => {
+            let store = FileSystemSessionStore::new(out);
+            store.save(&session).await?;
+            store.path(id)?
+        }
+        false => write(out, &text)?,
+    };
+    app.item(&json!({"session_id": id, "path": path}), || format!("wrote {}", path.display()));
+    Ok(Exit::Finished)
+}
+
+/// Puts a text in place of a file: whole, or not at all.
+fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".tmp");
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, path));
+    written.map(|()| path.to_owned()).map_err(|e| {
+        let _ = std::fs::remove_file(&new);
+        Failure::failed(format!("cannot write {}: {e}", path.display()), ADVICE)
+    })
+}
+
+async fn read(app: &App, id: &SessionId) -> Result<Session, Failure> {
+    Session::read(&app.journal(), id).await?.ok_or_else(|| {
+        Failure::usage(format!("no session {id}"), "`archon sessions list` shows the sessions there are")
+    })
+}
+
+const ADVICE: &str = "check that the directory exists, is writable and has free space";

@@ -1,0 +1,91 @@
+//! One line for a record: where it stands, when it came, what it says.
+
+use archon::types::{AgentMessage, Content, Message, Record, RecordBody, ToolResult};
+
+use crate::output::one_line;
+
+/// Characters of a text that are shown.
+const SHOWN: usize = 120;
+
+/// A record on a line, for people who read logs.
+pub(crate) fn record_line(record: &Record) -> String {
+    format!("{:>5}  {}  {}", record.seq, record.at, body_line(&record.body))
+}
+
+/// What a record says, on a line: its type as the log has it, and then what tells it from others.
+pub(crate) fn body_line(body: &RecordBody) -> String {
+    let kind = serde_json::to_value(body).ok().and_then(|v| v["type"].as_str().map(str::to_owned));
+    format!("{:<16} {}", kind.unwrap_or_default(), about(body)).trim_end().to_owned()
+}
+
+fn about(body: &RecordBody) -> String {
+    match body {
+        RecordBody::RunStarted(s) => {
+            let (model, provider) = (&s.config.model, &s.config.provider);
+            one_line(&format!("session {}, model {model} ({provider})", s.session), SHOWN)
+        }
+        RecordBody::Prompted { message, .. } => said(message),
+        RecordBody::ModelAsked { turn, attempt, request_hash, .. } => {
+            format!("turn {turn}, attempt {attempt}, request {request_hash}")
+        }
+        RecordBody::ModelAnswered { message, .. } => {
+            let mut parts: Vec<String> = Vec::new();
+            for block in &message.content {
+                match block {
+                    Content::Text { text } => parts.push(one_line(text, SHOWN)),
+                    Content::ToolCall(call) => {
+                        parts.push(format!(
+                            "-> {} {}",
+                            call.name,
+                            one_line(&call.arguments.to_string(), SHOWN)
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+            one_line(&parts.join(" "), 2 * SHOWN)
+        }
+        RecordBody::ModelFailed { attempt, failure, .. } => {
+            format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
+        }
+        RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
+        RecordBody::ToolRefused { call, result } | RecordBody::ToolFinished { call, result } => {
+            format!("{call}  {}", came_to(result))
+        }
+        RecordBody::ToolAsked { call, request } => {
+            format!("{call}  {}", one_line(&request.action_summary, SHOWN))
+        }
+        RecordBody::ToolAnswered { call, .. } => call.to_string(),
+        RecordBody::ToolStarted { call, attempt, effect, child_run } => {
+            let child = child_run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
+            format!("{call}  attempt {attempt}, {effect:?}{child}")
+        }
+        RecordBody::CancelRequested { reason } => one_line(reason, SHOWN),
+        RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
+        RecordBody::Summarized(summary) => {
+            format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
+        }
+        RecordBody::Compacted(c) => {
+            format!("{:?}, {} to {} tokens", c.level, c.tokens_before, c.tokens_after)
+        }
+        RecordBody::LimitReached(limit) => limit.to_string(),
+        RecordBody::Suspended { waiting } => {
+            let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
+            format!("waiting for {}", calls.join(", "))
+        }
+        RecordBody::RunFinished(outcome) => {
+            let why = outcome.error.as_deref().unwrap_or(&outcome.answer);
+            format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
+        }
+        _ => String::new(),
+    }
+}
+
+fn said(message: &AgentMessage) -> String {
+    one_line(&message.as_llm().map(Message::text).unwrap_or_default(), SHOWN)
+}
+
+fn came_to(result: &ToolResult) -> String {
+    let failed = if result.is_error() { "failed: " } else { "" };
+    format!("{failed}{}", one_line(&result.text(), SHOWN))
+}

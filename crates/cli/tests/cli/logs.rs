@@ -1,0 +1,223 @@
+//! The commands around the log: replay it, read it, fork it, remove it, see its session.
+
+use std::sync::Arc;
+
+use archon::{
+    store::JsonlJournal,
+    types::{Durability, Journal, OpenMode, RecordBody, RunId, ToolResult},
+};
+use archon_testkit::{MockResponse, MockServer};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::setup::{Place, answer, asks_for, text};
+
+const CALCULATE: &str = r#"{"expression": "15% of 200"}"#;
+
+/// A place where one task was worked on with a tool; the id of the run.
+async fn worked(server: &MockServer) -> (Place, String) {
+    let place = Place::with_server(server);
+    assert_eq!(place.archon("run", &["What is 15% of 200?"]).await.code, Some(0));
+    let run = newest(&place, "run_id").await;
+    (place, run)
+}
+
+async fn newest(place: &Place, what: &str) -> String {
+    place.archon("runs list --json", &[]).await.json()[0][what].as_str().expect("text").to_owned()
+}
+
+// spec: OB-10
+#[tokio::test]
+async fn a_run_is_replayed_without_a_model_and_an_altered_log_says_where() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let asked = server.requests().len();
+    let same = place.archon("replay", &[&run]).await;
+    assert_eq!((same.code, same.out.as_str()), (Some(0), "identical\n"), "{same:?}");
+    let json = place.archon("replay --json", &[&run]).await.json();
+    assert_eq!(json[0]["replay"], "identical");
+
+    // The tool's result is altered in a copy of the log.
+    let journal = JsonlJournal::new(place.data());
+    let mut records: Vec<_> = journal
+        .read(&RunId::new(run.as_str()))
+        .await
+        .expect("a log")
+        .iter()
+        .map(|record| (**record).clone())
+        .collect();
+    let at =
+        records.iter().position(|r| matches!(r.body, RecordBody::ToolFinished { .. })).expect("a result");
+    if let RecordBody::ToolFinished { result, .. } = &mut records[at].body {
+        **result = ToolResult::success("31");
+    }
+    let mut copy = journal.open(&RunId::new("copy"), OpenMode::Create).await.expect("a new run");
+    let records: Vec<_> = records.into_iter().map(Arc::new).collect();
+    copy.writer.append(&records, Durability::Synced).await.expect("space");
+
+    let differs = place.archon("replay", &["copy"]).await;
+    assert_eq!(differs.code, Some(1), "{differs:?}");
+    let lines: Vec<_> = differs.out.lines().collect();
+    assert_eq!(lines[0], format!("differs at record {}", at + 1));
+    assert!(lines[1].contains("expected  model_asked") && lines[2].contains("found     model_asked"));
+    assert_ne!(lines[1].split("request").last(), lines[2].split("request").last());
+    let json = place.archon("replay --json", &["copy"]).await;
+    assert_eq!((json.code, &json.json()[0]["record"]), (Some(1), &Value::from(at + 1)), "{json:?}");
+    assert_eq!(server.requests().len(), asked, "no model was asked");
+}
+
+#[tokio::test]
+async fn the_log_is_one_record_a_line() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let lines = place.archon("runs events --json", &[&run]).await.json();
+    let kinds: Vec<_> = lines.iter().map(|l| l["type"].as_str().expect("a type")).collect();
+    let expected = [
+        "run_started",
+        "prompted",
+        "model_asked",
+        "model_answered",
+        "tool_started",
+        "tool_finished",
+        "model_asked",
+        "model_answered",
+        "run_finished",
+    ];
+    assert_eq!(kinds, expected);
+    assert!(lines.iter().all(|line| line["run_id"] == run.as_str()));
+
+    let shown = place.archon("runs events", &[&run]).await;
+    assert_eq!(shown.out.lines().count(), expected.len(), "{shown:?}");
+    for (line, kind) in shown.out.lines().zip(expected) {
+        assert!(line.contains(kind), "{kind}: {line}");
+    }
+    assert!(shown.out.contains("What is 15% of 200?") && shown.out.contains("calculator"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_run_is_forked_after_a_turn_and_goes_on_another_way() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let forked = place.archon("runs fork --at 1", &[&run]).await;
+    let fork = forked.out.trim().to_owned();
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    assert!(forked.err.contains(&format!("archon resume {fork}")), "{forked:?}");
+    server.push(answer("Thirty."));
+    let resumed = place.archon("resume", &[&fork]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Thirty.\n"), "{resumed:?}");
+    let requests = server.requests();
+    assert_eq!(requests[2].body["messages"], requests[1].body["messages"]);
+    assert_eq!(place.archon("replay", &[&fork]).await.out, "identical\n");
+
+    // At its end nothing is open: the fork waits for a prompt.
+    let json = place.archon("runs fork --json", &[&run]).await.json();
+    assert_eq!((&json[0]["turns"], &json[0]["wants_answer"]), (&2.into(), &false.into()));
+    server.push(answer("60"));
+    let next = place.archon("run --continue", &["Twice that?"]).await;
+    assert_eq!(next.out, "60\n", "{next:?}");
+
+    let refused = place.archon("runs fork --at 9", &[&run]).await;
+    refused.check_refused(2, "has 2 turns", "archon runs events");
+}
+
+#[tokio::test]
+async fn a_run_is_deleted_unless_another_needs_it() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let fork = place.archon("runs fork", &[&run]).await.out.trim().to_owned();
+    place.archon("runs delete", &[&run]).await.check_refused(1, &fork, "delete the runs that need it first");
+    let deleted = place.archon("runs delete", &[&fork]).await;
+    assert_eq!((deleted.code, deleted.out), (Some(0), format!("deleted {fork}\n")));
+    let deleted = place.archon("runs delete --json", &[&run]).await.json();
+    assert_eq!(deleted[0]["deleted"], run.as_str());
+    assert_eq!(place.archon("runs list", &[]).await.out, "");
+}
+
+#[tokio::test]
+async fn a_run_that_is_worked_on_cannot_be_deleted() {
+    let server = MockServer::start([MockResponse::sse("").event(&text("half ")).hang()]).await;
+    let place = Place::with_server(&server);
+    let mut child = place.command("run --json", &["speak"]).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    while !lines.next_line().await.expect("a line").expect("it goes on").contains("half") {}
+    let run = newest(&place, "run_id").await;
+    place.archon("runs delete", &[&run]).await.check_refused(1, "in use", "wait for the other process");
+    assert_eq!(place.archon("replay", &[&run]).await.out, "identical\n", "reading is allowed");
+    child.kill().await.expect("it is killed");
+    assert_eq!(place.archon("runs delete", &[&run]).await.code, Some(0));
+}
+
+// spec: S-08
+#[tokio::test]
+async fn a_session_is_listed_shown_and_exported() {
+    let server =
+        MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30."), answer("60")]).await;
+    let (place, first) = worked(&server).await;
+    place.archon("run --continue", &["Twice that?"]).await;
+    let session = newest(&place, "session").await;
+
+    let listed = place.archon("sessions list --json", &[]).await.json();
+    assert_eq!(listed.len(), 1);
+    assert_eq!((&listed[0]["session_id"], &listed[0]["runs"]), (&session.as_str().into(), &2.into()));
+    assert_eq!(listed[0]["task"], "What is 15% of 200?");
+    assert!(place.archon("sessions list", &[]).await.out.contains("2 runs"));
+
+    let shown = place.archon("sessions show", &[&session]).await;
+    let lines: Vec<_> = shown.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{shown:?}");
+    assert!(lines[0].starts_with(&first) && lines[0].contains("completed"), "{shown:?}");
+    assert!(lines[1].contains("Twice that?"), "{shown:?}");
+
+    let printed = place.archon("sessions export", &[&session]).await;
+    assert!(printed.out.starts_with("{\n  \"session_id\": "), "{printed:?}");
+    let out = place.path("session.json");
+    let wrote = place.archon("sessions export", &[&session, "--out", out.to_str().expect("UTF-8")]).await;
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    assert_eq!(std::fs::read_to_string(&out).expect("a file"), printed.out.trim_end());
+    let export: Value = serde_json::from_str(&printed.out).expect("JSON");
+    assert_eq!(export["loops"].as_array().expect("loops").len(), 2);
+    assert_eq!(export["loops"][1]["parent_loop_id"], export["loops"][0]["loop_id"]);
+    assert_eq!(export["loops"][0]["status"], "Completed");
+    assert_eq!(export["loops"][0]["messages"].as_array().expect("messages").len(), 4);
+
+    // Into a directory: under the session's name.
+    std::fs::create_dir(place.path("sessions")).expect("a directory");
+    let dir = place.path("sessions");
+    place.archon("sessions export", &[&session, "--out", dir.to_str().expect("UTF-8")]).await;
+    assert!(dir.join(format!("{session}.json")).exists());
+}
+
+#[tokio::test]
+async fn unknown_runs_and_sessions_are_refused_with_a_remedy() {
+    let place = Place::new();
+    for line in ["replay", "runs events", "runs fork", "runs delete"] {
+        place.archon(line, &["run_x"]).await.check_refused(2, "no run run_x", "archon runs list");
+        place.archon(line, &["../x"]).await.check_refused(2, "../x", "");
+    }
+    for line in ["sessions show", "sessions export"] {
+        place.archon(line, &["s_x"]).await.check_refused(2, "no session s_x", "archon sessions list");
+    }
+    assert_eq!(place.archon("sessions list", &[]).await.code, Some(0));
+    assert!(!place.data().exists(), "nothing is made for looking");
+}
+
+#[tokio::test]
+async fn a_log_of_a_newer_version_is_refused_and_the_others_can_be_used() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let journal = JsonlJournal::new(place.data());
+    let mut records = journal.read(&RunId::new(run.as_str())).await.expect("a log");
+    let mut first = (*records[0]).clone();
+    if let RecordBody::RunStarted(started) = &mut first.body {
+        started.format = 99;
+    }
+    records[0] = Arc::new(first);
+    let mut new = journal.open(&RunId::new("newer"), OpenMode::Create).await.expect("a new run");
+    new.writer.append(&records, Durability::Synced).await.expect("space");
+    drop(new);
+    for line in ["replay", "runs fork"] {
+        place.archon(line, &["newer"]).await.check_refused(1, "log format 99", "a newer one");
+    }
+    assert_eq!(place.archon("replay", &[&run]).await.code, Some(0));
+    assert_eq!(place.archon("sessions list", &[]).await.code, Some(0));
+}

@@ -1,0 +1,113 @@
+//! Fork: another way from a point that a run has passed.
+//!
+//! A fork is a run of the same session that continues a prefix of another, cut at the end of a turn. It
+//! keeps the model, the tools and the limits, and what was spent of them. Calls that had no result are
+//! not carried over, and neither is anything that a person approved. What tools did to the world stays
+//! done: files are not rewound.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Context, ContinuationKind, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record, RecordBody, RunId,
+    SessionId,
+};
+use serde::Serialize;
+
+use crate::{History, LoopError, RunLog, fold_chain, fold_with};
+
+/// A run that was forked off another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Fork {
+    /// The new run: what `resume` takes, or the next prompt goes on from.
+    pub run: RunId,
+    /// The session of both runs.
+    pub session: SessionId,
+    /// The run that it leaves.
+    pub of: RunId,
+    /// How many of that run's records it has in common.
+    pub records: u64,
+    /// How many of that run's turns.
+    pub turns: u32,
+    /// Whether the model has the next word; if not, the fork waits for a prompt.
+    pub wants_answer: bool,
+}
+
+/// Begins the run that `context` names where `run` stood after `turns` turns of its own; by default
+/// where it stands now. After 0 turns nothing but the prompt is there.
+///
+/// Only the beginning of the new run is written: resume it, or go on with a prompt.
+///
+/// # Errors
+/// The run has fewer turns, it or one that it continues cannot be read, or the new one cannot be kept.
+pub async fn fork(
+    journal: &dyn Journal,
+    run: &RunId,
+    turns: Option<u32>,
+    context: &Context,
+) -> Result<Fork, LoopError> {
+    let log = journal.read(run).await?;
+    let Some(RecordBody::RunStarted(parent)) = log.first().map(|r| &r.body) else {
+        return Err(LoopError::NotARun { run: run.clone() });
+    };
+    let (history, _) = fold_chain(journal, &parent.origin).await?;
+    let (records, turns) = cut(run, &log, history.clone(), turns)?;
+    let prefix = fold_with(run, &log[..records], history, Default::default())?;
+    let wants_answer = prefix.into_history().wants_answer();
+    let records = records as u64;
+    let tag = context.clock.now().to_string();
+    let continuation = ContinuationKind::Branch { tag };
+    let mut started = (**parent).clone();
+    started.format = LOG_FORMAT;
+    started.run = context.run.clone();
+    started.loop_id = branch_id(&parent.loop_id, &context.run);
+    started.origin = Origin::Continues { run: run.clone(), records, continuation };
+    let open = journal.open(&context.run, OpenMode::Create).await?;
+    let mut new = RunLog::new(open.writer, 0, context.clone());
+    new.append(RecordBody::RunStarted(Box::new(started))).await?;
+    let session = parent.session.clone();
+    Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
+}
+
+/// How many records there are until `turns` turns are over, and how many turns these are.
+fn cut(
+    run: &RunId,
+    log: &[Arc<Record>],
+    history: History,
+    turns: Option<u32>,
+) -> Result<(usize, u32), LoopError> {
+    let mut machine = fold_with(run, &log[..1], history, Default::default())?;
+    let asked = |record: &Record| matches!(record.body, RecordBody::ModelAsked { .. });
+    let before_first = log.iter().position(|r| asked(r)).unwrap_or(log.len());
+    if turns == Some(0) {
+        return Ok((before_first, 0));
+    }
+    let mut rest = before_first;
+    let mut over = 0;
+    for (at, record) in log.iter().enumerate().skip(1) {
+        machine.apply(record);
+        if machine.turns() > over && machine.is_at_rest() {
+            (rest, over) = (at + 1, machine.turns());
+            if turns == Some(over) {
+                return Ok((rest, over));
+            }
+        }
+    }
+    match turns {
+        // The last turn is not over: what it has is kept, its open calls are closed.
+        Some(n) if n == machine.turns() => Ok((log.len(), n)),
+        Some(asked) => Err(LoopError::NoSuchTurn { run: run.clone(), asked, turns: machine.turns() }),
+        None if machine.calls().is_empty() => Ok((rest, over)),
+        None => Ok((log.len(), machine.turns())),
+    }
+}
+
+/// Two branches of one run need two names.
+fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
+    let id = run.as_str();
+    let tail = id.char_indices().rev().nth(TAIL - 1).map_or(id, |(at, _)| &id[at..]);
+    LoopId::new(format!("{parent}.branch.{tail}"))
+}
+
+/// Characters of a run's id that tell it from its siblings: ids begin with the time.
+const TAIL: usize = 8;

@@ -1,0 +1,358 @@
+//! Sessions: the runs of a conversation as a tree, in a shape that other agent systems write and read.
+//!
+//! A session is a fold over logs. [`Session::read`] makes it from a journal, and a
+//! [`SessionRecorder`](crate::SessionRecorder) from [`AgentEvent`]s as they happen.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentEvent, AgentId, AgentMessage, ContinuationKind, Json, LoopId, RunConfig, RunId, SessionId,
+    ThinkingLevel, Timestamp, ToolCallId, Usage, iso8601,
+};
+
+/// The runs of one conversation, called loops here.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Session {
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent of its first loop.
+    pub agent_id: AgentId,
+    /// When it was formed.
+    #[serde(with = "iso8601")]
+    pub created_at: Timestamp,
+    /// When something last happened in it.
+    #[serde(with = "iso8601")]
+    pub last_active_at: Timestamp,
+    /// Why it was formed.
+    pub formation: SessionFormation,
+    /// The call that it works for, if another session's agent started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_spawn_ref: Option<SpawnRef>,
+    /// All loops, by when they started.
+    pub loops: Vec<LoopRecord>,
+}
+
+impl Session {
+    /// A session without loops, formed on purpose.
+    pub fn new(session_id: SessionId, agent_id: AgentId, at: Timestamp) -> Self {
+        Self {
+            session_id,
+            agent_id,
+            created_at: at,
+            last_active_at: at,
+            formation: SessionFormation::Explicit,
+            parent_spawn_ref: None,
+            loops: Vec::new(),
+        }
+    }
+
+    /// The loops that go on from no other loop of this session.
+    pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
+        self.loops
+            .iter()
+            .filter(|l| l.parent_loop_id.as_ref().is_none_or(|parent| self.get_loop(parent).is_none()))
+    }
+
+    /// The loops of this session that go on from a loop, or that it called.
+    pub fn children_of<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
+        self.loops.iter().filter(move |l| l.parent_loop_id.as_ref() == Some(loop_id))
+    }
+
+    /// The other branches of a loop that ran side by side with others.
+    pub fn parallel_siblings<'a>(&'a self, loop_id: &'a LoopId) -> impl Iterator<Item = &'a LoopRecord> {
+        let group = self.get_loop(loop_id).and_then(|l| l.parallel_group.as_ref());
+        self.loops.iter().filter(move |l| {
+            l.loop_id != *loop_id && group.is_some_and(|group| group.all_loop_ids.contains(&l.loop_id))
+        })
+    }
+
+    /// A loop.
+    pub fn get_loop(&self, loop_id: &LoopId) -> Option<&LoopRecord> {
+        self.loops.iter().find(|l| l.loop_id == *loop_id)
+    }
+
+    /// Tokens of all loops.
+    pub fn total_usage(&self) -> Usage {
+        let mut total = Usage::default();
+        self.loops.iter().for_each(|l| total += l.usage);
+        total
+    }
+
+    /// The conversation up to the end of a loop: what the loops said that it goes on from, oldest first,
+    /// and then its own. Of a loop that was left for a branch all messages are here, also those that came
+    /// after the branch: only the log knows where that was.
+    pub fn history(&self, loop_id: &LoopId) -> Vec<AgentMessage> {
+        let mut chain = Vec::new();
+        let mut next = self.get_loop(loop_id);
+        while let Some(one) = next {
+            if chain.len() == self.loops.len() {
+                break; // The file was written by hand, and its loops go round in a circle.
+            }
+            chain.push(one);
+            let continues = one.continuation_kind.is_some();
+            next = one.parent_loop_id.as_ref().filter(|_| continues).and_then(|id| self.get_loop(id));
+        }
+        chain.iter().rev().flat_map(|one| one.messages.iter().cloned()).collect()
+    }
+
+    pub(crate) fn loop_mut(&mut self, loop_id: &LoopId) -> Option<&mut LoopRecord> {
+        self.loops.iter_mut().rev().find(|l| l.loop_id == *loop_id)
+    }
+}
+
+/// Why a session was formed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum SessionFormation {
+    /// Somebody asked for it.
+    Explicit,
+    /// A loop named a session that was not there.
+    #[default]
+    FirstLoop,
+    /// The one before had been idle for too long.
+    InactivityTimeout {
+        /// The longest idle time, seconds.
+        secs: u64,
+    },
+}
+
+/// One loop: one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoopRecord {
+    /// Display name of the run, unique in its session.
+    pub loop_id: LoopId,
+    /// The run, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The agent that worked.
+    pub agent_id: AgentId,
+    /// The loop that this one goes on from, or that called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_loop_id: Option<LoopId>,
+    /// In which sense it goes on; absent for the first of a session, and for one that was called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_kind: Option<ContinuationKind>,
+    /// When it started.
+    #[serde(with = "iso8601")]
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "optional_iso8601")]
+    pub ended_at: Option<Timestamp>,
+    /// How far it is.
+    pub status: LoopStatus,
+    /// Why its prompt was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<String>,
+    /// With what it worked, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<LoopConfigSnapshot>,
+    /// What it added to the conversation.
+    pub messages: Vec<AgentMessage>,
+    /// Its tokens.
+    pub usage: Usage,
+    /// What the application knows about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Json>,
+    /// Everything that happened; pieces of messages only if they were asked for.
+    #[serde(default)]
+    pub events: Vec<LoopEvent>,
+    /// The loops of this session that go on from here, or that it called.
+    #[serde(default)]
+    pub children_loop_ids: Vec<LoopId>,
+    /// The loops of other sessions that its calls started.
+    #[serde(default)]
+    pub child_loop_refs: Vec<ChildLoopRef>,
+    /// The loops that ran side by side with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_group: Option<ParallelGroupRecord>,
+}
+
+/// How far a loop is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum LoopStatus {
+    /// It waits for somebody.
+    Pending,
+    /// It works, or its process died.
+    #[default]
+    Running,
+    /// It ended by itself, with an answer or at a limit.
+    Completed,
+    /// Its prompt was refused.
+    Rejected,
+    /// It was cancelled, failed, or nobody saw its end.
+    Aborted,
+}
+
+/// With what a loop worked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct LoopConfigSnapshot {
+    /// The model, as the provider names it.
+    pub model: String,
+    /// The provider's id.
+    pub provider: String,
+    /// Names the configuration within the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_id: Option<String>,
+    /// The configuration's name, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// The service's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Whether the model thinks before it speaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<bool>,
+    /// Tokens of the model's window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// Most tokens of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// How much it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<ThinkingLevel>,
+    /// Sampling temperature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+}
+
+impl From<&RunConfig> for LoopConfigSnapshot {
+    fn from(config: &RunConfig) -> Self {
+        Self {
+            model: config.model.clone(),
+            provider: config.provider.clone(),
+            reasoning: Some(config.options.thinking != ThinkingLevel::default()),
+            context_window: config.context.as_ref().map(|c| c.max_context_tokens),
+            max_tokens: config.options.max_tokens,
+            thinking_level: Some(config.options.thinking),
+            temperature: config.options.temperature,
+            ..Self::default()
+        }
+    }
+}
+
+/// Something that happened in a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoopEvent {
+    /// Place among what the recorder saw of this loop, from 0; what was left out is counted, too.
+    pub sequence: u64,
+    /// What happened.
+    pub event: AgentEvent,
+}
+
+/// On the caller: a loop of another session that a call started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildLoopRef {
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool that was called.
+    pub tool_name: String,
+    /// The loop.
+    pub child_loop_id: LoopId,
+    /// The loop's session.
+    pub child_session_id: SessionId,
+}
+
+/// On the called session: the call that started it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnRef {
+    /// The caller's session.
+    pub parent_session_id: SessionId,
+    /// The loop that called.
+    pub parent_loop_id: LoopId,
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool that was called.
+    pub tool_name: String,
+}
+
+/// Several loops that ran side by side, of which one was chosen. Each of them has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelGroupRecord {
+    /// All of them, in the order of their configurations.
+    pub all_loop_ids: Vec<LoopId>,
+    /// The chosen one.
+    pub selected_loop_id: LoopId,
+    /// Its configuration.
+    pub selected_config_index: usize,
+    /// Tokens that the choice took.
+    pub evaluation_usage: Usage,
+    /// Whether the loop that has this is the chosen one.
+    pub is_selected: bool,
+}
+
+/// Whether a session that is worked in is kept somewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum SessionState {
+    /// There is none.
+    #[default]
+    NoSession,
+    /// There is one, with something that is not saved.
+    SessionActive,
+    /// It is being saved.
+    Saving,
+    /// It is saved.
+    Saved,
+}
+
+impl SessionState {
+    /// Whether the state may change from here to `next`. A save that fails leads back to
+    /// [`SessionActive`](Self::SessionActive).
+    pub fn may_become(self, next: Self) -> bool {
+        use SessionState::{NoSession, Saved, Saving, SessionActive};
+        matches!(
+            (self, next),
+            (NoSession, SessionActive)
+                | (SessionActive, Saving)
+                | (Saving, Saved | SessionActive)
+                | (Saved, Saving)
+        )
+    }
+}
+
+/// Messages as JSON text.
+///
+/// # Errors
+/// Never for messages that were read from JSON or made by a run.
+pub fn save_messages(messages: &[AgentMessage]) -> Result<String, serde_json::Error> {
+    serde_json::to_string(messages)
+}
+
+/// The messages of a JSON text that [`save_messages`] wrote.
+///
+/// # Errors
+/// The text holds something else.
+pub fn restore_messages(json: &str) -> Result<Vec<AgentMessage>, serde_json::Error> {
+    serde_json::from_str(json)
+}
+
+/// As [`iso8601`], for times that may not be known.
+mod optional_iso8601 {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{Timestamp, iso8601};
+
+    #[derive(Serialize, Deserialize)]
+    struct Time(#[serde(with = "iso8601")] Timestamp);
+
+    pub(super) fn serialize<S: Serializer>(t: &Option<Timestamp>, s: S) -> Result<S::Ok, S::Error> {
+        t.map(Time).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<Time>::deserialize(d)?.map(|time| time.0))
+    }
+}

@@ -1,0 +1,98 @@
+//! [`Session::read`]: a session from the logs of its runs.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    AgentEvents, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Origin,
+    OutcomeStatus, Record, RecordBody, RunId, RunStarted, Session, SessionId, SessionRecorder,
+};
+
+type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
+
+impl Session {
+    /// The session that a journal's runs make. Runs of other sessions that called it, or that it called,
+    /// are read too, for the links between them; one that is gone leaves a link out.
+    ///
+    /// # Errors
+    /// The journal cannot be listed, or a run of the session cannot be read.
+    pub async fn read(journal: &dyn Journal, id: &SessionId) -> Result<Option<Self>, JournalError> {
+        let heads = journal.list().await?;
+        let mut logs = Logs::new();
+        for head in heads.into_iter().filter(|head| head.session.as_ref() == Some(id)) {
+            let records = journal.read(&head.run_id).await?;
+            logs.insert(head.run_id, records);
+        }
+        let around: Vec<RunId> = logs.values().flat_map(|log| linked(log)).collect();
+        for run in around {
+            if !logs.contains_key(&run)
+                && let Ok(records) = journal.read(&run).await
+            {
+                logs.insert(run, records);
+            }
+        }
+        Ok(Self::of_logs(logs.values().map(Vec::as_slice)).into_iter().find(|s| s.session_id == *id))
+    }
+
+    /// The sessions that logs make, by when they formed.
+    pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
+        let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((started(log)?, log))).collect();
+        // Callers and runs that are continued come before those that name them.
+        logs.sort_by_key(|(started, log)| (log[0].at, started.run.clone()));
+        let mut recorder = SessionRecorder::default();
+        for (started, log) in &logs {
+            let mut events = AgentEvents::new();
+            for record in *log {
+                let event = Event::Record { run: started.run.clone(), record: record.clone() };
+                events.push(&event).iter().for_each(|event| recorder.on_event(event));
+            }
+        }
+        let mut sessions = recorder.into_sessions();
+        for (started, log) in logs {
+            let of = sessions.iter_mut().find(|s| s.session_id == started.session);
+            let record = of.and_then(|session| {
+                session.last_active_at =
+                    log.last().map_or(session.last_active_at, |last| session.last_active_at.max(last.at));
+                session.loops.iter_mut().find(|l| l.run_id.as_ref() == Some(&started.run))
+            });
+            if let Some(record) = record {
+                complete(record, started, log);
+            }
+        }
+        sessions
+    }
+}
+
+/// Adds what records know and events do not say.
+fn complete(record: &mut LoopRecord, started: &RunStarted, log: &[Arc<Record>]) {
+    record.config = Some(LoopConfigSnapshot::from(&started.config));
+    record.status = match log.last().map(|r| &r.body) {
+        Some(RecordBody::RunFinished(outcome)) => match outcome.status {
+            OutcomeStatus::Finished | OutcomeStatus::Limit(_) => record.status,
+            OutcomeStatus::Suspended => LoopStatus::Pending,
+            _ => LoopStatus::Aborted,
+        },
+        Some(RecordBody::Suspended { .. }) => LoopStatus::Pending,
+        _ => LoopStatus::Running,
+    };
+}
+
+/// The runs that called this one, or that it called.
+fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
+    log.iter()
+        .filter_map(|record| match &record.body {
+            RecordBody::RunStarted(started) => match &started.origin {
+                Origin::CalledBy { run, .. } => Some(run.clone()),
+                _ => None,
+            },
+            RecordBody::ToolFinished { result, .. } => result.child_run.clone(),
+            _ => None,
+        })
+        .collect()
+}
+
+fn started(log: &[Arc<Record>]) -> Option<&RunStarted> {
+    match &log.first()?.body {
+        RecordBody::RunStarted(started) => Some(started),
+        _ => None,
+    }
+}

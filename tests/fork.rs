@@ -1,0 +1,168 @@
+//! Fork: another way from a point that a run has passed, with what was spent and without what was open.
+
+use std::sync::Arc;
+
+use archon::{
+    Archon, ArchonBuilder, Outcome, RunOptions,
+    react_loop::{LoopError, replay},
+    store::MemoryJournal,
+    tools::FnTool,
+    types::{
+        ContinuationKind, Durability, Effect, ExecutionLimits, Journal, JournalError, LimitReached, Message,
+        OpenMode, Origin, OutcomeStatus, Record, RecordBody, Request, RunId, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::FnProvider;
+use serde_json::json;
+
+/// Three turns with a call each, then the answer; `answer` tells runs apart.
+fn agent(journal: &MemoryJournal, answer: &'static str) -> (ArchonBuilder, FnProvider) {
+    let provider = FnProvider::new(move |_, request: &Request| {
+        let turn = request.messages.iter().filter(|m| matches!(***m, Message::ToolResult(_))).count();
+        match turn {
+            0..3 => FnProvider::calls(vec![ToolCall::new("c", "look", json!({"step": turn, "for": answer}))]),
+            _ => FnProvider::text(answer),
+        }
+    });
+    let mut annotations = ToolAnnotations::default();
+    annotations.effect = Effect::SideEffect;
+    let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"})).with_annotations(annotations);
+    let look = FnTool::new(spec, |_: serde_json::Value, _| async { Ok(ToolResult::success("seen")) });
+    let builder = Archon::builder()
+        .provider(Arc::new(provider.clone()), "scripted")
+        .tools([Arc::new(look) as Arc<dyn archon::Tool>])
+        .journal(Arc::new(journal.clone()));
+    (builder, provider)
+}
+
+/// Every call is followed by its result.
+fn is_paired(request: &Request) -> bool {
+    let (mut calls, mut results) = (0, 0);
+    for message in request.messages.iter() {
+        match &**message {
+            Message::Assistant(answer) if calls == results => calls += answer.tool_calls().count(),
+            Message::ToolResult(_) => results += 1,
+            _ => {}
+        }
+    }
+    calls == results
+}
+
+async fn first_run(journal: &MemoryJournal) -> Vec<Arc<Record>> {
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("first"));
+    let agent = agent(journal, "one way").0.build().unwrap();
+    assert!(agent.run_with("Look three times.", options).await.unwrap().is_finished());
+    journal.read(&RunId::new("first")).await.unwrap()
+}
+
+async fn resumed(agent: &Archon, run: &RunId) -> Outcome {
+    agent.resume(run.clone()).await.unwrap().outcome().await.unwrap()
+}
+
+// spec: S-14
+#[tokio::test]
+async fn a_fork_goes_on_from_the_end_of_a_turn() {
+    let journal = MemoryJournal::new();
+    let whole = first_run(&journal).await;
+    for turns in 0..=3 {
+        let (builder, provider) = agent(&journal, "another way");
+        let agent = builder.build().unwrap();
+        let fork = agent.fork(&RunId::new("first"), Some(turns)).await.unwrap();
+        assert_eq!((fork.turns, fork.wants_answer), (turns, true));
+        assert_eq!(resumed(&agent, &fork.run).await.answer, "another way");
+        let requests = provider.requests();
+        assert_eq!(requests.len(), 4 - turns as usize, "turns that were kept are not asked again");
+        assert_eq!(requests[0].messages.len(), 1 + 2 * turns as usize);
+        assert!(requests.iter().all(is_paired));
+        assert!(replay(&journal, &fork.run).await.unwrap().is_identical());
+
+        let log = journal.read(&fork.run).await.unwrap();
+        let RecordBody::RunStarted(started) = &log[0].body else { panic!("{:?}", log[0]) };
+        let branch = |c: &ContinuationKind| matches!(c, ContinuationKind::Branch { tag } if !tag.is_empty());
+        assert!(
+            matches!(&started.origin, Origin::Continues { run, records, continuation }
+                if run.as_str() == "first" && *records == fork.records && branch(continuation)),
+            "{:?}",
+            started.origin
+        );
+    }
+    assert_eq!(journal.read(&RunId::new("first")).await.unwrap(), whole, "the run it leaves is as it was");
+    let refused = journal.delete(&RunId::new("first")).await.unwrap_err();
+    assert!(matches!(refused, JournalError::Needed { by, .. } if by.len() == 4));
+}
+
+#[tokio::test]
+async fn a_fork_of_a_whole_run_waits_for_a_prompt() {
+    let journal = MemoryJournal::new();
+    first_run(&journal).await;
+    let (builder, provider) = agent(&journal, "and then");
+    let agent = builder.build().unwrap();
+    let fork = agent.fork(&RunId::new("first"), None).await.unwrap();
+    assert_eq!((fork.turns, fork.wants_answer), (4, false));
+    let next = RunOptions::in_session(fork.session);
+    assert_eq!(agent.run_with("Anything else?", next).await.unwrap().answer, "and then");
+    assert_eq!(provider.requests()[0].messages.len(), 9);
+}
+
+#[tokio::test]
+async fn a_fork_spends_what_is_left_to_the_run_that_it_leaves() {
+    let journal = MemoryJournal::new();
+    let mut limits = ExecutionLimits::default();
+    limits.max_turns = 3;
+    let agent = agent(&journal, "late").0.limits(limits).build().unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new("first"));
+    let first = agent.run_with("Look three times.", options).await.unwrap();
+    assert_eq!(first.status, OutcomeStatus::Limit(LimitReached::Turns { max: 3 }));
+    let fork = agent.fork(&RunId::new("first"), Some(1)).await.unwrap();
+    let outcome = resumed(&agent, &fork.run).await;
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Turns { max: 3 }));
+    assert_eq!(outcome.turns, 2, "one was spent before, and counts there");
+    // Whoever leaves the fork has nothing left either; the next prompt has a budget of its own.
+    let again = agent.fork(&fork.run, None).await.unwrap();
+    assert_eq!(resumed(&agent, &again.run).await.turns, 0);
+    let next = RunOptions::in_session(fork.session);
+    assert!(agent.run_with("Go on.", next).await.unwrap().is_finished());
+}
+
+#[tokio::test]
+async fn open_calls_are_not_carried_over() {
+    let journal = MemoryJournal::new();
+    let whole = first_run(&journal).await;
+    let started = whole.iter().position(|r| matches!(r.body, RecordBody::ToolStarted { .. })).unwrap();
+    let cut = MemoryJournal::new();
+    let mut open = cut.open(&RunId::new("first"), OpenMode::Create).await.unwrap();
+    open.writer.append(&whole[..=started], Durability::Synced).await.unwrap();
+    drop(open);
+    let (builder, provider) = agent(&cut, "done");
+    let agent = builder.build().unwrap();
+    let fork = agent.fork(&RunId::new("first"), None).await.unwrap();
+    assert_eq!((fork.turns, fork.records), (1, started as u64 + 1));
+    assert!(resumed(&agent, &fork.run).await.is_finished());
+    let requests = provider.requests();
+    assert!(requests.iter().all(is_paired));
+    let result = requests[0].messages.last().unwrap().text();
+    assert!(result.starts_with("Not carried over"), "{result}");
+    let log = cut.read(&fork.run).await.unwrap();
+    let again = log.iter().filter(|r| matches!(r.body, RecordBody::ToolStarted { .. })).count();
+    assert_eq!(again, 2, "the open call was not run again");
+}
+
+#[tokio::test]
+async fn there_is_no_fork_after_a_turn_that_was_not() {
+    let journal = MemoryJournal::new();
+    first_run(&journal).await;
+    let agent = agent(&journal, "x").0.build().unwrap();
+    let error = agent.fork(&RunId::new("first"), Some(5)).await.unwrap_err();
+    let no_such =
+        |e: &archon::Error| matches!(e, archon::Error::Run(LoopError::NoSuchTurn { asked: 5, turns: 4, .. }));
+    assert!(no_such(&error), "{error}");
+    let error = agent.fork(&RunId::new("nobody"), None).await.unwrap_err();
+    assert!(
+        matches!(error, archon::Error::Run(LoopError::Journal(JournalError::UnknownRun { .. }))),
+        "{error}"
+    );
+    assert_eq!(journal.list().await.unwrap().len(), 1);
+}
