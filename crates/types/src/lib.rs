@@ -15,6 +15,8 @@
 //! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
+//! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
+//! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
@@ -35,12 +37,15 @@ mod conversation;
 mod credentials;
 mod encoded;
 mod event;
+mod hooks;
 mod ids;
+mod inbox;
 mod journal;
 mod limits;
 mod memory;
 mod message;
 mod plan;
+mod price;
 mod projection;
 mod provider;
 mod record;
@@ -70,10 +75,12 @@ pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
 };
+pub use inbox::{Inbox, InboxEntry, InboxRequest};
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
 pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
@@ -82,14 +89,15 @@ pub use message::{
     ToolResultMessage, Usage, UserMessage,
 };
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use price::ModelPrice;
 pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
     ThinkingLevel, ToolChoice,
 };
 pub use record::{
-    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, Record, RecordBody, RunConfig,
-    RunStarted, ToolMode, TurnTrigger,
+    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
+    RunConfig, RunStarted, ToolMode, TurnTrigger,
 };
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
