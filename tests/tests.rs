@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod hooks;
 mod kill;
 mod live;
 mod scenarios;
+mod steering;
 mod wire;

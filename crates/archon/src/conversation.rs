@@ -253,6 +253,9 @@ impl Conversation {
             state.last_used = self.archon.clock.now();
             (opening, self.session(&mut state), last, state.base.clone(), cancel)
         };
+        if let Some(last) = &last {
+            self.take_unread(last, &mut opening).await?;
+        }
         let base = self.newest(last, base).await?;
         self.state().base = base.clone();
         let origin = match base {
@@ -269,6 +272,24 @@ impl Conversation {
             let _guard = guard;
             Ok(agent.begin(opening, origin, &context).await?)
         }))
+    }
+
+    /// What came for a run in the moment of its end is said to the next one.
+    async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), Error> {
+        let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
+        let mut ids = Vec::new();
+        for entry in inbox.waiting(run).await.unwrap_or_default() {
+            match entry.request {
+                InboxRequest::Steer { message } => opening.steers.push(message),
+                InboxRequest::FollowUp { message } => opening.follow_ups.push(message),
+                _ => {}
+            }
+            ids.push(entry.id);
+        }
+        match ids.is_empty() {
+            true => Ok(()),
+            false => Ok(inbox.remove(run, &ids).await?),
+        }
     }
 
     /// Where the next run goes on: after the last one, unless that never came to be.

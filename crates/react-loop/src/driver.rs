@@ -86,11 +86,7 @@ impl Driver {
             log.receive(machine).await?;
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
-                Command::Append(body) => {
-                    if !may_end(&body) || !heard_more(machine, log).await? {
-                        log.step(machine, body).await?;
-                    }
-                }
+                Command::Append(body) => log.step(machine, body).await?,
                 Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
                     log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }
@@ -209,19 +205,6 @@ async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(),
         log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
     }
     Ok(())
-}
-
-/// Whether the record ends a run that could go on, if somebody wanted more of it.
-fn may_end(body: &RecordBody) -> bool {
-    matches!(body, RecordBody::RunFinished(outcome) if outcome.is_finished())
-}
-
-/// Looks one last time whether somebody said something that the run would otherwise end without.
-async fn heard_more(machine: &mut ReactMachine, log: &mut RunLog) -> Result<bool, JournalError> {
-    if let Some(mailbox) = log.mailbox() {
-        mailbox.look().await;
-    }
-    log.receive(machine).await
 }
 
 /// Waits for `due`, unless the run is cancelled or its time is up before.

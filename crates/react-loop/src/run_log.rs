@@ -35,7 +35,12 @@ impl RunLog {
 
     /// Moves what came for the run into its log; true if anything did.
     pub(crate) async fn receive(&mut self, machine: &mut ReactMachine) -> Result<bool, JournalError> {
-        let Some(mailbox) = self.mailbox.clone() else { return Ok(false) };
+        // What comes after the last record waits for whoever takes the run up.
+        let Some(mailbox) = self.mailbox.clone().filter(|_| machine.ended().is_none()) else {
+            return Ok(false);
+        };
+        // What is there now, not only what the pump has seen: it is polled when the driver waits.
+        mailbox.look().await;
         let mut any = false;
         while let Some(bodies) = mailbox.take() {
             any = true;
