@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod fork;
+mod hooks;
 mod kill;
 mod live;
 mod replay;
 mod scenarios;
+mod steering;
 mod wire;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Fork, ReactAgent};
+use archon_react_loop::{Fork, LoopError, ReactAgent};
 use archon_types::{
-    CancellationToken, Clock, Context, Event, Ids, Journal, Message, NullSink, Origin, Outcome, RunHead,
-    RunId, SessionId, Sink, TenantId, Toolbox,
+    CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal, JournalError, Message,
+    NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
-use crate::{ArchonBuilder, Error, RunHandle, watch};
+use crate::{ArchonBuilder, Conversation, Error, RunHandle, watch};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
@@ -109,6 +109,61 @@ impl Archon {
         Ok(archon_react_loop::fork(&*self.journal, run, turns, &context).await?)
     }
 
+    /// A conversation: a session, prompt by prompt, that can be spoken into while it works.
+    pub fn conversation(&self) -> Conversation {
+        Conversation::new(self.clone(), None, None)
+    }
+
+    /// A conversation that goes on where a session stands.
+    ///
+    /// # Errors
+    /// The session has no run, or the journal cannot be listed.
+    pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, Error> {
+        let newest = self.newest_run(Some(&session)).await?;
+        let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
+        Ok(Conversation::new(self.clone(), Some(session), Some(head.run_id)))
+    }
+
+    /// Speaks into the turn of a run that may be in another process: tools that run end, those that were
+    /// not started are skipped, and the model reads this next. The message is kept until the run's
+    /// process, or whoever takes the run up next, reads it.
+    ///
+    /// # Errors
+    /// The run is unknown or has ended, or its journal takes no messages.
+    pub async fn steer(&self, run: &RunId, text: impl Into<String>) -> Result<(), Error> {
+        let message = Message::user(text, self.clock.now()).into();
+        self.post(run, InboxRequest::Steer { message }).await
+    }
+
+    /// Says something to a run that may be in another process; the model reads it when it would end.
+    ///
+    /// # Errors
+    /// As [`steer`](Self::steer).
+    pub async fn follow_up(&self, run: &RunId, text: impl Into<String>) -> Result<(), Error> {
+        let message = Message::user(text, self.clock.now()).into();
+        self.post(run, InboxRequest::FollowUp { message }).await
+    }
+
+    /// Asks a run to stop that may be in another process. A run that nobody works on ends as cancelled
+    /// when it is next taken up.
+    ///
+    /// # Errors
+    /// As [`steer`](Self::steer).
+    pub async fn cancel(&self, run: &RunId, reason: impl Into<String>) -> Result<(), Error> {
+        self.post(run, InboxRequest::Cancel { reason: reason.into() }).await
+    }
+
+    pub(crate) async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), Error> {
+        let inbox = self.journal.inbox();
+        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
+        let records = self.journal.read(run).await?;
+        if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
+            return Err(LoopError::Ended { run: run.clone() }.into());
+        }
+        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
+        Ok(inbox.post(run, entry).await?)
+    }
+
     /// The newest run of a session, or of all sessions.
     ///
     /// # Errors
@@ -154,11 +209,19 @@ impl Archon {
     async fn continuation(&self, session: &SessionId) -> Result<Origin, Error> {
         let newest = self.newest_run(Some(session)).await?;
         let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
-        let records = self.journal.read(&head.run_id).await?.len() as u64;
-        Ok(Origin::Continues { run: head.run_id, records, continuation: Default::default() })
+        self.continuation_of(head.run_id).await
     }
 
-    fn spawn<F>(&self, mut context: Context, work: impl FnOnce(ReactAgent, Context) -> F) -> RunHandle
+    pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, Error> {
+        let records = self.journal.read(&run).await?.len() as u64;
+        Ok(Origin::Continues { run, records, continuation: Default::default() })
+    }
+
+    pub(crate) fn spawn<F>(
+        &self,
+        mut context: Context,
+        work: impl FnOnce(ReactAgent, Context) -> F,
+    ) -> RunHandle
     where
         F: Future<Output = Result<Outcome, Error>> + Send + 'static,
     {
@@ -167,7 +230,7 @@ impl Archon {
         context.sink = Arc::new(Tee { before, queue: sink });
         let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
         let task = tokio::spawn(work(self.agent.clone(), context));
-        RunHandle { run, session, cancel, events, task: Some(task) }
+        RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
     }
 }
 

@@ -6,8 +6,8 @@ use archon_react_loop::{ContextParts, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    Clock, ContextConfig, ExecutionLimits, Ids, Journal, Provider, RequestOptions, RetryConfig, Tool,
-    ToolMode, Toolbox,
+    Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice, Provider, QueueMode,
+    RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, Error, RandomIds, SystemClock};
@@ -32,6 +32,10 @@ pub struct ArchonBuilder {
     /// `None` is the default, `Some(None)` no window at all.
     context: Option<Option<ContextConfig>>,
     context_parts: ContextParts,
+    price: Option<ModelPrice>,
+    queue_modes: (QueueMode, QueueMode),
+    hooks: Option<Arc<dyn Hooks>>,
+    filters: Vec<Arc<dyn InputFilter>>,
 }
 
 enum Model {
@@ -153,6 +157,32 @@ impl ArchonBuilder {
         self
     }
 
+    /// What the model's tokens cost: with it outcomes say what a run cost, and
+    /// [`ExecutionLimits::max_cost`] can be set.
+    pub fn price(mut self, price: ModelPrice) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// How many of the steers and of the follow-ups that wait the model reads at once; one of each by
+    /// default.
+    pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
+        self.queue_modes = (steers, follow_ups);
+        self
+    }
+
+    /// Your own code at fixed places of every run.
+    pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.hooks = Some(hooks);
+        self
+    }
+
+    /// Adds a filter that looks at what a run begins with, after those that were added before.
+    pub fn input_filter(mut self, filter: Arc<dyn InputFilter>) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
     /// Time, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -198,9 +228,15 @@ impl ArchonBuilder {
         {
             config.max_context_tokens = window;
         }
-        let agent = ReactAgent::new(provider, journal.clone(), options)
+        options.price = self.price;
+        (options.steers, options.follow_ups) = self.queue_modes;
+        let mut agent = ReactAgent::new(provider, journal.clone(), options)
             .with_toolbox(toolbox.clone())
-            .with_context_parts(self.context_parts);
+            .with_context_parts(self.context_parts)
+            .with_input_filters(self.filters);
+        if let Some(hooks) = self.hooks {
+            agent = agent.with_hooks(hooks);
+        }
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         Ok(Archon { agent, toolbox, journal, clock, ids })

@@ -1,7 +1,7 @@
 //! Why an agent could not be put together, or a run not be started.
 
 use archon_react_loop::LoopError;
-use archon_types::{JournalError, SessionId};
+use archon_types::{JournalError, RunId, SessionId};
 
 /// What went wrong before, or outside of, a run. What goes wrong inside one is its outcome.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,15 @@ pub enum Error {
     /// The session has no run to go on from.
     #[error("no run of session {0} was found")]
     UnknownSession(SessionId),
+    /// The conversation works on something already.
+    #[error("run {run} is under way: steer it, queue a follow-up, or wait until it has ended")]
+    AlreadyRunning {
+        /// The run under way.
+        run: RunId,
+    },
+    /// Messages that were kept elsewhere cannot be read or written.
+    #[error("not a list of messages: {0}")]
+    Messages(serde_json::Error),
     /// No run was ever started in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,

@@ -9,11 +9,12 @@ use archon_types::{CancellationToken, Event, Outcome, RunId, SessionId};
 use futures_core::Stream;
 use tokio::task::JoinHandle;
 
-use crate::{Error, watch::EventStream};
+use crate::{Archon, Error, watch::EventStream};
 
 /// A run under way, as a stream of its events. Dropping the handle cancels the run.
 #[derive(Debug)]
 pub struct RunHandle {
+    pub(crate) archon: Archon,
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
     pub(crate) cancel: CancellationToken,
@@ -35,6 +36,22 @@ impl RunHandle {
     /// A token that cancels the run when it is cancelled.
     pub fn cancel_token(&self) -> CancellationToken {
         self.cancel.clone()
+    }
+
+    /// Speaks into the turn under way, as [`Archon::steer`] does.
+    ///
+    /// # Errors
+    /// As [`Archon::steer`].
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Error> {
+        self.archon.steer(&self.run, text).await
+    }
+
+    /// Queues what the model reads when it would end, as [`Archon::follow_up`] does.
+    ///
+    /// # Errors
+    /// As [`Archon::follow_up`].
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), Error> {
+        self.archon.follow_up(&self.run, text).await
     }
 
     /// Asks the run to stop. It ends with the status `Cancelled` and can be resumed.

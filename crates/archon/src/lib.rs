@@ -23,7 +23,8 @@
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
-//! | go on in a conversation | [`RunOptions::session`] |
+//! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
+//! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | check that a log holds together | [`react_loop::replay`] |
@@ -33,6 +34,7 @@
 
 mod archon;
 mod builder;
+mod conversation;
 mod error;
 mod handle;
 mod system;
@@ -46,6 +48,7 @@ pub use archon_types::{
     ToolError, ToolResult, Toolbox,
 };
 pub use builder::ArchonBuilder;
+pub use conversation::Conversation;
 pub use error::Error;
 pub use handle::RunHandle;
 pub use system::{RandomIds, SystemClock};

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, BoxFuture, Context, ContextConfig, Encoded, ExecutionLimits, Journal,
-    JournalError, LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PromptSource, Provider,
-    RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox,
-    TurnTrigger,
+    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, Context, ContextConfig, Encoded,
+    ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId, Message, ModelPrice,
+    OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody, RequestOptions, RetryConfig,
+    RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
 use crate::{
-    Command, ContextParts, Driver, Messages, ReactMachine, RunLog, fold, fold_chain, fold_with,
-    tool_batch::NoTools,
+    Command, ContextParts, Driver, History, Messages, Opening, ReactMachine, RunLog, fold, fold_chain,
+    fold_with, is_paired, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -21,6 +21,7 @@ pub struct ReactAgent {
     journal: Arc<dyn Journal>,
     options: ReactAgentOptions,
     context_parts: ContextParts,
+    filters: Vec<Arc<dyn InputFilter>>,
 }
 
 /// What a [`ReactAgent`] works with; everything has a default but the model.
@@ -49,6 +50,12 @@ pub struct ReactAgentOptions {
     pub first_turn: TurnTrigger,
     /// How the conversation is kept within the model's window; `None` never compacts it.
     pub context: Option<ContextConfig>,
+    /// What the model's tokens cost; a limit on money needs it.
+    pub price: Option<ModelPrice>,
+    /// How many steers the model reads at once.
+    pub steers: QueueMode,
+    /// How many follow-ups the model reads at once.
+    pub follow_ups: QueueMode,
 }
 
 impl ReactAgentOptions {
@@ -66,6 +73,9 @@ impl ReactAgentOptions {
             expected_output: None,
             first_turn: TurnTrigger::default(),
             context: Some(ContextConfig::default()),
+            price: None,
+            steers: QueueMode::default(),
+            follow_ups: QueueMode::default(),
         }
     }
 }
@@ -102,6 +112,30 @@ pub enum LoopError {
         /// The turns that the run has.
         turns: u32,
     },
+    /// The conversation ends with an answer, so there is nothing to go on with.
+    #[error("the conversation ends with the model's answer: say something to go on")]
+    NothingToAnswer,
+    /// A conversation from elsewhere holds a tool call without its result, or a result without its call.
+    #[error("the messages cannot be restored: every tool call needs its result right behind it")]
+    Unpaired,
+    /// Money is limited and nobody knows what the model costs.
+    #[error(
+        "the run may cost {max_cost} millionths at most and the price of {model} is unknown: give its price"
+    )]
+    UnknownPrice {
+        /// The model.
+        model: String,
+        /// The limit.
+        max_cost: u64,
+    },
+    /// Agents called agents too often.
+    #[error("a run at depth {depth} is not started: the limit is {max}")]
+    TooDeep {
+        /// The depth of the run that was to start.
+        depth: u32,
+        /// [`ExecutionLimits::max_depth`].
+        max: u32,
+    },
     /// The run has its outcome.
     #[error("run {run} has ended: continue its session with a new prompt instead")]
     Ended {
@@ -114,7 +148,7 @@ impl ReactAgent {
     /// An agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
         let driver = Driver::new(provider, Arc::new(NoTools::default()));
-        Self { driver, journal, options, context_parts: ContextParts::default() }
+        Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
     }
 
     /// The same agent with tools.
@@ -129,42 +163,97 @@ impl ReactAgent {
         self
     }
 
+    /// The same agent with the program's own code at fixed places of every run.
+    pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
+        self.driver.hooks = Some(hooks);
+        self
+    }
+
+    /// The same agent with filters, which look in this order at what a run begins with.
+    pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
+        self.filters = filters;
+        self
+    }
+
     /// What the agent works with.
     pub fn options(&self) -> &ReactAgentOptions {
         &self.options
     }
 
-    /// Starts the run that `context` names and drives it to its outcome.
+    /// Starts the run that `context` names with prompts and drives it to its outcome.
     ///
     /// # Errors
-    /// The prompt is empty, or the journal failed.
+    /// As [`begin`](Self::begin).
     pub async fn start(
         &self,
         prompts: Vec<AgentMessage>,
         origin: Origin,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
-        let says_something = |p: &AgentMessage| {
-            p.as_llm().is_some_and(|m| m.content().iter().any(|c| c.as_text() != Some("")))
-        };
-        if !prompts.iter().any(says_something) {
+        if prompts.is_empty() {
             return Err(LoopError::EmptyPrompt);
         }
+        self.begin(Opening::new(prompts), origin, context).await
+    }
+
+    /// Starts the run that `context` names and drives it to its outcome.
+    ///
+    /// # Errors
+    /// The prompt is empty, there is nothing to go on with, a limit forbids the run, or the journal
+    /// failed.
+    pub async fn begin(
+        &self,
+        opening: Opening,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
+        self.check(&opening, context)?;
+        let context = &cancelled_alone(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
-        let open = self.journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone());
-        let started = self.started(origin, earlier, context);
+        let mut started = self.started(origin, earlier, context);
+        if opening.is_continuation() {
+            check_answerable(&opening, &history)?;
+            started.first_turn = TurnTrigger::Continuation;
+        }
+        let mut driver = self.driver.clone();
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
-        bodies.extend(
-            prompts.into_iter().map(|message| RecordBody::Prompted { message, source: PromptSource::Prompt }),
-        );
+        if driver.may_begin(&history, earlier).await {
+            match opening.filtered(&self.filters).await {
+                Ok(opening) => bodies.extend(opening.into_records()),
+                Err(reason) => bodies.push(RecordBody::InputRejected { reason }),
+            }
+        } else {
+            bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
+            driver.hooks = None; // A run that never began has no end to hear of.
+        }
+        let open = self.journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
         let records = log.append_all(bodies).await?;
         let parts = self.context_parts.clone();
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
         for record in &records[1..] {
             machine.apply(record);
         }
-        Ok(self.driver.drive(&mut machine, &mut log, context).await?)
+        Ok(driver.drive(&mut machine, &mut log, context).await?)
+    }
+
+    fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
+        let limits = &self.options.limits;
+        if !opening.is_continuation() && !opening.says_something() {
+            return Err(LoopError::EmptyPrompt);
+        }
+        if !is_paired(&opening.restored) {
+            return Err(LoopError::Unpaired);
+        }
+        if context.depth > limits.max_depth {
+            return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
+        }
+        match limits.max_cost {
+            Some(max_cost) if self.options.price.is_none() => {
+                Err(LoopError::UnknownPrice { model: self.options.model.clone(), max_cost })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, or after a cancel.
@@ -189,7 +278,9 @@ impl ReactAgent {
         if machine.next() == Command::WaitForPrompt {
             return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
-        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone());
+        let context = &cancelled_alone(context);
+        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
+            .with_inbox(self.journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
         if let Some((command, attempt)) = machine.open_request() {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
@@ -214,6 +305,8 @@ impl ReactAgent {
         });
         config.expected_output.clone_from(&options.expected_output);
         config.context.clone_from(&options.context);
+        (config.price, config.steers, config.follow_ups) =
+            (options.price, options.steers, options.follow_ups);
         let loop_id = loop_id(context, &config, earlier + 1);
         let mut started = RunStarted::new(
             context.run.clone(),
@@ -226,6 +319,22 @@ impl ReactAgent {
         started.origin = origin;
         started.first_turn = options.first_turn;
         started
+    }
+}
+
+/// The same context with a token of its own: a cancel from the inbox ends this run alone.
+fn cancelled_alone(context: &Context) -> Context {
+    let mut own = context.clone();
+    own.cancel = CancellationToken::child_token(&context.cancel);
+    own
+}
+
+/// A run without anything new needs a conversation that does not end with an answer.
+fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopError> {
+    let last = opening.restored.last().or_else(|| history.messages().iter().last().map(|last| &**last));
+    match last {
+        Some(Message::User(_) | Message::ToolResult(_)) => Ok(()),
+        _ => Err(LoopError::NothingToAnswer),
     }
 }
 

@@ -1,15 +1,20 @@
 //! The driver: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{sync::Arc, task::Poll, time::Duration};
+use std::{pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, JournalError, ModelEvent, ModelFailure,
-    Outcome, Provider, ProviderError, RecordBody, Timestamp, ToolCallId, Toolbox,
+    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, JournalError,
+    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Timestamp,
+    ToolCallId, Toolbox,
 };
-use futures_util::StreamExt;
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+};
 
 use crate::{
-    Command, ReactMachine, RunLog, decode_answer,
+    Command, History, ReactMachine, RunLog, decode_answer,
+    hooked::Turns,
     interrupt::{Interrupt, Watch},
     summarize::summarize,
     tool_batch,
@@ -23,12 +28,32 @@ pub struct Driver {
     pub provider: Arc<dyn Provider>,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
+    /// The program's own code at fixed places, if it has any.
+    pub hooks: Option<Arc<dyn Hooks>>,
 }
 
 impl Driver {
     /// A driver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { provider, toolbox }
+        Self { provider, toolbox, hooks: None }
+    }
+
+    /// Whether the run that goes on from `history`, the `earlier`th of its chain, may begin.
+    pub(crate) async fn may_begin(&self, history: &History, earlier: usize) -> bool {
+        match &self.hooks {
+            Some(hooks) => {
+                hooks.before_loop(history.messages(), u32::try_from(earlier).unwrap_or(u32::MAX)).await
+            }
+            None => true,
+        }
+    }
+
+    /// Whether a call that passed every guard may start.
+    pub(crate) async fn may_run(&self, call: &archon_types::ToolCall) -> bool {
+        match &self.hooks {
+            Some(hooks) => hooks.before_tool(call).await,
+            None => true,
+        }
     }
 
     /// Drives the machine until its run has ended, and returns the outcome.
@@ -41,16 +66,38 @@ impl Driver {
         log: &mut RunLog,
         context: &Context,
     ) -> Result<Outcome, JournalError> {
+        let Some(mailbox) = log.mailbox() else { return self.work(machine, log, context).await };
+        let (work, pump) = (pin!(self.work(machine, log, context)), pin!(mailbox.pump()));
+        match select(work, pump).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    async fn work(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        context: &Context,
+    ) -> Result<Outcome, JournalError> {
         let mut watch = Watch::new(context, machine.deadline());
+        let mut turns = Turns::new(self.hooks.as_deref(), machine);
         loop {
+            log.receive(machine).await?;
             match machine.next() {
-                Command::Done(outcome) => return Ok(outcome.clone()),
+                Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
                 Command::Append(body) => log.step(machine, body).await?,
+                Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
+                    log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
+                }
                 Command::AskModel { command, attempt, turn } => {
                     let request_hash = machine.request().content_hash();
                     log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
                         .await?;
                     let answer = self.ask(machine, command, attempt, &mut watch, context).await;
+                    if let RecordBody::ModelFailed { failure, .. } = &answer {
+                        turns.failed(&failure.message).await;
+                    }
                     log.step(machine, answer).await?;
                 }
                 Command::Summarize(due) => {
@@ -59,7 +106,7 @@ impl Driver {
                     log.step(machine, RecordBody::Summarized(summary)).await?;
                 }
                 Command::RunCalls(_) => {
-                    tool_batch::run(&*self.toolbox, machine, log, &mut watch, context).await?;
+                    tool_batch::run(self, machine, log, &mut watch, context).await?;
                 }
                 Command::WaitUntil(due) => {
                     wait_until(due, &mut watch, context).await;
@@ -71,9 +118,21 @@ impl Driver {
                 }
             }
             if context.cancel.is_cancelled() {
+                log.receive(machine).await?;
                 note_cancel(machine, log).await?;
             }
+            turns.look(machine).await;
         }
+    }
+
+    async fn ended(&self, outcome: Outcome) -> Outcome {
+        if let Some(hooks) = &self.hooks {
+            if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error) {
+                hooks.on_error(error).await;
+            }
+            hooks.after_loop(&outcome).await;
+        }
+        outcome
     }
 
     /// Sends the machine's request and returns the record of what came back.

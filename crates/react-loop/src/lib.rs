@@ -8,11 +8,12 @@
 //! | question | file |
 //! |---|---|
 //! | what happens next? | `machine.rs` |
-//! | when does a run end? | `limits.rs` |
+//! | when does a run end? | `limits.rs`, `repetition.rs`, `machine/endings.rs` |
+//! | who speaks into a run, and when is it heard? | `queues.rs`, `mailbox.rs`, `machine/prompts.rs` |
 //! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
-//! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs` |
+//! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
 //! | how does a run leave another? | `fork.rs` |
@@ -23,9 +24,14 @@ mod agent;
 mod calls;
 mod driver;
 mod fork;
+mod hooked;
 mod interrupt;
 mod limits;
 mod machine;
+mod mailbox;
+mod opening;
+mod queues;
+mod repetition;
 mod replay;
 mod resume;
 mod retry;
@@ -41,11 +47,12 @@ pub use calls::{CallStage, CallState};
 pub use driver::Driver;
 pub use fork::{Fork, fork};
 pub use machine::{Command, ReactMachine};
+pub use opening::Opening;
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;
 pub use text_mode::decode_answer;
 pub use window::{
     ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,
-    Tiered, ToolGate, Trim, Urgency, round_summary, token_counter,
+    Tiered, ToolGate, Trim, Urgency, is_paired, round_summary, token_counter,
 };

@@ -1,11 +1,8 @@
-//! When a run ends whatever the model says: turns, tokens, time, and the same call again and again.
+//! When a run ends whatever the model says: turns, tokens, time and money.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
+use archon_types::{
+    AssistantMessage, ExecutionLimits, LimitReached, ModelFailure, ModelPrice, Timestamp, Usage,
 };
-
-use archon_types::{ExecutionLimits, LimitReached, Timestamp, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
 /// What a run has used so far.
@@ -18,13 +15,11 @@ pub(crate) struct Meter {
     /// What was spent before the run began, of the same budget.
     #[serde(default)]
     carried: Spent,
+    pub(crate) money: Money,
     started_at: Timestamp,
     /// Time that does not count: the run was not being worked on.
     idle_ms: u64,
     last_seen: Timestamp,
-    /// How often each call was made, by its hash.
-    repeats: BTreeMap<u64, u32>,
-    most_repeats: u32,
 }
 
 /// What a run, and the runs that it branched off, took of their budget.
@@ -69,23 +64,16 @@ impl Meter {
         Timestamp::from_millis(self.started_at.as_millis().saturating_add(all))
     }
 
-    /// Counts a call; true if the same tool was already asked with the same arguments.
-    pub(crate) fn count_call(&mut self, call: &ToolCall) -> bool {
-        let seen = self.repeats.entry(key(call)).or_default();
-        *seen += 1;
-        self.most_repeats = self.most_repeats.max(*seen);
-        *seen > 1
-    }
-
-    /// The call changes the world, so other questions may have other answers now.
-    pub(crate) fn world_changed_by(&mut self, call: &ToolCall) {
-        let key = key(call);
-        self.repeats.retain(|k, _| *k == key);
-    }
-
     /// The latest time that a record told.
     pub(crate) fn now(&self) -> Timestamp {
         self.last_seen
+    }
+
+    /// A turn was answered.
+    pub(crate) fn answered(&mut self, answer: &AssistantMessage, price: Option<&ModelPrice>) {
+        self.turns += 1;
+        self.usage += answer.usage;
+        self.money.answered(&answer.usage, price);
     }
 
     /// The limit that forbids another turn.
@@ -97,17 +85,67 @@ impl Meter {
             Some(LimitReached::Tokens { max: limits.max_total_tokens })
         } else if self.last_seen >= self.deadline(limits) {
             Some(LimitReached::Duration { max_ms: limits.max_duration_ms })
-        } else if self.most_repeats > limits.max_repeats {
-            Some(LimitReached::Repeats { max: limits.max_repeats })
         } else {
             None
         }
     }
 }
 
-fn key(call: &ToolCall) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    call.name.hash(&mut hasher);
-    call.arguments.to_string().hash(&mut hasher);
-    hasher.finish()
+/// What was spent, and what is set aside for the call that is under way, in millionths of a unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Money {
+    pub(crate) spent: u64,
+    reserved: u64,
+    /// Tokens of the latest request and its answer: where nobody counts, the next is at least as long.
+    last_tokens: u64,
 }
+
+impl Money {
+    /// What a call may cost whose request has about `tokens`.
+    pub(crate) fn estimate(&self, price: &ModelPrice, tokens: u64, max_output: Option<u32>) -> u64 {
+        let output = max_output.map_or(ASSUMED_OUTPUT, u64::from);
+        price.at_most(tokens.max(self.last_tokens), output)
+    }
+
+    /// A call is on its way that may cost so much.
+    pub(crate) fn reserve(&mut self, estimate: u64) {
+        self.reserved = estimate;
+    }
+
+    /// What a service does not report is charged as it was set aside.
+    fn answered(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
+        self.last_tokens = usage.total();
+        match usage.total() {
+            0 => self.forfeit(),
+            _ => self.charge(usage, price),
+        }
+    }
+
+    /// Tokens were paid for.
+    pub(crate) fn charge(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
+        self.reserved = 0;
+        self.spent = self.spent.saturating_add(price.map_or(0, |price| price.cost(usage)));
+    }
+
+    /// Nobody knows what the call cost: all of what was set aside counts as spent.
+    pub(crate) fn forfeit(&mut self) {
+        self.spent = self.spent.saturating_add(std::mem::take(&mut self.reserved));
+    }
+
+    /// The call failed. A service that refused it did no work; one that was cut off may have.
+    pub(crate) fn failed(&mut self, failure: &ModelFailure) {
+        match failure.code.as_str() {
+            "rate_limited" | "overloaded" | "auth" | "api" | "context_overflow" => self.reserved = 0,
+            _ => self.forfeit(),
+        }
+    }
+
+    /// The limit that forbids a call that may cost `estimate`.
+    pub(crate) fn reached(&self, estimate: u64, limits: &ExecutionLimits) -> Option<LimitReached> {
+        let max = limits.max_cost?;
+        (self.spent.saturating_add(estimate) > max).then_some(LimitReached::Cost { max })
+    }
+}
+
+/// Tokens of an answer whose request does not limit them.
+const ASSUMED_OUTPUT: u64 = 4_096;

@@ -5,21 +5,22 @@
 //! nothing. Whatever the records say, the machine ends within its limits, and no request holds a
 //! tool call without its result.
 
+mod answers;
+mod endings;
+mod prompts;
+
 use std::sync::Arc;
 
 use archon_types::{
-    AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, LimitReached,
-    Message, OnLimit, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig,
-    RunStarted, StopReason, Timestamp, ToolMode, ToolResult, ToolResultStatus, metadata,
+    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, LimitReached, Origin,
+    Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, Timestamp,
+    ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
-    action_parser::{Action, parse_action},
-    limits::Meter,
-    retry, text_mode,
-    window::unique_calls,
+    limits::Meter, queues::Queues, repetition::Repetition, retry, text_mode,
 };
 
 /// What the driver is to do.
@@ -59,9 +60,14 @@ pub struct ReactMachine {
     window: ContextManager,
     phase: Phase,
     meter: Meter,
+    repetition: Repetition,
     next_command: u64,
-    /// Prompts that came while something else was under way.
-    queued: Vec<Message>,
+    /// What was said while something else was under way.
+    queues: Queues,
+    /// There is something to answer.
+    begun: bool,
+    /// Without a prompt of its own the run answers what its conversation ends with.
+    answers_history: bool,
     cancelled: bool,
     limit: Option<LimitReached>,
     last_answer: String,
@@ -111,26 +117,36 @@ impl ReactMachine {
             _ => started.config.system.clone(),
         };
         let text = system.as_ref().map(|system| system.as_str());
-        Self {
+        let mut machine = Self {
             run: started.run.clone(),
             config: started.config.clone(),
             window: ContextManager::new(&started.config, text, history, parts),
             system,
             phase: if unanswered { Phase::Ready } else { Phase::Fresh },
             meter,
+            repetition: Repetition::default(),
             next_command: 0,
-            queued: Vec::new(),
+            queues: Queues::default(),
+            begun: false,
+            answers_history: started.first_turn == TurnTrigger::Continuation,
             cancelled: false,
             limit: None,
             last_answer: String::new(),
-        }
+        };
+        machine.answer_what_is_there();
+        machine
     }
 
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         self.meter.see(record.at);
         match &record.body {
-            RecordBody::Prompted { message, .. } => self.prompted(message),
+            RecordBody::Prompted { message, source } => self.prompted(message, *source),
+            RecordBody::Restored { messages } => self.restored(messages),
+            RecordBody::InputRejected { reason } => {
+                self.stopped(OutcomeStatus::Failed, format!("the input was rejected: {reason}"));
+            }
+            RecordBody::Vetoed { hook } => self.stopped(OutcomeStatus::Cancelled, vetoed(*hook).to_owned()),
             RecordBody::ModelAsked { command, attempt, .. } => self.asked(*command, *attempt),
             RecordBody::ModelAnswered { command, attempt, message } if self.is_asking(*command, *attempt) => {
                 self.answered(*command, message);
@@ -139,6 +155,7 @@ impl ReactMachine {
                 self.failed(*command, *attempt, failure, record.at);
             }
             RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
+                self.meter.money.forfeit();
                 self.phase = Phase::BackingOff { command: *command, attempt: *attempt, until: record.at };
             }
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
@@ -149,6 +166,7 @@ impl ReactMachine {
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::Summarized(summary) => {
                 self.meter.usage += summary.usage;
+                self.meter.money.charge(&summary.usage, self.config.price.as_ref());
                 self.window.summarized(summary);
             }
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
@@ -172,14 +190,11 @@ impl ReactMachine {
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
             Phase::Fresh => Command::WaitForPrompt,
             Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
-            Phase::Ready => match self.meter.reached(&self.config.limits) {
-                Some(limit) if self.limit.is_none() => Command::Append(RecordBody::LimitReached(limit)),
-                _ => self.ask_in_window(),
-            },
+            Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
             Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
             Phase::BackingOff { command, attempt, .. } => match self.window.recovery() {
                 Some(record) => Command::Append(record),
-                None => self.ask(*command, attempt + 1),
+                None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
             },
             // Only a driver that lost its place asks while an answer is on its way; the deadline
             // is what ends the wait.
@@ -216,6 +231,10 @@ impl ReactMachine {
         let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
         for call in open {
             self.tool_ended(call, &ToolResult::cancelled(NOT_CARRIED_OVER), self.meter.now());
+        }
+        // What the model never read is not lost: it is read with the next prompt.
+        for message in self.queues.take_all() {
+            self.window.push_prompt(message);
         }
         let spent = self.meter.spent();
         History { spent, ..self.window.into_history() }
@@ -265,6 +284,21 @@ impl ReactMachine {
         }
     }
 
+    /// Whether somebody spoke into the turn: calls that were not started will not be.
+    pub fn is_steered(&self) -> bool {
+        self.queues.is_steered()
+    }
+
+    /// Whether a turn is under way: its model was asked and its last result is not there yet.
+    pub fn is_in_turn(&self) -> bool {
+        matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
+    }
+
+    /// Tokens of all model calls so far.
+    pub fn usage(&self) -> archon_types::Usage {
+        self.meter.usage
+    }
+
     /// Whether the run was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
@@ -307,11 +341,12 @@ impl ReactMachine {
     }
 
     fn next_of_calls<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
-        let Some(call) = calls.iter().find(|c| matches!(c.stage, CallStage::Requested { .. })) else {
+        let Some(call) = calls.iter().find(|call| self.is_skipped(call)) else {
             return Command::RunCalls(calls);
         };
         let result = match self.window.tool_gate(calls.len()) {
             _ if self.cancelled => ToolResult::cancelled(CANCELLED),
+            _ if self.is_steered() => ToolResult::cancelled(SKIPPED),
             ToolGate::Blocked(text) => ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
             _ => return Command::RunCalls(calls),
@@ -319,20 +354,12 @@ impl ReactMachine {
         Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) })
     }
 
-    fn prompted(&mut self, message: &AgentMessage) {
-        let Some(message) = message.as_llm() else { return };
-        let message = match self.config.tool_mode {
-            ToolMode::Text if matches!(self.phase, Phase::Fresh) => {
-                text_mode::first_prompt(message, &self.config)
-            }
-            _ => message.clone(),
-        };
-        match self.phase {
-            Phase::Fresh | Phase::Ready => {
-                self.window.push_prompt(message);
-                self.phase = Phase::Ready;
-            }
-            _ => self.queued.push(message),
+    /// Whether a call is the next one to be settled without being run, if calls are. A steer lets calls
+    /// that a crash cut off end.
+    fn is_skipped(&self, call: &CallState) -> bool {
+        match call.stage {
+            CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
+            _ => false,
         }
     }
 
@@ -346,98 +373,11 @@ impl ReactMachine {
         };
         if expected {
             self.next_command = command.0 + 1;
+            self.meter.money.reserve(self.cost_estimate());
             self.window.asked();
+            self.queues.asked();
             self.phase = Phase::Asking { command, attempt };
         }
-    }
-
-    fn answered(&mut self, command: CommandId, answer: &AssistantMessage) {
-        self.meter.turns += 1;
-        self.meter.usage += answer.usage;
-        self.window.answered(answer.usage);
-        match answer.stop_reason {
-            // What an aborted answer asked for was never agreed to: it stays out of the window.
-            StopReason::Aborted => {
-                self.last_answer = answer.text();
-                self.cancelled = true;
-                self.phase = Phase::Ready;
-            }
-            StopReason::Error => {
-                let error = answer.error_message.clone().unwrap_or_else(|| answer.text());
-                self.phase = Phase::Finishing(Box::new(self.failure(error)));
-            }
-            _ if self.limit.is_some() => self.summarised(answer),
-            _ => match self.config.tool_mode {
-                ToolMode::Text => self.answered_in_text(command, answer),
-                _ => self.answered_natively(command, answer),
-            },
-        }
-    }
-
-    fn answered_natively(&mut self, command: CommandId, answer: &AssistantMessage) {
-        let calls = unique_calls(answer, command.0);
-        if calls.is_empty() {
-            self.final_answer(answer.text(), answer);
-        } else {
-            self.act(command, calls, answer);
-        }
-    }
-
-    fn answered_in_text(&mut self, command: CommandId, answer: &AssistantMessage) {
-        let calls = unique_calls(answer, command.0);
-        if !calls.is_empty() {
-            self.meter.parse_failures = 0;
-            return self.act(command, calls, answer);
-        }
-        match parse_action(&answer.text()) {
-            Ok(Action::Final(text)) => self.final_answer(text, answer),
-            // A call stands in the answer as a block; without one the text did not parse as a call.
-            Ok(Action::Call { .. }) => self.misunderstood("the action has no tool name", answer),
-            Err(failure) => self.misunderstood(&failure.to_string(), answer),
-        }
-    }
-
-    fn misunderstood(&mut self, error: &str, answer: &AssistantMessage) {
-        self.meter.parse_failures += 1;
-        self.window.push_spoken(answer.clone());
-        if self.meter.parse_failures >= self.config.limits.max_parse_failures {
-            let error = format!(
-                "the model's answer could not be understood {} times in a row: {error}",
-                self.meter.parse_failures
-            );
-            self.phase = Phase::Finishing(Box::new(self.failure(error)));
-        } else {
-            self.note(text_mode::format_reminder(error));
-        }
-    }
-
-    fn act(&mut self, command: CommandId, calls: Vec<archon_types::ToolCall>, answer: &AssistantMessage) {
-        let calls = (0..)
-            .zip(calls)
-            .map(|(index, call)| CallState::requested(CallId::new(command, index), call))
-            .collect();
-        self.phase = Phase::Acting { answer: Box::new(answer.clone()), calls };
-    }
-
-    fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
-        self.window.push_spoken(answer.clone());
-        self.last_answer.clone_from(&text);
-        if self.flush_queue() {
-            self.phase = Phase::Ready;
-            return;
-        }
-        let mut outcome = self.outcome(OutcomeStatus::Finished);
-        outcome.answer = text;
-        self.phase = Phase::Finishing(Box::new(outcome));
-    }
-
-    fn summarised(&mut self, answer: &AssistantMessage) {
-        self.window.push_spoken(answer.clone());
-        self.last_answer = match parse_action(&answer.text()) {
-            Ok(Action::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
-            _ => answer.text(),
-        };
-        self.phase = Phase::Finishing(Box::new(self.outcome_at_limit()));
     }
 
     fn failed(
@@ -447,6 +387,7 @@ impl ReactMachine {
         failure: &archon_types::ModelFailure,
         at: Timestamp,
     ) {
+        self.meter.money.failed(failure);
         let overflow = failure.code == "context_overflow" && at < self.deadline();
         // Sending a smaller request is not trying the same one again.
         let tries = attempt.saturating_sub(self.window.overflows());
@@ -483,7 +424,7 @@ impl ReactMachine {
             && effect == Effect::SideEffect
             && let Some(call) = calls.iter().find(|c| c.id == id)
         {
-            self.meter.world_changed_by(&call.call);
+            self.repetition.world_changed_by(&call.call);
         }
     }
 
@@ -501,10 +442,7 @@ impl ReactMachine {
         let Phase::Acting { answer, calls } = std::mem::replace(&mut self.phase, Phase::Ready) else {
             return;
         };
-        let mut repeated = false;
-        for call in &calls {
-            repeated |= self.meter.count_call(&call.call);
-        }
+        let hint = self.repetition.turn_ended(&calls, &self.config.limits);
         match self.config.tool_mode {
             ToolMode::Text => {
                 self.window.push_spoken(*answer);
@@ -514,83 +452,9 @@ impl ReactMachine {
             }
             _ => self.window.push_turn(*answer, &calls),
         }
-        if repeated && !self.cancelled {
-            self.note(REPEATED);
-        }
-        self.flush_queue();
-    }
-
-    fn note(&mut self, text: impl Into<String>) {
-        self.phase = Phase::Noting { text: text.into(), then: Box::new(Phase::Ready) };
-    }
-
-    fn noted(&mut self, text: &str, at: Timestamp) {
-        if let Phase::Noting { then, .. } = &mut self.phase {
-            let then = std::mem::replace(&mut **then, Phase::Ready);
-            self.phase = then;
-            self.window.push(Message::user(text, at));
-            self.flush_queue();
-        }
-    }
-
-    fn limit_reached(&mut self, limit: LimitReached) {
-        self.limit = Some(limit);
-        let summary = self.config.limits.on_limit == OnLimit::ForceSummary
-            && !matches!(limit, LimitReached::Duration { .. });
-        let (text, then) = match summary {
-            true => (FORCE_SUMMARY.to_owned(), Phase::Ready),
-            false => {
-                (format!("[Agent stopped: {limit}]"), Phase::Finishing(Box::new(self.outcome_at_limit())))
-            }
-        };
-        self.phase = Phase::Noting { text, then: Box::new(then) };
-    }
-
-    fn resumed(&mut self, at: Timestamp) {
-        self.meter.resume(at);
-        self.cancelled = false;
-        match &mut self.phase {
-            Phase::Acting { calls, .. } => calls.iter_mut().for_each(CallState::lose),
-            Phase::Ended(outcome)
-                if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
-            {
-                self.phase = Phase::Ready;
-            }
-            Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => {
-                self.phase = Phase::Ready;
-            }
-            _ => {}
-        }
-    }
-
-    /// Moves queued prompts into the window; true if there were any.
-    fn flush_queue(&mut self) -> bool {
-        let any = !self.queued.is_empty();
-        for message in std::mem::take(&mut self.queued) {
-            self.window.push_prompt(message);
-        }
-        any
-    }
-
-    fn outcome(&self, status: OutcomeStatus) -> Outcome {
-        let mut outcome = Outcome::new(self.run.clone(), status);
-        outcome.turns = self.meter.turns;
-        outcome.usage = self.meter.usage;
-        outcome.answer.clone_from(&self.last_answer);
-        outcome
-    }
-
-    fn failure(&self, error: String) -> Outcome {
-        let mut outcome = self.outcome(OutcomeStatus::Failed);
-        outcome.error = Some(error);
-        outcome
-    }
-
-    fn outcome_at_limit(&self) -> Outcome {
-        let Some(limit) = self.limit else { return self.outcome(OutcomeStatus::Finished) };
-        match self.config.limits.on_limit {
-            OnLimit::Error => self.failure(limit.to_string()),
-            _ => self.outcome(OutcomeStatus::Limit(limit)),
+        match hint {
+            Some(hint) if !self.cancelled => self.note(hint),
+            _ => self.ready(),
         }
     }
 }
@@ -600,8 +464,13 @@ const CANCELLED: &str = "Cancelled";
 /// What an open call reads in a run that goes on from here.
 const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when the conversation went on \
                                 without it. Nothing is known of its effect.";
+/// What a call reads that was not started because somebody spoke into the turn.
+const SKIPPED: &str = "Skipped due to queued user message.";
 const TOO_LONG: &str = "Conversation too long, please start a new conversation";
-const REPEATED: &str =
-    "You already tried this action with the same arguments. Consider a different approach.";
-const FORCE_SUMMARY: &str = "You have executed enough steps. Please provide a final answer based on the \
-                             information gathered so far.";
+
+fn vetoed(hook: HookPoint) -> &'static str {
+    match hook {
+        HookPoint::BeforeLoop => "a hook stopped the run before it began",
+        _ => "a hook stopped the run before its next turn",
+    }
+}

@@ -2,21 +2,54 @@
 
 use std::sync::Arc;
 
-use archon_types::{Context, Durability, Event, JournalError, Record, RecordBody, RunWriter};
+use archon_types::{Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunWriter};
 
-use crate::ReactMachine;
+use crate::{ReactMachine, mailbox::Mailbox};
 
 /// Appends to one run's log and tells the watchers.
 pub struct RunLog {
     writer: Box<dyn RunWriter>,
     next_seq: u64,
     context: Context,
+    mailbox: Option<Arc<Mailbox>>,
 }
 
 impl RunLog {
     /// A log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
-        Self { writer, next_seq, context }
+        Self { writer, next_seq, context, mailbox: None }
+    }
+
+    /// The same log, into which the messages in `inbox` are moved but for those that `records`, the
+    /// records of the log, hold already.
+    pub fn with_inbox(mut self, inbox: Option<Arc<dyn Inbox>>, records: &[Arc<Record>]) -> Self {
+        let Context { run, cancel, .. } = &self.context;
+        let mailbox = |inbox| Arc::new(Mailbox::new(inbox, run.clone(), cancel.clone(), records));
+        self.mailbox = inbox.map(mailbox);
+        self
+    }
+
+    pub(crate) fn mailbox(&self) -> Option<Arc<Mailbox>> {
+        self.mailbox.clone()
+    }
+
+    /// Moves what came for the run into its log; true if anything did.
+    pub(crate) async fn receive(&mut self, machine: &mut ReactMachine) -> Result<bool, JournalError> {
+        // What comes after the last record waits for whoever takes the run up.
+        let Some(mailbox) = self.mailbox.clone().filter(|_| machine.ended().is_none()) else {
+            return Ok(false);
+        };
+        // What is there now, not only what the pump has seen: it is polled when the driver waits.
+        mailbox.look().await;
+        let mut any = false;
+        while let Some(bodies) = mailbox.take() {
+            any = true;
+            for record in self.append_all(bodies.into()).await? {
+                machine.apply(&record);
+            }
+        }
+        mailbox.clear().await;
+        Ok(any)
     }
 
     /// Appends one record. Once this returns it is as safe as its kind asks for.

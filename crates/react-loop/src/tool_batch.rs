@@ -9,14 +9,15 @@ use archon_types::{
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    CallStage, CallState, QueueNotice, ReactMachine, RunLog, ToolGate,
+    CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate,
+    hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
 };
 
 /// Runs the calls that have no result yet: side by side if every tool of the turn allows it, one
 /// after the other if not.
 pub(crate) async fn run<'c>(
-    toolbox: &dyn Toolbox,
+    driver: &Driver,
     machine: &mut ReactMachine,
     log: &mut RunLog,
     watch: &mut Watch<'c>,
@@ -30,13 +31,14 @@ pub(crate) async fn run<'c>(
         ToolGate::Warn(text) => Some(text),
         _ => None,
     };
-    let mut batch = Batch { toolbox, machine, log, watch, context, notice };
+    let mut batch = Batch { driver, machine, log, watch, context, notice };
     if side_by_side {
         batch.run_together(open).await?;
     } else {
         let all = open.len();
         for (done, call) in open.into_iter().enumerate() {
-            if context.cancel.is_cancelled() || batch.is_blocked(done) {
+            batch.log.receive(batch.machine).await?;
+            if batch.is_interrupted(&call) || batch.is_blocked(done) {
                 break; // The machine settles the calls that were not started.
             }
             batch.run_together(vec![call]).await?;
@@ -55,7 +57,7 @@ fn is_concurrency_safe(call: &CallState, machine: &ReactMachine) -> bool {
 }
 
 struct Batch<'a, 'c> {
-    toolbox: &'a dyn Toolbox,
+    driver: &'a Driver,
     machine: &'a mut ReactMachine,
     log: &'a mut RunLog,
     watch: &'a mut Watch<'c>,
@@ -65,6 +67,13 @@ struct Batch<'a, 'c> {
 }
 
 impl Batch<'_, '_> {
+    /// Whether the run is to stop, or somebody spoke into the turn. A call that a crash cut off ends all
+    /// the same.
+    fn is_interrupted(&self, call: &CallState) -> bool {
+        let is_new = matches!(call.stage, CallStage::Requested { attempts: 0 });
+        self.context.cancel.is_cancelled() || (is_new && self.machine.is_steered())
+    }
+
     /// Whether the window got full while the first `done` calls ran.
     fn is_blocked(&self, done: usize) -> bool {
         done > 0 && matches!(self.machine.window().tool_gate(1), ToolGate::Blocked(_))
@@ -116,7 +125,12 @@ impl Batch<'_, '_> {
 
     /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
-        let (toolbox, context) = (self.toolbox, self.context);
+        let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.context);
+        let (toolbox, context) = (&self.driver.toolbox, hooked.as_ref().unwrap_or(self.context));
+        let calls: Calls = match self.driver.hooks {
+            Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
+            None => Calls::new(),
+        };
         let mut open: Vec<CallId> = ready.iter().map(|r| r.id).collect();
         let mut running: FuturesUnordered<_> = ready
             .into_iter()
@@ -133,13 +147,13 @@ impl Batch<'_, '_> {
             match next.await {
                 Ok(Some((id, executed))) => {
                     open.retain(|other| *other != id);
-                    self.finish(id, result_of(executed)).await?;
+                    self.ended(id, result_of(executed), &calls).await?;
                 }
                 Ok(None) => break,
                 Err(cause) => {
                     running.clear();
                     for id in open.drain(..) {
-                        self.finish(id, stopped(cause)).await?;
+                        self.ended(id, stopped(cause), &calls).await?;
                     }
                 }
             }
@@ -157,13 +171,28 @@ impl Batch<'_, '_> {
             }
             _ => return Ok(None),
         };
-        match self.toolbox.prepare(call.id, &call.call, self.context).await {
-            Prepared::Ready(ready) => return Ok(Some((ready, attempt))),
+        match self.driver.toolbox.prepare(call.id, &call.call, self.context).await {
+            Prepared::Ready(ready) if self.driver.may_run(&ready.call).await => {
+                return Ok(Some((ready, attempt)));
+            }
+            Prepared::Ready(ready) => {
+                self.refuse(call.id, Box::new(hooked::skipped(&ready.call.name))).await?;
+            }
             Prepared::Refused(result) => self.refuse(call.id, result).await?,
             Prepared::Ask(request) => self.refuse(call.id, Box::new(nobody_to_ask(&request))).await?,
             _ => self.refuse(call.id, Box::new(ToolResult::error("the toolbox gave no verdict"))).await?,
         }
         Ok(None)
+    }
+
+    /// A call that ran has its result.
+    async fn ended(&mut self, id: CallId, result: ToolResult, calls: &Calls) -> Result<(), JournalError> {
+        let heard = self.driver.hooks.as_ref().zip(calls.get(&id)).map(|heard| (heard, result.clone()));
+        self.finish(id, result).await?;
+        if let Some(((hooks, call), result)) = heard {
+            hooks.after_tool(call, &result).await;
+        }
+        Ok(())
     }
 
     async fn refuse(&mut self, call: CallId, result: Box<ToolResult>) -> Result<(), JournalError> {

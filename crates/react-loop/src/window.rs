@@ -31,7 +31,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use archon_types::{AssistantMessage, Content, Conversation, ToolCall, ToolCallId};
+use archon_types::{AssistantMessage, Content, Conversation, Message, ToolCall, ToolCallId};
 
 use crate::CallState;
 
@@ -54,6 +54,29 @@ fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {
     for (block, state) in blocks.zip(calls) {
         block.id = state.call.id.clone();
     }
+}
+
+/// Whether every tool call has exactly one result, right behind the message that holds it.
+pub fn is_paired(messages: &[Message]) -> bool {
+    let mut open: Vec<&ToolCallId> = Vec::new();
+    for message in messages {
+        match message {
+            Message::ToolResult(result) => match open.iter().position(|id| **id == result.tool_call_id) {
+                Some(at) => drop(open.swap_remove(at)),
+                None => return false,
+            },
+            other if open.is_empty() => {
+                for call in other.content().iter().filter_map(Content::as_tool_call) {
+                    if open.contains(&&call.id) {
+                        return false;
+                    }
+                    open.push(&call.id);
+                }
+            }
+            _ => return false,
+        }
+    }
+    open.is_empty()
 }
 
 /// The calls of an answer under ids that are unique within it.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use archon_react_loop::{CallStage, Command, ReactMachine, decode_answer};
 use archon_types::{
-    AssistantMessage, CallId, CommandId, Content, Effect, Encoded, LimitReached, Message, ModelFailure,
-    OnLimit, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig, RunId,
-    RunStarted, StopReason, Timestamp, ToolCall, ToolMode, ToolResult, ToolSpec,
+    AssistantMessage, CallId, CommandId, Content, Effect, Encoded, HookPoint, LimitReached, Message,
+    ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode,
+    Record, RecordBody, RunConfig, RunId, RunStarted, StopReason, Timestamp, ToolCall, ToolMode, ToolResult,
+    ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,6 +21,8 @@ struct Walk {
     seq: u64,
     at: u64,
     asked: u32,
+    /// What was said and must not get lost.
+    said: Vec<String>,
 }
 
 impl Walk {
@@ -28,10 +31,19 @@ impl Walk {
         config.tool_mode = mode;
         config.limits.max_turns = max_turns;
         config.limits.on_limit = on_limit;
+        config.price = Some(ModelPrice::new(3_000_000, 15_000_000));
         config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("t", "A tool.", json!({"type": "object"}))]));
         let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
         let machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
-        Self { machine, seq: 1, at: 1, asked: 0 }
+        Self { machine, seq: 1, at: 1, asked: 0, said: Vec::new() }
+    }
+
+    /// Begins anew with another configuration.
+    fn change(&mut self, change: impl FnOnce(&mut RunConfig)) {
+        let mut config = self.machine.config().clone();
+        change(&mut config);
+        let started = RunStarted::new(RunId::new("r"), "s".into(), "a".into(), "l".into(), config);
+        self.machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
     }
 
     fn apply(&mut self, body: RecordBody) {
@@ -39,6 +51,24 @@ impl Walk {
         self.machine.apply(&Record { seq: self.seq, at: Timestamp::from_millis(self.at), body });
         self.seq += 1;
         check_pairs(&self.machine);
+    }
+
+    /// Somebody says something that can be told from everything else.
+    fn say(&mut self, source: PromptSource) {
+        let text = format!("<said {}>", self.seq);
+        self.said.push(text.clone());
+        let message = Message::user(text, Timestamp::from_millis(self.at)).into();
+        self.apply(RecordBody::Prompted { message, source });
+    }
+
+    /// Records that answer nothing, answer twice, or come at the wrong time; and people who speak.
+    fn disturb(&mut self, choice: u8, n: u64) {
+        match choice % 20 {
+            9 => self.say(PromptSource::Prompt),
+            12 | 13 => self.say(PromptSource::Steer),
+            14 => self.say(PromptSource::FollowUp),
+            _ => self.apply(hostile(choice, n)),
+        }
     }
 
     /// Does what the machine wants, as `choice` decides. False when the run has ended.
@@ -118,11 +148,12 @@ fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
 }
 
 /// Records that answer nothing, answer twice, or come at the wrong time.
+#[allow(clippy::too_many_lines, reason = "a list")]
 fn hostile(choice: u8, n: u64) -> RecordBody {
     let (command, call) = (CommandId(n), CallId::new(CommandId(n), choice.into()));
     let result = Box::new(ToolResult::error("late"));
-    match choice % 12 {
-        0 => answer(command, 0, choice / 12, ToolMode::Native),
+    match choice % 20 {
+        0 => answer(command, 0, choice / 20, ToolMode::Native),
         1 => lost(command, 1),
         2 => RecordBody::ToolFinished { call, result },
         3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
@@ -131,10 +162,34 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         6 => RecordBody::CallLost { command, attempt: 0 },
         7 => RecordBody::ModelAsked { command, attempt: 3, turn: 77, request_hash: String::new() },
         8 => RecordBody::Noted { text: "psst".into() },
-        9 => prompt(),
         10 => RecordBody::CancelRequested { reason: "stop".into() },
+        15 => RecordBody::Received { id: format!("in_{n}") },
+        16 => RecordBody::InputRejected { reason: "no".into() },
+        17 => RecordBody::Vetoed { hook: if n > 2 { HookPoint::BeforeLoop } else { HookPoint::BeforeTurn } },
+        18 => RecordBody::Restored { messages: elsewhere(n) },
+        19 => {
+            // Nobody may put a call or a result into somebody's mouth.
+            let message = elsewhere(n).swap_remove((n % 2) as usize).into();
+            RecordBody::Prompted { message, source: PromptSource::Steer }
+        }
         _ => RecordBody::ClockRead,
     }
+}
+
+/// A conversation that was kept elsewhere, whole or torn.
+fn elsewhere(n: u64) -> Vec<Message> {
+    let call = ToolCall::new("x", "t", json!({}));
+    let answer =
+        AssistantMessage { content: vec![Content::ToolCall(call.clone())], ..AssistantMessage::default() };
+    let result = Message::tool_result(&call, &ToolResult::success("ok"), Timestamp::default());
+    let mut messages = vec![Message::Assistant(answer), result.clone()];
+    match n {
+        0 => messages.push(result),
+        1 => messages.insert(1, Message::user("between", Timestamp::default())),
+        2 => messages.swap(0, 1),
+        _ => {}
+    }
+    messages
 }
 
 /// Every call in the window has exactly one result, right behind the message that holds it.
@@ -172,19 +227,26 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    // spec: R-14, R-28, R-39, T-28
+    // spec: R-09, R-14, R-28, R-39, T-28
     #[test]
     fn any_sequence_ends_in_time_with_paired_requests_and_survives_storage(
         text_mode in any::<bool>(),
         on_limit in prop_oneof![Just(OnLimit::Stop), Just(OnLimit::Error), Just(OnLimit::ForceSummary)],
         max_turns in 1u32..8,
+        max_cost in prop_oneof![Just(None), (0u64..1_000_000).prop_map(Some)],
+        all_at_once in any::<bool>(),
         choices in prop::collection::vec((any::<u8>(), any::<u8>(), 0u64..6), 1..80),
     ) {
         let mode = if text_mode { ToolMode::Text } else { ToolMode::Native };
         let mut walk = Walk::new(mode, on_limit, max_turns);
+        walk.change(|config| {
+            config.limits.max_cost = max_cost;
+            config.steers = if all_at_once { QueueMode::All } else { QueueMode::OneAtATime };
+            config.follow_ups = config.steers;
+        });
         for (choice, other, n) in &choices {
             if other.is_multiple_of(4) {
-                walk.apply(hostile(*choice, *n));
+                walk.disturb(*choice, *n);
             }
             let loaded = stored_and_loaded(&walk.machine);
             prop_assert_eq!(&loaded, &walk.machine);
@@ -200,9 +262,18 @@ proptest! {
         prop_assert!(walk.machine.ended().is_some());
         let summaries = u32::from(on_limit == OnLimit::ForceSummary);
         // A resumed run asks again for what its cancelled or failed attempt was to answer.
-        let again = choices.iter().filter(|(c, o, _)| o % 4 == 0 && c % 12 == 5).count() as u32;
+        let again = choices.iter().filter(|(c, o, _)| o % 4 == 0 && c % 20 == 5).count() as u32;
         let stopped = choices.len() as u32;
         prop_assert!(walk.asked <= max_turns + summaries + again * stopped, "asked {} times", walk.asked);
+        // Every call was charged as it was set aside, so the cap holds to the last unit.
+        let cost = walk.machine.ended().and_then(|outcome| outcome.cost).unwrap_or(0);
+        prop_assert!(max_cost.is_none_or(|max| cost <= max), "{cost} of {max_cost:?}");
+        let history = walk.machine.into_history();
+        let texts: Vec<String> = history.messages().iter().map(|m| m.text()).collect();
+        for said in &walk.said {
+            let heard = texts.iter().filter(|text| text.contains(said)).count();
+            prop_assert_eq!(heard, 1, "{}", said);
+        }
     }
 }
 
@@ -211,10 +282,7 @@ fn run_with(
     mut choose: impl FnMut(u32) -> u8,
 ) -> (Outcome, Vec<String>) {
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
-    let mut config = walk.machine.config().clone();
-    limits(&mut config);
-    let started = RunStarted::new(RunId::new("r"), "s".into(), "a".into(), "l".into(), config);
-    walk.machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
+    walk.change(limits);
     while {
         let choice = choose(walk.asked);
         walk.follow(choice)
@@ -301,4 +369,176 @@ fn a_failed_call_is_tried_again_and_then_given_up() {
     assert_eq!(outcome.error.as_deref(), Some("timed out: late"));
     let waits: Vec<_> = attempts.windows(2).map(|w| (w[1].1, (w[1].2 - w[0].2) / 1000)).collect();
     assert_eq!(waits, [(1, 1), (2, 2), (3, 4)]);
+}
+
+/// A turn of three calls of which the first runs when somebody speaks.
+fn spoken_into(config: impl FnOnce(&mut RunConfig)) -> Walk {
+    let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+    walk.change(config);
+    walk.apply(prompt());
+    let Command::AskModel { command, .. } = walk.machine.next() else { panic!("no question") };
+    walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
+    let call = |n: usize| Content::ToolCall(ToolCall::new(format!("c{n}"), "t", json!({ "n": n })));
+    walk.apply(answered(command, vec![call(0), call(1), call(2)]));
+    let first = CallId::new(command, 0);
+    walk.apply(RecordBody::ToolStarted {
+        call: first,
+        attempt: 0,
+        effect: Effect::SideEffect,
+        child_run: None,
+    });
+    walk
+}
+
+fn answered(command: CommandId, content: Vec<Content>) -> RecordBody {
+    let message = Box::new(AssistantMessage { content, ..AssistantMessage::default() });
+    RecordBody::ModelAnswered { command, attempt: 0, message }
+}
+
+/// Lets the model answer with a text.
+fn answer_text(walk: &mut Walk) {
+    let Command::AskModel { command, turn, .. } = walk.machine.next() else {
+        panic!("{:?}", walk.machine.next())
+    };
+    walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
+    walk.apply(answered(command, vec![Content::text("ok")]));
+}
+
+fn results(walk: &Walk) -> Vec<String> {
+    let results = walk.machine.messages().iter().filter_map(|m| match &**m {
+        Message::ToolResult(result) => Some(format!("{} {}", m.text(), result.is_error)),
+        _ => None,
+    });
+    results.collect()
+}
+
+fn texts(walk: &Walk) -> String {
+    let texts =
+        walk.machine.messages().iter().filter(|m| matches!(&***m, Message::User(_))).map(|m| m.text());
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+// spec: R-09
+#[test]
+fn a_steer_lets_started_calls_end_and_skips_the_others_and_a_cancel_says_so() {
+    for (cancel, expected) in [(false, "Skipped due to queued user message. true"), (true, "Cancelled true")]
+    {
+        let mut walk = spoken_into(|_| {});
+        match cancel {
+            true => walk.apply(RecordBody::CancelRequested { reason: "stop".into() }),
+            false => walk.say(PromptSource::Steer),
+        }
+        for _ in 0..2 {
+            let Command::Append(refused @ RecordBody::ToolRefused { .. }) = walk.machine.next() else {
+                panic!("{:?}", walk.machine.next())
+            };
+            walk.apply(refused);
+        }
+        assert!(matches!(walk.machine.next(), Command::RunCalls(_)), "the first call still runs");
+        let (call, result) = (CallId::new(CommandId(0), 0), Box::new(ToolResult::success("done")));
+        walk.apply(RecordBody::ToolFinished { call, result });
+        assert_eq!(results(&walk), ["done false", expected, expected]);
+        assert_eq!(texts(&walk), [&["do it".to_owned()], &walk.said[..]].concat().join(" "));
+    }
+}
+
+// spec: R-10, R-11
+#[test]
+fn what_waits_is_read_one_at_a_time_or_all_at_once() {
+    for (mode, rounds) in [(QueueMode::OneAtATime, [2, 3, 4, 5]), (QueueMode::All, [3, 5, 5, 5])] {
+        let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+        walk.change(|config| (config.steers, config.follow_ups) = (mode, mode));
+        walk.apply(prompt());
+        let Command::AskModel { command, .. } = walk.machine.next() else { panic!("no question") };
+        walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: 0, request_hash: String::new() });
+        for source in
+            [PromptSource::FollowUp, PromptSource::Steer, PromptSource::FollowUp, PromptSource::Steer]
+        {
+            walk.say(source);
+        }
+        walk.apply(answered(command, vec![Content::text("ok")]));
+        let mut read = Vec::new();
+        while !matches!(walk.machine.next(), Command::Append(RecordBody::RunFinished(_))) {
+            read.push(texts(&walk).matches("<said").count() + 1);
+            answer_text(&mut walk);
+        }
+        let mut expected = rounds.to_vec();
+        expected.dedup();
+        assert_eq!(read, expected, "{mode:?}");
+        let order: Vec<_> = texts(&walk).split('<').skip(1).map(|t| t.trim().to_owned()).collect();
+        let said = |i: usize| walk.said[i].trim_start_matches('<').to_owned();
+        assert_eq!(order, [said(1), said(3), said(0), said(2)], "steers before follow-ups, in order");
+    }
+}
+
+// spec: R-10
+#[test]
+fn a_follow_up_that_comes_with_the_last_answer_still_makes_a_turn() {
+    let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+    walk.apply(prompt());
+    answer_text(&mut walk);
+    assert!(matches!(walk.machine.next(), Command::Append(RecordBody::RunFinished(_))));
+    walk.say(PromptSource::FollowUp);
+    answer_text(&mut walk);
+    let Command::Append(RecordBody::RunFinished(outcome)) = walk.machine.next() else { panic!("goes on") };
+    assert_eq!(outcome.turns, 2);
+}
+
+// spec: R-14, R-15
+#[test]
+fn money_is_set_aside_before_each_call_and_the_cap_is_never_passed() {
+    // One call is set aside with 4,096 tokens of output at 15 and, from the second on, the 1,000 tokens
+    // of the call before at 3; it costs 1,000 * 3 + 1,000 * 15 = 18,000.
+    let price = ModelPrice::new(3_000_000, 15_000_000);
+    let usage = archon_types::Usage { input: 1_000, output: 1_000, ..Default::default() };
+    let cap = |max_cost: u64, on_limit| {
+        let mut walk = Walk::new(ToolMode::Native, on_limit, 50);
+        walk.change(|config| {
+            config.price = Some(price);
+            config.limits.max_cost = Some(max_cost);
+        });
+        walk.apply(prompt());
+        while let Command::AskModel { command, turn, .. } = walk.machine.next() {
+            walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn, request_hash: String::new() });
+            let content = vec![Content::ToolCall(ToolCall::new("c", "t", json!({ "n": turn })))];
+            let message = Box::new(AssistantMessage { content, usage, ..AssistantMessage::default() });
+            walk.apply(RecordBody::ModelAnswered { command, attempt: 0, message });
+            let (call, result) = (CallId::new(command, 0), Box::new(ToolResult::success("ok")));
+            walk.apply(RecordBody::ToolFinished { call, result });
+        }
+        while walk.follow(0) {}
+        let outcome = walk.machine.ended().cloned().expect("an outcome");
+        (outcome.turns, outcome.cost, outcome.status, texts(&walk))
+    };
+    let stopped = |max| OutcomeStatus::Limit(LimitReached::Cost { max });
+    let (turns, cost, status, texts) = cap(61_439, OnLimit::Stop);
+    assert_eq!((turns, cost, status), (0, Some(0), stopped(61_439)), "not even the first call");
+    assert_eq!(texts, "do it [Agent stopped: Max cost reached (0.061439)]");
+    assert_eq!(cap(61_440, OnLimit::Stop).0, 1);
+    // 18,000 + 6,000 + 61,440.
+    assert_eq!((cap(85_439, OnLimit::Stop).0, cap(85_440, OnLimit::ForceSummary).0), (1, 2));
+    assert_eq!(cap(85_440, OnLimit::Stop).1, Some(36_000));
+}
+
+// spec: R-24, R-30
+#[test]
+fn turns_without_progress_are_pointed_out_in_a_record() {
+    let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+    walk.apply(prompt());
+    for turn in 0..3 {
+        let Command::AskModel { command, turn: asked, .. } = walk.machine.next() else {
+            panic!("{:?}", walk.machine.next())
+        };
+        walk.apply(RecordBody::ModelAsked { command, attempt: 0, turn: asked, request_hash: String::new() });
+        let call = ToolCall::new("c", "t", json!({ "n": turn }));
+        walk.apply(answered(command, vec![Content::ToolCall(call)]));
+        let result = Box::new(ToolResult::error("no such file"));
+        walk.apply(RecordBody::ToolFinished { call: CallId::new(command, 0), result });
+    }
+    let Command::Append(body @ RecordBody::Noted { .. }) = walk.machine.next() else {
+        panic!("{:?}", walk.machine.next())
+    };
+    assert!(!body.is_input());
+    walk.apply(body);
+    assert!(texts(&walk).contains("The last 3 turns brought no progress"), "{}", texts(&walk));
 }

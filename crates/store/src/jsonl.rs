@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `{dir}/runs/{run}.jsonl` | the log, one line per record, as [`line`](crate::line) says |
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
+//! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
 //! | `{dir}/runs/{run}.lock` | nothing; locked by the run's writer |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;
@@ -15,6 +16,7 @@
 mod blobs;
 mod delete;
 mod heads;
+mod inbox;
 mod log;
 mod writer;
 
@@ -23,21 +25,24 @@ use std::{
     sync::Arc,
 };
 
-use archon_types::{BoxFuture, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
-use crate::{blocking::blocking, files::create_directory, records::Salvaged, rules::check_id};
+use crate::{
+    blocking::blocking, doorbell::Doorbell, files::create_directory, records::Salvaged, rules::check_id,
+};
 use blobs::BlobFiles;
 
 /// Keeps each run in a file under one directory. Clones share the directory.
 #[derive(Clone, Debug)]
 pub struct JsonlJournal {
     runs: PathBuf,
+    bell: Doorbell,
 }
 
 impl JsonlJournal {
     /// A journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
-        Self { runs: dir.as_ref().join("runs") }
+        Self { runs: dir.as_ref().join("runs"), bell: Doorbell::default() }
     }
 
     /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is
@@ -100,6 +105,10 @@ impl Journal for JsonlJournal {
             blocking(move || delete::delete(&files)).await
         })
     }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.clone()))
+    }
 }
 
 /// The files of one run.
@@ -108,6 +117,7 @@ struct RunFiles {
     run: RunId,
     log: PathBuf,
     blobs: BlobFiles,
+    inbox: PathBuf,
     runs: PathBuf,
 }
 
@@ -116,6 +126,7 @@ impl RunFiles {
         Self {
             log: runs.join(format!("{run}.jsonl")),
             blobs: BlobFiles(runs.join(format!("{run}.blobs"))),
+            inbox: runs.join(format!("{run}.inbox")),
             runs: runs.to_owned(),
             run,
         }

@@ -6,11 +6,14 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Origin, Record, RunHead, RunId,
-    RunWriter,
+    BoxFuture, Durability, Inbox, InboxEntry, Journal, JournalError, OpenMode, OpenRun, Origin, Record,
+    RunHead, RunId, RunWriter,
 };
 
-use crate::rules::{self, check_id, check_sequence};
+use crate::{
+    doorbell::Doorbell,
+    rules::{self, check_id, check_sequence},
+};
 
 /// Keeps logs in memory. Clones share the same logs.
 ///
@@ -18,6 +21,7 @@ use crate::rules::{self, check_id, check_sequence};
 #[derive(Clone, Debug, Default)]
 pub struct MemoryJournal {
     runs: Arc<Mutex<HashMap<RunId, Arc<Mutex<Log>>>>>,
+    bell: Doorbell,
 }
 
 impl MemoryJournal {
@@ -113,12 +117,52 @@ impl Journal for MemoryJournal {
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(std::future::ready(self.delete_now(run)))
     }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.clone()))
+    }
+}
+
+impl MemoryJournal {
+    fn with_log<T>(&self, run: &RunId, work: impl FnOnce(&mut Log) -> T) -> Result<T, JournalError> {
+        check_id(run)?;
+        let log = guard(&self.runs).get(run).cloned();
+        let log = log.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
+        let mut log = guard(&log);
+        Ok(work(&mut log))
+    }
+
+    fn post_now(&self, run: &RunId, entry: InboxEntry) -> Result<(), JournalError> {
+        self.with_log(run, |log| log.inbox.push(entry))?;
+        self.bell.ring();
+        Ok(())
+    }
+}
+
+impl Inbox for MemoryJournal {
+    fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(self.post_now(run, entry)))
+    }
+
+    fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+        Box::pin(std::future::ready(self.with_log(run, |log| log.inbox.clone())))
+    }
+
+    fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+        let removed = self.with_log(run, |log| log.inbox.retain(|entry| !ids.contains(&entry.id)));
+        Box::pin(std::future::ready(removed))
+    }
+
+    fn changed<'a>(&'a self, _: &'a RunId) -> BoxFuture<'a, ()> {
+        self.bell.rung()
+    }
 }
 
 #[derive(Debug, Default)]
 struct Log {
     records: Vec<Arc<Record>>,
     has_writer: bool,
+    inbox: Vec<InboxEntry>,
 }
 
 struct MemoryWriter {

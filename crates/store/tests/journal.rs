@@ -6,7 +6,7 @@ mod sample;
 use std::sync::Barrier;
 
 use archon_store::MemoryJournal;
-use archon_types::{Durability, Journal, JournalError, OpenMode, RunId};
+use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, RunId};
 use proptest::prelude::*;
 use sample::{
     block_on, called_by, continuing, large, log, note, prompted, records, run, started, started_from,
@@ -326,5 +326,66 @@ proptest! {
                 assert_eq!(journal.read(&run("r1")).await.unwrap(), all[..done]);
             }
         }) }
+    }
+}
+
+fn message(id: &str, at: u64) -> InboxEntry {
+    let request = InboxRequest::Cancel { reason: format!("because {id}") };
+    InboxEntry::new(id, archon_types::Timestamp::from_millis(at), request)
+}
+
+async fn begin(journal: &dyn Journal) {
+    let mut open = journal.open(&run("r1"), OpenMode::Create).await.unwrap();
+    open.writer.append(&log("r1"), Durability::Buffered).await.unwrap();
+}
+
+/// The journals that take messages to runs.
+fn inboxes() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
+    journals().into_iter().filter(|(journal, _)| journal.inbox().is_some()).collect()
+}
+
+#[tokio::test]
+async fn a_message_waits_beside_the_log_until_it_is_removed_and_goes_with_the_run() {
+    for (journal, _dir) in inboxes() {
+        let (id, inbox) = (run("r1"), journal.inbox().unwrap());
+        begin(&*journal).await;
+        let (later, early) = (message("m_1", 7), message("m_2", 3));
+        inbox.post(&id, later.clone()).await.unwrap();
+        inbox.post(&id, early.clone()).await.unwrap();
+        assert_eq!(inbox.waiting(&id).await.unwrap().len(), 2);
+        assert_eq!(journal.read(&id).await.unwrap(), log("r1"), "it is not in the log");
+        inbox.remove(&id, &["m_1".into(), "m_9".into()]).await.unwrap();
+        assert_eq!(inbox.waiting(&id).await.unwrap(), [early]);
+        journal.delete(&id).await.unwrap();
+        begin(&*journal).await;
+        assert_eq!(inbox.waiting(&id).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn messages_to_runs_that_are_not_there_or_with_ids_that_are_no_file_names_are_refused() {
+    for (journal, _dir) in inboxes() {
+        let inbox = journal.inbox().unwrap();
+        let e = inbox.post(&run("r1"), message("m", 1)).await.unwrap_err();
+        assert!(matches!(e, JournalError::UnknownRun { .. }), "{e}");
+        let e = inbox.post(&run("../r1"), message("m", 1)).await.unwrap_err();
+        assert!(matches!(e, JournalError::BadId { .. }), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_message_is_woken_by_one_that_came_since() {
+    for (journal, dir) in inboxes() {
+        let (id, inbox) = (run("r1"), journal.inbox().unwrap());
+        begin(&*journal).await;
+        let changed = inbox.changed(&id);
+        // Another journal on the same files stands for another process.
+        #[cfg(feature = "jsonl")]
+        let inbox = dir
+            .as_ref()
+            .map_or(inbox.clone(), |dir| archon_store::JsonlJournal::new(dir.path()).inbox().unwrap());
+        let _ = &dir;
+        inbox.post(&id, message("m", 1)).await.unwrap();
+        changed.await;
     }
 }

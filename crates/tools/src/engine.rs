@@ -308,18 +308,13 @@ fn progress_to_sink(run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send 
     let (run, sink) = (run.run.clone(), run.sink.clone());
     let said = AtomicU64::new(0);
     Arc::new(move |progress| {
-        let text = match progress {
-            Progress::Text(text) => text,
-            Progress::Partial(result) => result.text(),
+        let (offset, kind) = match progress {
+            Progress::Text(text) => {
+                (said.fetch_add(text.len() as u64, Ordering::Relaxed), DeltaKind::Progress { call, text })
+            }
+            Progress::Partial(result) => (0, DeltaKind::Partial { call, result: Box::new(result) }),
         };
-        let offset = said.fetch_add(text.len() as u64, Ordering::Relaxed);
-        sink.emit(Event::Delta(Delta {
-            run: run.clone(),
-            command: call.command,
-            attempt: 0,
-            offset,
-            kind: DeltaKind::Progress { call, text },
-        }));
+        sink.emit(Event::Delta(Delta { run: run.clone(), command: call.command, attempt: 0, offset, kind }));
     })
 }
 

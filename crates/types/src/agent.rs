@@ -36,12 +36,24 @@ pub struct Outcome {
     pub turns: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
+    /// What they cost, where the run has a price: millionths of a currency unit. A call whose tokens
+    /// nobody reported counts as what was set aside for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
 }
 
 impl Outcome {
     /// An outcome without an answer yet.
     pub fn new(run: RunId, status: OutcomeStatus) -> Self {
-        Self { run, status, answer: String::new(), error: None, turns: 0, usage: Usage::default() }
+        Self {
+            run,
+            status,
+            answer: String::new(),
+            error: None,
+            turns: 0,
+            usage: Usage::default(),
+            cost: None,
+        }
     }
 
     /// A run that failed before it could say more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Record, RunId, SessionId, Timestamp};
+use crate::{Inbox, Record, RunId, SessionId, Timestamp};
 
 /// Keeps the logs of runs.
 pub trait Journal: Send + Sync {
@@ -31,6 +31,11 @@ pub trait Journal: Send + Sync {
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         let _ = run;
         Box::pin(std::future::ready(Err(JournalError::Unsupported { action: "delete runs" })))
+    }
+
+    /// Where others leave messages to this journal's runs; by default nowhere.
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        None
     }
 }
 

@@ -16,6 +16,8 @@
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
+//! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
+//! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
@@ -37,12 +39,15 @@ mod conversation;
 mod credentials;
 mod encoded;
 mod event;
+mod hooks;
 mod ids;
+mod inbox;
 mod journal;
 mod limits;
 mod memory;
 mod message;
 mod plan;
+mod price;
 mod projection;
 mod provider;
 mod record;
@@ -76,10 +81,12 @@ pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
 };
+pub use inbox::{Inbox, InboxEntry, InboxRequest};
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
 pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
@@ -88,14 +95,15 @@ pub use message::{
     ToolResultMessage, Usage, UserMessage,
 };
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use price::ModelPrice;
 pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
     ThinkingLevel, ToolChoice,
 };
 pub use record::{
-    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, Record, RecordBody, RunConfig,
-    RunStarted, ToolMode, TurnTrigger,
+    ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
+    RunConfig, RunStarted, ToolMode, TurnTrigger,
 };
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};

@@ -20,8 +20,30 @@ pub struct ExecutionLimits {
     pub max_repeats: u32,
     /// Answers in a row that could not be understood before the run fails. Default 3.
     pub max_parse_failures: u32,
+    /// Money in millionths of a currency unit, see [`ModelPrice`](crate::ModelPrice). What the next
+    /// call may cost is set aside before it is made. Default none; needs a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<u64>,
+    /// [`Context::depth`](crate::Context::depth) of the deepest run. Default 5.
+    #[serde(skip_serializing_if = "is_default_depth")]
+    pub max_depth: u32,
+    /// Turns in a row in which every call failed, before the model is told that it is stuck; 0 never
+    /// tells it. Default 3.
+    #[serde(skip_serializing_if = "is_default_stuck")]
+    pub stuck_after: u32,
     /// What happens at a limit.
     pub on_limit: OnLimit,
+}
+
+const MAX_DEPTH: u32 = 5;
+const STUCK_AFTER: u32 = 3;
+
+fn is_default_depth(depth: &u32) -> bool {
+    *depth == MAX_DEPTH
+}
+
+fn is_default_stuck(turns: &u32) -> bool {
+    *turns == STUCK_AFTER
 }
 
 impl Default for ExecutionLimits {
@@ -32,6 +54,9 @@ impl Default for ExecutionLimits {
             max_duration_ms: 600_000,
             max_repeats: 3,
             max_parse_failures: 3,
+            max_cost: None,
+            max_depth: MAX_DEPTH,
+            stuck_after: STUCK_AFTER,
             on_limit: OnLimit::Stop,
         }
     }
@@ -90,6 +115,11 @@ pub enum LimitReached {
         /// The limit.
         max: u32,
     },
+    /// Money: the next call might cost more than is left.
+    Cost {
+        /// The limit in millionths of a currency unit.
+        max: u64,
+    },
 }
 
 impl fmt::Display for LimitReached {
@@ -99,6 +129,7 @@ impl fmt::Display for LimitReached {
             Self::Tokens { max } => write!(f, "Max tokens reached ({max})"),
             Self::Duration { max_ms } => write!(f, "Max duration reached ({} s)", *max_ms as f64 / 1000.0),
             Self::Repeats { max } => write!(f, "The same tool call was repeated {max} times"),
+            Self::Cost { max } => write!(f, "Max cost reached ({})", *max as f64 / 1e6),
         }
     }
 }

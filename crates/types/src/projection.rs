@@ -2,8 +2,8 @@
 
 use crate::{
     AgentEvent, AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Delta, DeltaKind, Event,
-    LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunStarted, StopReason, StreamDelta,
-    Timestamp, ToolCall, ToolResult, TurnTrigger,
+    HookPoint, LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunStarted, StopReason,
+    StreamDelta, Timestamp, ToolCall, ToolResult, TurnTrigger,
 };
 
 /// Folds the events of one run into [`AgentEvent`]s.
@@ -14,6 +14,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct AgentEvents {
     started: Option<Box<RunStarted>>,
+    /// When the loop began, until that is announced: a hook may stop it before.
+    unannounced: Option<Timestamp>,
     turns: u32,
     open_turn: Option<OpenTurn>,
     /// The request that is with the model.
@@ -24,6 +26,7 @@ pub struct AgentEvents {
     held: Vec<AgentMessage>,
     messages: Vec<AgentMessage>,
     ended: bool,
+    rejection: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -57,16 +60,25 @@ impl AgentEvents {
 
     fn record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let at = record.at;
+        if let (Some(began), Some(started)) = (self.unannounced.take(), &self.started)
+            && !matches!(record.body, RecordBody::Vetoed { hook: HookPoint::BeforeLoop })
+        {
+            out.push(agent_start(started, began));
+        }
         match &record.body {
             RecordBody::RunStarted(started) => {
-                out.push(agent_start(started, at));
+                self.unannounced = Some(at);
                 self.started = Some(started.clone());
             }
             RecordBody::Resumed if self.ended => self.begin_again(at, out),
-            RecordBody::Prompted { message, .. } if self.asking.is_some() => self.held.push(message.clone()),
-            RecordBody::Prompted { message, .. } => {
-                self.open_turn(at, out);
-                self.whole_message(message.clone(), out);
+            // The model reads it in its next request at the earliest, so that is where it is shown.
+            RecordBody::Prompted { message, .. } => self.held.push(message.clone()),
+            RecordBody::Restored { messages } => {
+                self.messages.extend(messages.iter().cloned().map(AgentMessage::from));
+            }
+            RecordBody::InputRejected { reason } => {
+                out.push(AgentEvent::InputRejected { loop_id: self.loop_id(), reason: reason.clone() });
+                self.rejection = Some(reason.clone());
             }
             RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => {
                 self.held.push(Message::user(text.clone(), at).into());
@@ -186,9 +198,8 @@ impl AgentEvents {
         let calls: Vec<_> = calls.collect();
         let over = calls.is_empty();
         self.open_turn = Some(OpenTurn { answer: Some((command, Box::new(message.clone()))), calls });
-        match over {
-            true => self.close_turn(at, out),
-            false => self.show_held(out),
+        if over {
+            self.close_turn(at, out);
         }
     }
 
@@ -280,7 +291,7 @@ impl AgentEvents {
             messages: std::mem::take(&mut self.messages),
             usage: outcome.usage,
             timestamp: at,
-            rejection: None,
+            rejection: self.rejection.take(),
         });
     }
 

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
-    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, LimitReached, LoopId, Outcome,
-    RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, HookPoint, LimitReached, LoopId, Message,
+    ModelPrice, Outcome, RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp,
+    ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -45,6 +46,27 @@ pub enum RecordBody {
         message: AgentMessage,
         /// In which way it came.
         source: PromptSource,
+    },
+    /// The next record came through the run's inbox. Without a next record it did not arrive.
+    Received {
+        /// [`InboxEntry::id`](crate::InboxEntry::id).
+        id: String,
+    },
+    /// The run begins with this conversation, which somebody had kept elsewhere. Messages in which a
+    /// tool call lacks its result, or a result its call, change nothing.
+    Restored {
+        /// The messages, oldest first.
+        messages: Vec<Message>,
+    },
+    /// An [`InputFilter`](crate::InputFilter) refused what was said; the model never sees it.
+    InputRejected {
+        /// Why.
+        reason: String,
+    },
+    /// A hook stopped the run.
+    Vetoed {
+        /// Which.
+        hook: HookPoint,
     },
     /// A request is on its way to the model. Derived.
     ModelAsked {
@@ -181,6 +203,7 @@ impl RecordBody {
         matches!(
             self,
             Self::RunStarted(_)
+                | Self::Received { .. }
                 | Self::ToolStarted { effect: Effect::Idempotent | Effect::SideEffect, .. }
                 | Self::ToolAsked { .. }
                 | Self::Suspended { .. }
@@ -338,6 +361,34 @@ pub struct RunConfig {
     /// How the conversation is kept within the model's window; without it nothing is ever compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextConfig>,
+    /// What the model's tokens cost, where a limit on money needs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<ModelPrice>,
+    /// How many steers the model reads at once.
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    pub steers: QueueMode,
+    /// How many follow-ups the model reads at once.
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
+    pub follow_ups: QueueMode,
+}
+
+/// How many of the messages that wait the model reads at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// The oldest; the next one after the model has answered it.
+    #[default]
+    OneAtATime,
+    /// All of them.
+    All,
+}
+
+impl QueueMode {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How the model is told of tools and asks for them.

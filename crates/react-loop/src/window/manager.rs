@@ -252,6 +252,11 @@ impl ContextManager {
         self.state.recovery.overflows
     }
 
+    /// About how many tokens the next request has; 0 where nobody counts.
+    pub(crate) fn request_tokens(&self) -> u64 {
+        self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
+    }
+
     /// A request is on its way.
     pub(crate) fn asked(&mut self) {
         self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));

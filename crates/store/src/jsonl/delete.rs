@@ -4,7 +4,7 @@ use std::fs;
 
 use archon_types::{JournalError, Origin, RunId};
 
-use super::{RunFiles, heads, log};
+use super::{RunFiles, heads, inbox, log};
 use crate::{
     files::{storage, sync_directory},
     lock::RunLock,
@@ -20,6 +20,7 @@ pub(super) fn delete(files: &RunFiles) -> Result<(), JournalError> {
     // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
     fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;
     sync_directory(&files.runs)?;
+    inbox::delete(&files.inbox)?;
     files.blobs.delete()
 }
 

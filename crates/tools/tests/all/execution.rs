@@ -295,17 +295,18 @@ async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
         Ok("done".into())
     });
     call(talkative, &run).await;
-    let heard: Vec<(u64, String)> = heard
+    let heard: Vec<(u64, &str, String)> = heard
         .lock()
         .unwrap()
         .iter()
         .map(|event: &Event| match event {
             Event::Delta(delta) => match &delta.kind {
-                DeltaKind::Progress { text, .. } => (delta.offset, text.clone()),
+                DeltaKind::Progress { text, .. } => (delta.offset, "progress", text.clone()),
+                DeltaKind::Partial { result, .. } => (delta.offset, "partial", result.text()),
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(heard, [(0, "half".to_owned()), (4, "so far".to_owned())]);
+    assert_eq!(heard, [(0, "progress", "half".to_owned()), (0, "partial", "so far".to_owned())]);
 }

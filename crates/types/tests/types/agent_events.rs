@@ -437,7 +437,7 @@ fn the_start_says_where_the_loop_comes_from() {
     for (origin, parent, kind, trigger) in table {
         let mut from = started();
         from.origin = origin;
-        let events = project_from(from, [ask("q")]);
+        let events = project_from(from, [ask("q"), Is(asked(0, 0))]);
         let [
             AgentEvent::AgentStart { parent_loop_id, continuation_kind, .. },
             AgentEvent::TurnStart { triggered_by, .. },

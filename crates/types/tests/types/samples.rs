@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use archon_types::{
     AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction, CompactionLevel,
     Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure,
-    Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, RunConfig, RunStarted,
-    StopReason, Summary, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
-    TurnTrigger, Usage, UserMessage, ViewPart,
+    ExtensionMessage, HookPoint, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata,
+    ModelFailure, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode, Record,
+    RecordBody, RunConfig, RunStarted, StopReason, Summary, ToolAnnotations, ToolCall, ToolMode, ToolResult,
+    ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -62,6 +62,33 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What others want of a run, what stopped it, and what it cost, in a log of its own.
+pub(crate) fn steering_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.price = Some(ModelPrice::new(3_000_000, 15_000_000));
+    (started.config.steers, started.config.follow_ups) = (QueueMode::All, QueueMode::All);
+    let limits = &mut started.config.limits;
+    (limits.max_cost, limits.max_depth, limits.stuck_after) = (Some(500_000), 1, 2);
+    let restored = vec![Message::user("hello", at(1)), Message::Assistant(answer(vec![Content::text("hi")]))];
+    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Limit(LimitReached::Cost { max: 500_000 }));
+    outcome.cost = Some(499_000);
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::Restored { messages: restored },
+        RecordBody::Received { id: "in_1".into() },
+        prompted("the other one", PromptSource::Steer),
+        RecordBody::InputRejected { reason: "no secrets, please".into() },
+        RecordBody::Vetoed { hook: HookPoint::BeforeLoop },
+        RecordBody::Vetoed { hook: HookPoint::BeforeTurn },
+        RecordBody::LimitReached(LimitReached::Cost { max: 500_000 }),
+        RecordBody::RunFinished(Box::new(outcome)),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -82,6 +109,7 @@ pub(crate) fn events() -> Vec<Event> {
     let records = records()
         .into_iter()
         .chain(window_records())
+        .chain(steering_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }

@@ -1,0 +1,359 @@
+//! A conversation: one session, prompt by prompt, that can be spoken into while it works.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use archon_react_loop::{LoopError, Opening, conversation, is_paired};
+use archon_types::{
+    AgentMessage, CancellationToken, InboxRequest, JournalError, Message, Origin, PromptSource, RunId,
+    SessionId, Timestamp,
+};
+
+use crate::{Archon, Error, RunHandle, RunOptions};
+
+/// A session that is held in hand: one run at a time, each from where the one before stood.
+///
+/// Dropping the handle of a run cancels it; dropping the conversation does not.
+#[derive(Debug)]
+pub struct Conversation {
+    archon: Archon,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    session: Option<SessionId>,
+    /// The run under way, or the one that was last.
+    current: Option<Current>,
+    /// Where the run before that one stood.
+    base: Base,
+    /// What was said while nothing ran, for the next run.
+    steers: Vec<AgentMessage>,
+    follow_ups: Vec<AgentMessage>,
+    last_used: Timestamp,
+}
+
+/// Where a run goes on.
+#[derive(Clone, Debug, Default)]
+enum Base {
+    #[default]
+    Nowhere,
+    Run(RunId),
+    /// A conversation from elsewhere, which no log holds yet.
+    Restored(Vec<Message>),
+}
+
+#[derive(Debug)]
+struct Current {
+    run: RunId,
+    cancel: CancellationToken,
+    running: Running,
+}
+
+/// Whether a run is under way; clones are one switch.
+#[derive(Clone, Debug)]
+pub(crate) struct Running(Arc<AtomicBool>);
+
+impl Running {
+    fn is_on(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Switches off when the run's task ends, in whichever way.
+pub(crate) struct RunningGuard(Running);
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        self.0.0.store(false, Ordering::Release);
+    }
+}
+
+impl Conversation {
+    pub(crate) fn new(archon: Archon, session: Option<SessionId>, continues: Option<RunId>) -> Self {
+        let last_used = archon.clock.now();
+        let base = continues.map_or(Base::Nowhere, Base::Run);
+        let state = State { session, base, last_used, ..State::default() };
+        Self { archon, state: Mutex::new(state) }
+    }
+
+    /// The session; a fresh one with the first prompt, and after [`new_session`](Self::new_session).
+    pub fn session_id(&self) -> SessionId {
+        self.session(&mut self.state())
+    }
+
+    /// The run under way, if there is one.
+    pub fn running(&self) -> Option<RunId> {
+        self.state().running()
+    }
+
+    /// Says something to the agent and starts its work.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyRunning`]: use [`steer`](Self::steer) or [`follow_up`](Self::follow_up). What
+    /// keeps the run from starting is told by its outcome.
+    pub async fn prompt(&self, text: impl Into<String>) -> Result<RunHandle, Error> {
+        self.prompt_messages(vec![self.said(text)]).await
+    }
+
+    /// As [`prompt`](Self::prompt), with messages of any content.
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt), and there is no message.
+    pub async fn prompt_messages(&self, messages: Vec<AgentMessage>) -> Result<RunHandle, Error> {
+        self.prompt_with(messages, RunOptions::default()).await
+    }
+
+    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant or a token of the caller's.
+    /// The run and the session of `options` are the conversation's own business and ignored.
+    ///
+    /// # Errors
+    /// As [`prompt_messages`](Self::prompt_messages).
+    pub async fn prompt_with(
+        &self,
+        messages: Vec<AgentMessage>,
+        options: RunOptions,
+    ) -> Result<RunHandle, Error> {
+        match messages.is_empty() {
+            true => Err(LoopError::EmptyPrompt.into()),
+            false => self.begin(messages, options).await,
+        }
+    }
+
+    /// Lets the agent answer what the conversation ends with: after a failure, or after messages were
+    /// restored that end with a question.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyRunning`]. That the conversation ends with an answer is told by the outcome:
+    /// [`LoopError::NothingToAnswer`].
+    pub async fn continue_loop(&self) -> Result<RunHandle, Error> {
+        self.begin(Vec::new(), RunOptions::default()).await
+    }
+
+    /// As [`continue_loop`](Self::continue_loop), with options as [`prompt_with`](Self::prompt_with).
+    ///
+    /// # Errors
+    /// As [`continue_loop`](Self::continue_loop).
+    pub async fn continue_with(&self, options: RunOptions) -> Result<RunHandle, Error> {
+        self.begin(Vec::new(), options).await
+    }
+
+    /// Speaks into the turn under way: tools that run end, those that were not started are skipped, and
+    /// the model reads this next. While nothing runs it waits for the next run.
+    ///
+    /// # Errors
+    /// The journal cannot take the message.
+    pub async fn steer(&self, text: impl Into<String>) -> Result<(), Error> {
+        self.say(self.said(text), PromptSource::Steer).await
+    }
+
+    /// Says something that the model reads when it would otherwise end. While nothing runs it waits for
+    /// the next run.
+    ///
+    /// # Errors
+    /// The journal cannot take the message.
+    pub async fn follow_up(&self, text: impl Into<String>) -> Result<(), Error> {
+        self.say(self.said(text), PromptSource::FollowUp).await
+    }
+
+    /// Ends the run under way: the model's stream and the tools are cancelled, the history stays valid.
+    pub fn abort(&self) {
+        if let Some(current) = &self.state().current {
+            current.cancel.cancel();
+        }
+    }
+
+    /// Ends the run under way and forgets the messages, and those that wait. The session stays.
+    pub fn reset(&self) {
+        self.abort();
+        let mut state = self.state();
+        let session = state.session.take();
+        *state = State { session, last_used: self.archon.clock.now(), ..State::default() };
+    }
+
+    /// The messages so far, as JSON that [`restore_messages`](Self::restore_messages) takes.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn save_messages(&self) -> Result<String, Error> {
+        let messages = self.messages().await?;
+        serde_json::to_string(&messages).map_err(Error::Messages)
+    }
+
+    /// The messages so far, as the next run finds them.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn messages(&self) -> Result<Vec<Message>, Error> {
+        let (last, base) = {
+            let state = self.state();
+            (state.current.as_ref().map(|current| current.run.clone()), state.base.clone())
+        };
+        match self.newest(last, base).await? {
+            Base::Nowhere => Ok(Vec::new()),
+            Base::Restored(messages) => Ok(messages),
+            Base::Run(run) => {
+                let messages = conversation(&**self.archon.journal(), &run).await?;
+                Ok(messages.iter().map(|message| Message::clone(message)).collect())
+            }
+        }
+    }
+
+    /// Replaces the conversation by messages that [`save_messages`](Self::save_messages) gave. The next
+    /// run begins with them, and its log holds them.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyRunning`]; the text is no list of messages; a tool call in it lacks its result.
+    pub fn restore_messages(&self, json: &str) -> Result<(), Error> {
+        let messages: Vec<Message> = serde_json::from_str(json).map_err(Error::Messages)?;
+        if !is_paired(&messages) {
+            return Err(LoopError::Unpaired.into());
+        }
+        let mut state = self.state();
+        state.check_idle()?;
+        (state.current, state.base) = (None, Base::Restored(messages));
+        Ok(())
+    }
+
+    /// Begins a new session with an empty conversation, and returns its id.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyRunning`].
+    pub fn new_session(&self) -> Result<SessionId, Error> {
+        let mut state = self.state();
+        state.check_idle()?;
+        *state = State { last_used: self.archon.clock.now(), ..State::default() };
+        Ok(self.session(&mut state))
+    }
+
+    /// Begins a new session if nothing was said for longer than `idle`; true if it did.
+    pub fn check_and_rotate(&self, idle: std::time::Duration) -> bool {
+        let last_used = self.state().last_used;
+        self.archon.clock.now().since(last_used) > idle && self.new_session().is_ok()
+    }
+
+    async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, Error> {
+        let run = RunId::new(self.archon.ids.fresh("run"));
+        let (guard, running) = {
+            let running = Running(Arc::new(AtomicBool::new(true)));
+            (RunningGuard(running.clone()), running)
+        };
+        // Taken under one lock, so that of two prompts at once one is refused.
+        let (mut opening, session, last, base, cancel) = {
+            let mut state = self.state();
+            state.check_idle()?;
+            let mut opening = Opening::new(prompts);
+            opening.steers = std::mem::take(&mut state.steers);
+            opening.follow_ups = std::mem::take(&mut state.follow_ups);
+            let cancel = options.cancel.clone().unwrap_or_default();
+            let current = Current { run: run.clone(), cancel: cancel.clone(), running };
+            let last = state.current.replace(current).map(|last| last.run);
+            state.last_used = self.archon.clock.now();
+            (opening, self.session(&mut state), last, state.base.clone(), cancel)
+        };
+        if let Some(last) = &last {
+            self.take_unread(last, &mut opening).await?;
+        }
+        let base = self.newest(last, base).await?;
+        self.state().base = base.clone();
+        let origin = match base {
+            Base::Nowhere => Origin::Prompt,
+            Base::Run(run) => self.archon.continuation_of(run).await?,
+            Base::Restored(messages) => {
+                opening.restored = messages;
+                Origin::Prompt
+            }
+        };
+        let options = RunOptions { cancel: Some(cancel), ..options };
+        let context = self.archon.context(run, session, options);
+        Ok(self.archon.spawn(context, |agent, context| async move {
+            let _guard = guard;
+            Ok(agent.begin(opening, origin, &context).await?)
+        }))
+    }
+
+    /// What came for a run in the moment of its end is said to the next one.
+    async fn take_unread(&self, run: &RunId, opening: &mut Opening) -> Result<(), Error> {
+        let Some(inbox) = self.archon.journal().inbox() else { return Ok(()) };
+        let mut ids = Vec::new();
+        for entry in inbox.waiting(run).await.unwrap_or_default() {
+            match entry.request {
+                InboxRequest::Steer { message } => opening.steers.push(message),
+                InboxRequest::FollowUp { message } => opening.follow_ups.push(message),
+                _ => {}
+            }
+            ids.push(entry.id);
+        }
+        match ids.is_empty() {
+            true => Ok(()),
+            false => Ok(inbox.remove(run, &ids).await?),
+        }
+    }
+
+    /// Where the next run goes on: after the last one, unless that never came to be.
+    async fn newest(&self, last: Option<RunId>, base: Base) -> Result<Base, Error> {
+        let Some(last) = last else { return Ok(base) };
+        match self.archon.journal().read(&last).await {
+            Ok(_) => Ok(Base::Run(last)),
+            Err(JournalError::UnknownRun { .. }) => Ok(base),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn say(&self, message: AgentMessage, source: PromptSource) -> Result<(), Error> {
+        let run = self.state().running();
+        let Some(run) = run else {
+            self.keep(message, source);
+            return Ok(());
+        };
+        let request = match source {
+            PromptSource::Steer => InboxRequest::Steer { message: message.clone() },
+            _ => InboxRequest::FollowUp { message: message.clone() },
+        };
+        match self.archon.post(&run, request).await {
+            // The run has not begun yet, or ended in this moment.
+            Err(Error::Run(
+                LoopError::Ended { .. } | LoopError::Journal(JournalError::UnknownRun { .. }),
+            )) => {
+                self.keep(message, source);
+                Ok(())
+            }
+            posted => posted,
+        }
+    }
+
+    fn keep(&self, message: AgentMessage, source: PromptSource) {
+        let mut state = self.state();
+        match source {
+            PromptSource::Steer => state.steers.push(message),
+            _ => state.follow_ups.push(message),
+        }
+    }
+
+    fn said(&self, text: impl Into<String>) -> AgentMessage {
+        Message::user(text, self.archon.clock.now()).into()
+    }
+
+    fn session(&self, state: &mut State) -> SessionId {
+        state.session.get_or_insert_with(|| SessionId::new(self.archon.ids.fresh("session"))).clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn running(&self) -> Option<RunId> {
+        self.current.as_ref().filter(|current| current.running.is_on()).map(|current| current.run.clone())
+    }
+
+    fn check_idle(&self) -> Result<(), Error> {
+        match self.running() {
+            Some(run) => Err(Error::AlreadyRunning { run }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Hooks around what the driver does; without hooks none of this costs anything.
+
+use std::{collections::HashMap, sync::Arc};
+
+use archon_types::{
+    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, Sink, ToolCall, ToolResult, ToolResultStatus,
+    metadata,
+};
+
+use crate::ReactMachine;
+
+/// Calls the hooks of turns in order, whatever happens in between.
+pub(crate) struct Turns<'a> {
+    hooks: Option<&'a dyn Hooks>,
+    open: bool,
+}
+
+impl<'a> Turns<'a> {
+    pub(crate) fn new(hooks: Option<&'a dyn Hooks>, machine: &ReactMachine) -> Self {
+        Self { hooks, open: machine.is_in_turn() }
+    }
+
+    /// Whether the next turn may begin.
+    pub(crate) async fn may_begin(&mut self, machine: &ReactMachine, turn: u32) -> bool {
+        let Some(hooks) = self.hooks else { return true };
+        self.open = hooks.before_turn(machine.messages(), turn).await;
+        self.open
+    }
+
+    /// Looks whether the turn is over.
+    pub(crate) async fn look(&mut self, machine: &ReactMachine) {
+        let Some(hooks) = self.hooks.filter(|_| self.open && !machine.is_in_turn()) else { return };
+        self.open = false;
+        hooks.after_turn(machine.messages(), machine.usage()).await;
+    }
+
+    /// Something failed.
+    pub(crate) async fn failed(&self, error: &str) {
+        if let Some(hooks) = self.hooks {
+            hooks.on_error(error).await;
+        }
+    }
+}
+
+/// What the model reads of a call that a hook skipped.
+pub(crate) fn skipped(tool: &str) -> ToolResult {
+    let text = format!("Error: the call of `{tool}` was skipped: a hook of this program does not allow it.");
+    ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
+        .with_metadata(metadata::ERROR_TYPE, "permission_denied")
+}
+
+/// The calls of a batch by their ids, for the hooks that hear of them later.
+pub(crate) type Calls = HashMap<CallId, ToolCall>;
+
+/// The context in which a batch runs: its watchers see what the hooks let through.
+pub(crate) fn context(
+    hooks: Option<&Arc<dyn Hooks>>,
+    ready: &[ReadyCall],
+    context: &Context,
+) -> Option<Context> {
+    let hooks = hooks?.clone();
+    let calls = ready.iter().map(|ready| (ready.id, ready.call.clone())).collect();
+    let mut hooked = context.clone();
+    hooked.sink = Arc::new(HookedSink { inner: context.sink.clone(), hooks, calls });
+    Some(hooked)
+}
+
+struct HookedSink {
+    inner: Arc<dyn Sink>,
+    hooks: Arc<dyn Hooks>,
+    calls: Calls,
+}
+
+impl Sink for HookedSink {
+    fn emit(&self, event: Event) {
+        let Event::Delta(Delta { kind: DeltaKind::Partial { call, result }, .. }) = &event else {
+            return self.inner.emit(event);
+        };
+        let Some(call) = self.calls.get(call) else { return self.inner.emit(event) };
+        if self.hooks.before_update(call, result) {
+            let result = result.clone();
+            self.inner.emit(event);
+            self.hooks.after_update(call, &result);
+        }
+    }
+}

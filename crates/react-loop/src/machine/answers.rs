@@ -1,0 +1,98 @@
+//! What an answer of the model leads to: calls, an end, a reminder.
+
+use archon_types::{AssistantMessage, CallId, CommandId, OutcomeStatus, StopReason, ToolCall, ToolMode};
+
+use super::{Phase, ReactMachine};
+use crate::{
+    CallState,
+    action_parser::{Action, parse_action},
+    text_mode,
+    window::unique_calls,
+};
+
+impl ReactMachine {
+    pub(super) fn answered(&mut self, command: CommandId, answer: &AssistantMessage) {
+        self.meter.answered(answer, self.config.price.as_ref());
+        self.window.answered(answer.usage);
+        match answer.stop_reason {
+            // What an aborted answer asked for was never agreed to: it stays out of the window.
+            StopReason::Aborted => {
+                self.last_answer = answer.text();
+                self.cancelled = true;
+                self.phase = Phase::Ready;
+            }
+            StopReason::Error => {
+                let error = answer.error_message.clone().unwrap_or_else(|| answer.text());
+                self.phase = Phase::Finishing(Box::new(self.failure(error)));
+            }
+            _ if self.limit.is_some() => self.summarised(answer),
+            _ => match self.config.tool_mode {
+                ToolMode::Text => self.answered_in_text(command, answer),
+                _ => self.answered_natively(command, answer),
+            },
+        }
+    }
+
+    fn answered_natively(&mut self, command: CommandId, answer: &AssistantMessage) {
+        let calls = unique_calls(answer, command.0);
+        if calls.is_empty() {
+            self.final_answer(answer.text(), answer);
+        } else {
+            self.act(command, calls, answer);
+        }
+    }
+
+    fn answered_in_text(&mut self, command: CommandId, answer: &AssistantMessage) {
+        let calls = unique_calls(answer, command.0);
+        if !calls.is_empty() {
+            self.meter.parse_failures = 0;
+            return self.act(command, calls, answer);
+        }
+        match parse_action(&answer.text()) {
+            Ok(Action::Final(text)) => self.final_answer(text, answer),
+            // A call stands in the answer as a block; without one the text did not parse as a call.
+            Ok(Action::Call { .. }) => self.misunderstood("the action has no tool name", answer),
+            Err(failure) => self.misunderstood(&failure.to_string(), answer),
+        }
+    }
+
+    fn misunderstood(&mut self, error: &str, answer: &AssistantMessage) {
+        self.meter.parse_failures += 1;
+        self.window.push_spoken(answer.clone());
+        if self.meter.parse_failures >= self.config.limits.max_parse_failures {
+            let error = format!(
+                "the model's answer could not be understood {} times in a row: {error}",
+                self.meter.parse_failures
+            );
+            self.phase = Phase::Finishing(Box::new(self.failure(error)));
+        } else {
+            self.note(text_mode::format_reminder(error));
+        }
+    }
+
+    fn act(&mut self, command: CommandId, calls: Vec<ToolCall>, answer: &AssistantMessage) {
+        let calls = (0..)
+            .zip(calls)
+            .map(|(index, call)| CallState::requested(CallId::new(command, index), call))
+            .collect();
+        self.phase = Phase::Acting { answer: Box::new(answer.clone()), calls };
+    }
+
+    fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
+        self.window.push_spoken(answer.clone());
+        self.last_answer.clone_from(&text);
+        let mut outcome = self.outcome(OutcomeStatus::Finished);
+        outcome.answer = text;
+        self.phase = Phase::Finishing(Box::new(outcome));
+        self.go_on_if_asked();
+    }
+
+    fn summarised(&mut self, answer: &AssistantMessage) {
+        self.window.push_spoken(answer.clone());
+        self.last_answer = match parse_action(&answer.text()) {
+            Ok(Action::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
+            _ => answer.text(),
+        };
+        self.phase = Phase::Finishing(Box::new(self.outcome_at_limit()));
+    }
+}

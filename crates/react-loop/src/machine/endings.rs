@@ -1,0 +1,109 @@
+//! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
+
+use archon_types::{LimitReached, Message, OnLimit, Outcome, OutcomeStatus, RecordBody, Timestamp};
+
+use super::{Command, Phase, ReactMachine};
+use crate::CallState;
+
+impl ReactMachine {
+    /// What has to be recorded instead of asking the next question, because of a limit.
+    pub(super) fn limit_due(&self) -> Option<Command<'_>> {
+        let limits = &self.config.limits;
+        match self.limit {
+            None => {
+                let reached = self.meter.reached(limits).or_else(|| self.repetition.reached(limits));
+                let due = |limit| Command::Append(RecordBody::LimitReached(limit));
+                reached.map(due).or_else(|| self.cost_due())
+            }
+            Some(_) => self.cost_due(),
+        }
+    }
+
+    /// The same, because the next call might cost more than is left.
+    pub(super) fn cost_due(&self) -> Option<Command<'_>> {
+        let limit = self.meter.money.reached(self.cost_estimate(), &self.config.limits)?;
+        Some(match self.limit {
+            None => Command::Append(RecordBody::LimitReached(limit)),
+            // Not even the last words can be paid for.
+            Some(_) => self.finish(self.outcome_at_limit()),
+        })
+    }
+
+    /// What the next request may cost.
+    pub(super) fn cost_estimate(&self) -> u64 {
+        let Some(price) = &self.config.price else { return 0 };
+        self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
+    }
+
+    pub(super) fn limit_reached(&mut self, limit: LimitReached) {
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        self.limit = Some(limit);
+        let summary = self.config.limits.on_limit == OnLimit::ForceSummary
+            && !matches!(limit, LimitReached::Duration { .. } | LimitReached::Cost { .. });
+        let (text, then) = match summary {
+            true => (FORCE_SUMMARY.to_owned(), Phase::Ready),
+            false => {
+                (format!("[Agent stopped: {limit}]"), Phase::Finishing(Box::new(self.outcome_at_limit())))
+            }
+        };
+        self.phase = Phase::Noting { text, then: Box::new(then) };
+    }
+
+    pub(super) fn resumed(&mut self, at: Timestamp) {
+        self.meter.resume(at);
+        self.cancelled = false;
+        match &mut self.phase {
+            Phase::Acting { calls, .. } => calls.iter_mut().for_each(CallState::lose),
+            Phase::Ended(outcome)
+                if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
+            {
+                self.ready();
+            }
+            Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.phase = Phase::Noting { text: text.into(), then: Box::new(Phase::Ready) };
+    }
+
+    pub(super) fn noted(&mut self, text: &str, at: Timestamp) {
+        if let Phase::Noting { then, .. } = &mut self.phase {
+            let then = std::mem::replace(&mut **then, Phase::Ready);
+            self.phase = then;
+            self.window.push(Message::user(text, at));
+            if matches!(self.phase, Phase::Ready) {
+                self.ready();
+            }
+        }
+    }
+
+    pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
+        let mut outcome = Outcome::new(self.run.clone(), status);
+        outcome.turns = self.meter.turns;
+        outcome.usage = self.meter.usage;
+        outcome.cost = self.config.price.map(|_| self.meter.money.spent);
+        outcome.answer.clone_from(&self.last_answer);
+        outcome
+    }
+
+    pub(super) fn failure(&self, error: String) -> Outcome {
+        let mut outcome = self.outcome(OutcomeStatus::Failed);
+        outcome.error = Some(error);
+        outcome
+    }
+
+    pub(super) fn outcome_at_limit(&self) -> Outcome {
+        let Some(limit) = self.limit else { return self.outcome(OutcomeStatus::Finished) };
+        match self.config.limits.on_limit {
+            OnLimit::Error => self.failure(limit.to_string()),
+            _ => self.outcome(OutcomeStatus::Limit(limit)),
+        }
+    }
+}
+
+const FORCE_SUMMARY: &str = "You have executed enough steps. Please provide a final answer based on the \
+                             information gathered so far.";

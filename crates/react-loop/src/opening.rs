@@ -1,0 +1,77 @@
+//! With what a run begins: what was said, what is still to be said, and what was kept elsewhere.
+
+use archon_types::{
+    AgentMessage, Content, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
+};
+use std::sync::Arc;
+
+/// With what a run begins. With nothing at all it answers what its conversation ends with.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Opening {
+    /// A conversation that was kept elsewhere; it comes before everything else.
+    pub restored: Vec<Message>,
+    /// What was said.
+    pub prompts: Vec<AgentMessage>,
+    /// Steers that wait already.
+    pub steers: Vec<AgentMessage>,
+    /// Follow-ups that wait already.
+    pub follow_ups: Vec<AgentMessage>,
+}
+
+impl Opening {
+    /// A run that begins with prompts.
+    pub fn new(prompts: Vec<AgentMessage>) -> Self {
+        Self { prompts, ..Self::default() }
+    }
+
+    /// Whether the run goes on without anything new to answer.
+    pub fn is_continuation(&self) -> bool {
+        self.prompts.is_empty() && self.steers.is_empty() && self.follow_ups.is_empty()
+    }
+
+    /// Whether anything is said in words or pictures by a person.
+    pub(crate) fn says_something(&self) -> bool {
+        let says = |message: &AgentMessage| match message.as_llm() {
+            Some(message @ Message::User(_)) => message.content().iter().any(|c| c.as_text() != Some("")),
+            _ => false,
+        };
+        [&self.prompts, &self.steers, &self.follow_ups].into_iter().flatten().any(says)
+    }
+
+    /// Asks the filters, in order, about every message. What they want the model to know is added to the
+    /// message; the reason of the first that refuses is the error.
+    pub(crate) async fn filtered(mut self, filters: &[Arc<dyn InputFilter>]) -> Result<Self, String> {
+        for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
+            for filter in filters {
+                let Some(text) = message.as_llm() else { break };
+                match filter.check(text).await {
+                    InputVerdict::Warn(warning) => warn(message, warning),
+                    InputVerdict::Reject(reason) => return Err(reason),
+                    _ => {}
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The records that carry it.
+    pub(crate) fn into_records(self) -> impl Iterator<Item = RecordBody> {
+        let said = |messages: Vec<AgentMessage>, source| {
+            messages.into_iter().map(move |message| RecordBody::Prompted { message, source })
+        };
+        let restored =
+            (!self.restored.is_empty()).then_some(RecordBody::Restored { messages: self.restored });
+        restored
+            .into_iter()
+            .chain(said(self.prompts, PromptSource::Prompt))
+            .chain(said(self.steers, PromptSource::Steer))
+            .chain(said(self.follow_ups, PromptSource::FollowUp))
+    }
+}
+
+fn warn(message: &mut AgentMessage, warning: String) {
+    if let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message {
+        user.content.push(Content::text(warning));
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether a run gets anywhere: the same call again and again, and turns in which nothing worked.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use archon_types::{ExecutionLimits, Json, LimitReached, ToolCall, ToolResultStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::CallState;
+
+/// What was called how often, and how it went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Repetition {
+    /// How often each call was made, by its hash.
+    repeats: BTreeMap<u64, u32>,
+    most: u32,
+    /// Turns in a row in which every call failed.
+    failing_turns: u32,
+}
+
+impl Repetition {
+    /// Counts the calls of a turn, and returns what the model should be told about them. Calls that
+    /// never ran do not count.
+    pub(crate) fn turn_ended(&mut self, calls: &[CallState], limits: &ExecutionLimits) -> Option<String> {
+        let (mut repeated, mut failed, mut ran) = (false, true, false);
+        for call in calls {
+            let Some((result, _)) = call.result() else { continue };
+            if result.status == ToolResultStatus::Cancelled {
+                continue;
+            }
+            ran = true;
+            failed &= result.is_error();
+            repeated |= self.count(&call.call);
+        }
+        match ran && failed {
+            true => self.failing_turns += 1,
+            false if ran => self.failing_turns = 0,
+            false => {}
+        }
+        if repeated {
+            return Some(REPEATED.to_owned());
+        }
+        (limits.stuck_after > 0 && self.failing_turns >= limits.stuck_after).then(|| {
+            let turns = std::mem::take(&mut self.failing_turns);
+            format!("The last {turns} turns brought no progress: every tool call failed. {STUCK}")
+        })
+    }
+
+    /// The call changes the world, so other questions may have other answers now.
+    pub(crate) fn world_changed_by(&mut self, call: &ToolCall) {
+        let key = key(call);
+        self.repeats.retain(|k, _| *k == key);
+    }
+
+    pub(crate) fn reached(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
+        (self.most > limits.max_repeats).then_some(LimitReached::Repeats { max: limits.max_repeats })
+    }
+
+    /// Counts a call; true if the same tool was already asked with the same arguments.
+    fn count(&mut self, call: &ToolCall) -> bool {
+        let seen = self.repeats.entry(key(call)).or_default();
+        *seen += 1;
+        self.most = self.most.max(*seen);
+        *seen > 1
+    }
+}
+
+fn key(call: &ToolCall) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    call.name.hash(&mut hasher);
+    hash_json(&call.arguments, &mut hasher);
+    hasher.finish()
+}
+
+/// The order in which a model writes an object's keys does not make another call of it.
+fn hash_json(value: &Json, hasher: &mut DefaultHasher) {
+    match value {
+        Json::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            ("{", entries.len()).hash(hasher);
+            for (key, value) in entries {
+                key.hash(hasher);
+                hash_json(value, hasher);
+            }
+        }
+        Json::Array(items) => {
+            ("[", items.len()).hash(hasher);
+            items.iter().for_each(|item| hash_json(item, hasher));
+        }
+        scalar => scalar.to_string().hash(hasher),
+    }
+}
+
+const REPEATED: &str =
+    "You already tried this action with the same arguments. Consider a different approach.";
+const STUCK: &str = "Try a different tool or a different approach. If there is none, give the best answer \
+                     that the information gathered so far allows, and say what is missing.";
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{CallId, CommandId, Timestamp, ToolResult};
+    use serde_json::json;
+
+    use super::*;
+
+    fn turn(arguments: Json, result: ToolResult) -> Vec<CallState> {
+        let id = CallId::new(CommandId(0), 0);
+        let mut call = CallState::requested(id, ToolCall::new("c", "t", arguments));
+        call.finish(&result, Timestamp::default());
+        vec![call]
+    }
+
+    // spec: R-24, TE-31
+    #[test]
+    fn the_same_call_is_known_whatever_the_order_of_its_arguments() {
+        let limits = ExecutionLimits::default();
+        let mut seen = Repetition::default();
+        let mut told = |arguments| seen.turn_ended(&turn(arguments, "ok".into()), &limits).is_some();
+        assert!(!told(json!({"a": 1, "b": {"c": 2, "d": [1, 2]}})));
+        assert!(told(json!({"b": {"d": [1, 2], "c": 2}, "a": 1})));
+        for other in [json!({"a": 1, "b": {"c": 2, "d": [2, 1]}}), json!({"a": "1"}), json!({"a": 1})] {
+            assert!(!told(other));
+        }
+        assert!(told(json!({"a": 1})));
+    }
+
+    // spec: R-30
+    #[test]
+    fn turns_in_which_every_call_fails_are_pointed_out() {
+        let limits = ExecutionLimits::default();
+        let mut seen = Repetition::default();
+        let mut n = 0;
+        let mut told = |result: ToolResult| {
+            n += 1;
+            seen.turn_ended(&turn(json!({ "n": n }), result), &limits)
+        };
+        let failed = || ToolResult::error("no");
+        assert_eq!((told(failed()), told(failed())), (None, None));
+        assert_eq!(told("ok".into()), None);
+        assert_eq!((told(failed()), told(failed())), (None, None));
+        assert_eq!(told(ToolResult::cancelled("Cancelled")), None, "neither progress nor failure");
+        let text = told(failed()).expect("three in a row");
+        assert!(text.starts_with("The last 3 turns brought no progress"), "{text}");
+        assert_eq!(told(failed()), None, "said once, then counted anew");
+    }
+}

@@ -1,0 +1,313 @@
+//! Hooks and input filters: the order in which they are called, and what their verdicts lead to.
+
+use std::sync::{Arc, Mutex};
+
+use archon::{
+    Archon, Event, OutcomeStatus, RunOptions, Tool, ToolContext, ToolError, ToolResult,
+    providers::{ScriptedProvider, Step},
+    types::{
+        AgentEvent, AgentEvents, BoxFuture, Conversation, Hooks, InputFilter, InputVerdict, Json, Message,
+        Outcome, ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Usage,
+    },
+};
+use serde_json::json;
+
+type Line = Arc<Mutex<Vec<String>>>;
+
+/// Writes down every hook, and lets pass what is not forbidden.
+#[derive(Clone, Default)]
+struct Scribe {
+    line: Line,
+    forbidden: Vec<&'static str>,
+}
+
+impl Scribe {
+    fn forbidding(forbidden: &[&'static str]) -> Self {
+        Self { forbidden: forbidden.to_vec(), ..Self::default() }
+    }
+
+    fn note(&self, what: impl Into<String>) -> bool {
+        let what = what.into();
+        let pass = !self.forbidden.iter().any(|f| what.starts_with(f));
+        self.line.lock().unwrap().push(what);
+        pass
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.line.lock().unwrap().clone()
+    }
+}
+
+impl Hooks for Scribe {
+    fn before_loop<'a>(&'a self, messages: &'a Conversation, index: u32) -> BoxFuture<'a, bool> {
+        let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
+        Box::pin(async move { pass })
+    }
+
+    fn after_loop<'a>(&'a self, _: &'a Outcome) -> BoxFuture<'a, ()> {
+        self.note("after_loop");
+        Box::pin(async {})
+    }
+
+    fn before_turn<'a>(&'a self, _: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+        let pass = self.note(format!("before_turn {turn}"));
+        Box::pin(async move { pass })
+    }
+
+    fn after_turn<'a>(&'a self, _: &'a Conversation, _: Usage) -> BoxFuture<'a, ()> {
+        self.note("after_turn");
+        Box::pin(async {})
+    }
+
+    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
+        self.note(format!("on_error {error}"));
+        Box::pin(async {})
+    }
+
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
+        let pass = self.note(format!("before_tool {}", call.id));
+        Box::pin(async move { pass })
+    }
+
+    fn after_tool<'a>(&'a self, call: &'a ToolCall, _: &'a ToolResult) -> BoxFuture<'a, ()> {
+        self.note(format!("after_tool {}", call.id));
+        Box::pin(async {})
+    }
+
+    fn before_update(&self, call: &ToolCall, _: &ToolResult) -> bool {
+        self.note(format!("before_update {}", call.id))
+    }
+
+    fn after_update(&self, call: &ToolCall, _: &ToolResult) {
+        self.note(format!("after_update {}", call.id));
+    }
+}
+
+/// Shows one partial result.
+struct Shows(ToolSpec);
+
+impl Tool for Shows {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, _: Json, context: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        context.on_update("half".into());
+        Box::pin(async { Ok("whole".into()) })
+    }
+}
+
+/// Writes the events of the run between the hooks.
+struct Watch(Scribe, Mutex<AgentEvents>);
+
+impl Sink for Watch {
+    fn emit(&self, event: Event) {
+        for event in self.1.lock().unwrap().push(&event) {
+            let what = match &event {
+                AgentEvent::MessageStart { .. }
+                | AgentEvent::MessageEnd { .. }
+                | AgentEvent::MessageUpdate { .. } => {
+                    continue;
+                }
+                AgentEvent::ToolExecutionStart { tool_call_id, .. } => format!("Start {tool_call_id}"),
+                AgentEvent::ToolExecutionUpdate { tool_call_id, .. } => format!("Update {tool_call_id}"),
+                AgentEvent::ToolExecutionEnd { tool_call_id, .. } => format!("End {tool_call_id}"),
+                AgentEvent::AgentEnd { messages, rejection, .. } => {
+                    format!(
+                        "AgentEnd {}{}",
+                        messages.len(),
+                        rejection.as_ref().map(|r| format!(" {r}")).unwrap_or_default()
+                    )
+                }
+                other => serde_json::to_value(other).unwrap()["type"].as_str().unwrap().to_owned(),
+            };
+            self.0.note(what);
+        }
+    }
+}
+
+struct Judge(&'static str);
+
+impl InputFilter for Judge {
+    fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict> {
+        let verdict = match self.0 {
+            "reject" if message.text().contains("secret") => InputVerdict::Reject("no secrets".into()),
+            "warn" => InputVerdict::Warn(format!("[checked after {} characters]", message.text().len())),
+            _ => InputVerdict::Pass,
+        };
+        Box::pin(async { verdict })
+    }
+}
+
+struct Ran {
+    lines: Vec<String>,
+    outcome: Outcome,
+    provider: Arc<ScriptedProvider>,
+}
+
+async fn run(
+    task: &str,
+    steps: Vec<Step>,
+    scribe: Scribe,
+    side_by_side: bool,
+    filters: &[&'static str],
+) -> Ran {
+    let provider = Arc::new(ScriptedProvider::new(steps));
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.concurrency_safe = side_by_side;
+    let spec = ToolSpec::new("show", "Shows.", json!({"type": "object"})).with_annotations(annotations);
+    let mut builder = Archon::builder()
+        .provider(provider.clone(), "m")
+        .tools([Arc::new(Shows(spec)) as Arc<dyn Tool>])
+        .retry(archon::types::RetryConfig::none())
+        .hooks(Arc::new(scribe.clone()));
+    for filter in filters {
+        builder = builder.input_filter(Arc::new(Judge(filter)));
+    }
+    let watch = Arc::new(Watch(scribe.clone(), Mutex::default()));
+    let agent = builder.build().unwrap();
+    let outcome = agent.run_with(task, RunOptions::default().watched_by(watch)).await.unwrap();
+    Ran { lines: scribe.lines(), outcome, provider }
+}
+
+fn calls(ids: &[&str]) -> Step {
+    Step::calls(ids.iter().map(|id| ToolCall::new(*id, "show", json!({ "id": id }))).collect())
+}
+
+// spec: R-05
+#[tokio::test]
+async fn hooks_and_events_come_in_strict_order() {
+    let ran = run("x", vec![calls(&["a"]), Step::text("ok")], Scribe::default(), false, &[]).await;
+    let expected = "before_loop 0 0, AgentStart, before_turn 0, TurnStart, before_tool a, Start a, before_update a, \
+                    Update a, after_update a, End a, after_tool a, TurnEnd, after_turn, before_turn 1, TurnStart, \
+                    TurnEnd, after_turn, AgentEnd 4, after_loop";
+    // The end of a call comes with the result that ends the turn, so what follows it follows both.
+    let mut lines = ran.lines;
+    let (turn_end, after_tool) = (position(&lines, "TurnEnd"), position(&lines, "after_tool a"));
+    if turn_end + 1 == after_tool {
+        lines.swap(turn_end, after_tool);
+    }
+    assert_eq!(lines.join(", "), expected);
+}
+
+fn position(lines: &[String], line: &str) -> usize {
+    lines.iter().position(|l| l == line).unwrap_or_else(|| panic!("no {line} in {lines:?}"))
+}
+
+// spec: R-06, R-07
+#[tokio::test]
+async fn a_hook_stops_a_run_a_turn_a_call_or_an_update_and_nothing_else() {
+    let steps = || vec![calls(&["a", "b"]), Step::text("ok")];
+    let stopped = async |forbidden| run("x", steps(), Scribe::forbidding(&[forbidden]), false, &[]).await;
+
+    let ran = stopped("before_loop").await;
+    assert_eq!(ran.lines, ["before_loop 0 0", "AgentEnd 0"]);
+    assert_eq!((ran.outcome.status, ran.provider.call_count()), (OutcomeStatus::Cancelled, 0));
+
+    let ran = stopped("before_turn 1").await;
+    let rest = &ran.lines[position(&ran.lines, "before_turn 1")..];
+    assert_eq!(rest, ["before_turn 1", "AgentEnd 4", "after_loop"]);
+    assert_eq!((ran.outcome.status, ran.provider.call_count()), (OutcomeStatus::Cancelled, 1));
+
+    let ran = stopped("before_tool a").await;
+    assert_eq!(ran.outcome.answer, "ok");
+    assert!(
+        !ran.lines.iter().any(|l| l == "Start a" || l == "End a" || l == "after_tool a"),
+        "{:?}",
+        ran.lines
+    );
+    assert!(ran.lines.iter().any(|l| l == "Start b"), "{:?}", ran.lines);
+
+    let ran = stopped("before_update a").await;
+    assert!(!ran.lines.iter().any(|l| l == "Update a" || l == "after_update a"), "{:?}", ran.lines);
+    assert!(ran.lines.iter().any(|l| l == "End a") && ran.lines.iter().any(|l| l == "Update b"));
+}
+
+// spec: R-31
+#[tokio::test]
+async fn filters_add_to_the_input_or_keep_it_from_the_model() {
+    let echo = || vec![Step::reply(|request| Step::text(request.messages.iter().last().unwrap().text()))];
+    let ran = run("hello", echo(), Scribe::default(), false, &["pass", "warn", "reject", "warn"]).await;
+    assert_eq!(ran.outcome.answer, "hello\n[checked after 5 characters]\n[checked after 34 characters]");
+    let ran = run("a secret", echo(), Scribe::default(), false, &["pass", "reject", "warn"]).await;
+    assert_eq!(ran.outcome.error.as_deref(), Some("the input was rejected: no secrets"));
+    assert_eq!(
+        ran.lines,
+        [
+            "before_loop 0 0",
+            "AgentStart",
+            "InputRejected",
+            "AgentEnd 0 no secrets",
+            "on_error the input was rejected: no secrets",
+            "after_loop"
+        ]
+    );
+    assert_eq!(ran.provider.call_count(), 0);
+}
+
+/// What is wrong with the order of a run's hooks and events.
+fn faults(lines: &[String]) -> Vec<String> {
+    let (mut faults, mut turn, mut asked) = (Vec::new(), false, Vec::<String>::new());
+    let mut started = Vec::<String>::new();
+    for (place, line) in lines.iter().enumerate() {
+        let (what, id) = line.split_once(' ').unwrap_or((line, ""));
+        let ok = match what {
+            "before_loop" => place == 0,
+            "AgentStart" => place == 1,
+            "AgentEnd" => place + 2 == lines.len() || lines[place + 1].starts_with("on_error"),
+            "after_loop" => place + 1 == lines.len(),
+            "before_turn" => !std::mem::replace(&mut turn, true),
+            "after_turn" => std::mem::replace(&mut turn, false) && asked.is_empty() && started.is_empty(),
+            "TurnStart" => lines[place - 1].starts_with("before_turn"),
+            "before_tool" => {
+                asked.push(id.into());
+                turn
+            }
+            "Start" => {
+                started.push(id.into());
+                asked.contains(&id.to_owned())
+            }
+            "before_update" => started.contains(&id.to_owned()),
+            "Update" => lines[place - 1] == format!("before_update {id}"),
+            "after_update" => lines[place - 1] == format!("Update {id}"),
+            "End" => started.contains(&id.to_owned()),
+            "after_tool" => {
+                asked.retain(|open| open != id);
+                started.retain(|open| open != id);
+                lines[..place].iter().any(|l| *l == format!("End {id}"))
+            }
+            _ => true,
+        };
+        if !ok {
+            faults.push(format!("{line} at {place}"));
+        }
+    }
+    faults
+}
+
+// spec: R-05, R-06
+#[tokio::test]
+async fn whatever_the_model_does_the_order_holds() {
+    // Every short script of turns with none to three calls, and an end of either kind.
+    for script in 0..128_usize {
+        let mut steps = Vec::new();
+        for turn in 0..3 {
+            let ids: Vec<String> = (0..(script >> (2 * turn)) % 4).map(|n| format!("t{turn}c{n}")).collect();
+            if !ids.is_empty() {
+                steps.push(calls(&ids.iter().map(String::as_str).collect::<Vec<_>>()));
+            }
+        }
+        steps.push(match script % 3 {
+            0 => Step::error(ProviderError::Auth("no".into())),
+            _ => Step::text("ok"),
+        });
+        let ran = run("x", steps, Scribe::default(), script >= 64, &[]).await;
+        assert_eq!(faults(&ran.lines), [""; 0], "{:?}", ran.lines);
+        let count = |what: &str| ran.lines.iter().filter(|l| l.starts_with(what)).count();
+        for (before, after) in
+            [("before_turn", "after_turn"), ("TurnStart", "TurnEnd"), ("before_tool", "after_tool")]
+        {
+            assert_eq!(count(before), count(after), "{before}: {:?}", ran.lines);
+        }
+    }
+}
