@@ -236,7 +236,7 @@ async fn one_altered_input_shows_at_the_next_thing_that_follows_from_it() {
         assert_eq!(record, derived.seq, "after record {at}");
         assert_eq!(*found, derived.body);
         assert_ne!(expected.as_deref(), Some(&derived.body));
-        assert_eq!(expected.is_some(), true, "after record {at}");
+        assert!(expected.is_some(), "after record {at}");
     }
     assert_eq!(tried.into_inner(), 2 + 5 + 8);
 }

@@ -1,6 +1,6 @@
 //! One line for a record: where it stands, when it came, what it says.
 
-use archon::types::{AgentMessage, Content, Message, Record, RecordBody, ToolResult};
+use archon::types::{AgentMessage, AssistantMessage, Content, Message, Record, RecordBody, ToolResult};
 
 use crate::output::one_line;
 
@@ -28,23 +28,7 @@ fn about(body: &RecordBody) -> String {
         RecordBody::ModelAsked { turn, attempt, request_hash, .. } => {
             format!("turn {turn}, attempt {attempt}, request {request_hash}")
         }
-        RecordBody::ModelAnswered { message, .. } => {
-            let mut parts: Vec<String> = Vec::new();
-            for block in &message.content {
-                match block {
-                    Content::Text { text } => parts.push(one_line(text, SHOWN)),
-                    Content::ToolCall(call) => {
-                        parts.push(format!(
-                            "-> {} {}",
-                            call.name,
-                            one_line(&call.arguments.to_string(), SHOWN)
-                        ));
-                    }
-                    _ => {}
-                }
-            }
-            one_line(&parts.join(" "), 2 * SHOWN)
-        }
+        RecordBody::ModelAnswered { message, .. } => answered(message),
         RecordBody::ModelFailed { attempt, failure, .. } => {
             format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
         }
@@ -79,6 +63,15 @@ fn about(body: &RecordBody) -> String {
         }
         _ => String::new(),
     }
+}
+
+fn answered(message: &AssistantMessage) -> String {
+    let part = |block: &Content| match block {
+        Content::Text { text } => Some(text.clone()),
+        Content::ToolCall(call) => Some(format!("-> {} {}", call.name, call.arguments)),
+        _ => None,
+    };
+    one_line(&message.content.iter().filter_map(part).collect::<Vec<_>>().join(" "), 2 * SHOWN)
 }
 
 fn said(message: &AgentMessage) -> String {
