@@ -542,3 +542,18 @@ fn turns_without_progress_are_pointed_out_in_a_record() {
     walk.apply(body);
     assert!(texts(&walk).contains("The last 3 turns brought no progress"), "{}", texts(&walk));
 }
+
+// spec: R-11
+#[test]
+fn of_steers_that_come_between_two_requests_the_next_one_holds_as_many_as_the_mode_says() {
+    for (mode, read) in [(QueueMode::OneAtATime, 1), (QueueMode::All, 2)] {
+        let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 50);
+        walk.change(|config| config.steers = mode);
+        walk.apply(prompt());
+        walk.say(PromptSource::Steer);
+        walk.say(PromptSource::Steer);
+        assert_eq!(texts(&walk).matches("<said").count(), read, "{mode:?}");
+        answer_text(&mut walk);
+        assert_eq!(texts(&walk).matches("<said").count(), 2, "{mode:?}");
+    }
+}
