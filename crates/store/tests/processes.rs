@@ -227,10 +227,16 @@ fn a_read_only_directory_is_an_error_that_names_it_and_nothing_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         write(&*journal(kind, dir.path()).unwrap(), "r1", &log("r1"));
         let mut command = this_program();
+        let elsewhere = tempfile::tempdir().unwrap();
         if !bound_by_permissions() {
-            // The other process is nobody, whom they bind.
-            each(dir.path(), &|path| chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
-            command.uid(NOBODY).gid(NOBODY);
+            // The other process is nobody, whom they bind, and who may not look into the folder of this program.
+            let copy = elsewhere.path().join("program");
+            fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+            for path in [dir.path(), elsewhere.path()] {
+                each(path, &|path| chown(path, Some(NOBODY), Some(NOBODY)).unwrap());
+            }
+            command = Command::new(copy);
+            command.current_dir(elsewhere.path()).uid(NOBODY).gid(NOBODY);
         }
         set_writable(dir.path(), false);
         let mut other = Other::start(command, kind, dir.path(), "read only");

@@ -178,6 +178,9 @@ impl Human {
             DeltaKind::Progress { text, .. } => {
                 output.note(Look::Dim, format!("   {}", one_line(text, SHOWN)))
             }
+            DeltaKind::Partial { result, .. } => {
+                output.note(Look::Dim, format!("   {}", one_line(&result.text(), SHOWN)));
+            }
             _ => {}
         }
     }
