@@ -27,6 +27,9 @@ pub(crate) struct Meter {
 pub(crate) struct Spent {
     turns: u32,
     tokens: u64,
+    /// In millionths of a unit.
+    #[serde(default)]
+    money: u64,
 }
 
 impl Meter {
@@ -40,6 +43,7 @@ impl Meter {
         Spent {
             turns: self.carried.turns.saturating_add(self.turns),
             tokens: self.carried.tokens.saturating_add(self.usage.total()),
+            money: self.carried.money.saturating_add(self.money.spent),
         }
     }
 
@@ -74,6 +78,12 @@ impl Meter {
         self.turns += 1;
         self.usage += answer.usage;
         self.money.answered(&answer.usage, price);
+    }
+
+    /// The limit that forbids a call that may cost `estimate`.
+    pub(crate) fn reached_by(&self, estimate: u64, limits: &ExecutionLimits) -> Option<LimitReached> {
+        let max = limits.max_cost?;
+        (self.spent().money.saturating_add(estimate) > max).then_some(LimitReached::Cost { max })
     }
 
     /// The limit that forbids another turn.
@@ -139,13 +149,26 @@ impl Money {
             _ => self.forfeit(),
         }
     }
-
-    /// The limit that forbids a call that may cost `estimate`.
-    pub(crate) fn reached(&self, estimate: u64, limits: &ExecutionLimits) -> Option<LimitReached> {
-        let max = limits.max_cost?;
-        (self.spent.saturating_add(estimate) > max).then_some(LimitReached::Cost { max })
-    }
 }
 
 /// Tokens of an answer whose request does not limit them.
 const ASSUMED_OUTPUT: u64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_has_only_the_money_that_is_left() {
+        let mut limits = ExecutionLimits::default();
+        limits.max_cost = Some(100);
+        let mut before = Meter::default();
+        before.money.reserve(60);
+        before.money.forfeit();
+        let mut branch = Meter::default();
+        branch.carry(before.spent());
+        assert_eq!(branch.reached_by(40, &limits), None);
+        assert_eq!(branch.reached_by(41, &limits), Some(LimitReached::Cost { max: 100 }));
+        assert_eq!(branch.money.spent, 0, "what it cost itself");
+    }
+}

@@ -1,11 +1,8 @@
 //! Whether a run gets anywhere: the same call again and again, and turns in which nothing worked.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::collections::BTreeMap;
 
-use archon_types::{ExecutionLimits, Json, LimitReached, ToolCall, ToolResultStatus};
+use archon_types::{ContentHash, ExecutionLimits, LimitReached, ToolCall, ToolResultStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::CallState;
@@ -67,31 +64,11 @@ impl Repetition {
     }
 }
 
-fn key(call: &ToolCall) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    call.name.hash(&mut hasher);
-    hash_json(&call.arguments, &mut hasher);
-    hasher.finish()
-}
-
 /// The order in which a model writes an object's keys does not make another call of it.
-fn hash_json(value: &Json, hasher: &mut DefaultHasher) {
-    match value {
-        Json::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            ("{", entries.len()).hash(hasher);
-            for (key, value) in entries {
-                key.hash(hasher);
-                hash_json(value, hasher);
-            }
-        }
-        Json::Array(items) => {
-            ("[", items.len()).hash(hasher);
-            items.iter().for_each(|item| hash_json(item, hasher));
-        }
-        scalar => scalar.to_string().hash(hasher),
-    }
+fn key(call: &ToolCall) -> u64 {
+    let mut arguments = call.arguments.clone();
+    arguments.sort_all_objects();
+    ContentHash::of(&(&call.name, &arguments))
 }
 
 const REPEATED: &str =
@@ -101,7 +78,7 @@ const STUCK: &str = "Try a different tool or a different approach. If there is n
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{CallId, CommandId, Timestamp, ToolResult};
+    use archon_types::{CallId, CommandId, Json, Timestamp, ToolResult};
     use serde_json::json;
 
     use super::*;

@@ -8,23 +8,24 @@ use serde::Serialize;
 
 /// The hash of everything that was added, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ContentHash(u64);
+pub struct ContentHash(u64);
 
 impl ContentHash {
     /// Adds a value in its JSON form, which tells where one value ends and the next begins.
-    pub(crate) fn add(&mut self, value: &(impl Serialize + ?Sized)) {
+    pub fn add(&mut self, value: &(impl Serialize + ?Sized)) {
         // Nothing that is hashed here has a form that JSON cannot write, and writing here cannot fail.
         let _ = serde_json::to_writer(&mut *self, value);
     }
 
     /// The hash of one value.
-    pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> u64 {
+    pub fn of(value: &(impl Serialize + ?Sized)) -> u64 {
         let mut hash = Self::default();
         hash.add(value);
         hash.0
     }
 
-    pub(crate) fn value(self) -> u64 {
+    /// The hash so far.
+    pub fn value(self) -> u64 {
         self.0
     }
 }

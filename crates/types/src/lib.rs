@@ -76,6 +76,7 @@ pub use compaction::{
     WindowItem,
 };
 pub use content::{Content, MalformedArguments, ToolCall};
+pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};

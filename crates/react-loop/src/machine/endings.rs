@@ -21,7 +21,7 @@ impl ReactMachine {
 
     /// The same, because the next call might cost more than is left.
     pub(super) fn cost_due(&self) -> Option<Command<'_>> {
-        let limit = self.meter.money.reached(self.cost_estimate(), &self.config.limits)?;
+        let limit = self.meter.reached_by(self.cost_estimate(), &self.config.limits)?;
         Some(match self.limit {
             None => Command::Append(RecordBody::LimitReached(limit)),
             // Not even the last words can be paid for.
