@@ -19,6 +19,7 @@ mod rust_source;
 mod sizes;
 mod spec;
 mod spec_citations;
+mod third_party;
 mod tidy;
 
 use std::process::ExitCode;
@@ -55,6 +56,12 @@ const COMMANDS: &[Command] = &[
         run: accept::run,
     },
     Command { name: "eval", usage: "NAME [ARG...]", about: "measure how well a model does", run: eval::run },
+    Command {
+        name: "third-party",
+        usage: "",
+        about: "the command against llama.cpp's own server",
+        run: third_party::run,
+    },
     Command {
         name: "deps",
         usage: "[--build]",

@@ -40,6 +40,7 @@
 extern crate self as archon_tools;
 
 mod arguments;
+mod dialect;
 mod engine;
 mod error;
 mod execute;
