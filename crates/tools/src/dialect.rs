@@ -151,14 +151,13 @@ mod tests {
         let names =
             || vec(select(vec!["string", "object", "a"]).prop_map(Json::from), 0..3).prop_map(Json::from);
         let entry = prop_oneof![
-            (Just("type"), prop_oneof![select(&KINDS).prop_map(Json::from), names()]),
-            (Just("required"), names()),
-            (select(vec!["minimum", "exclusiveMaximum", "minLength", "maxItems", "maxProperties"]), number()),
-            (select(vec!["enum", "default", "const", "examples"]), vec(number(), 0..3).prop_map(Json::from)),
-            (
-                select(vec!["title", "format", "uniqueItems"]),
-                prop_oneof![Just(json!("email")), Just(json!(true))]
-            ),
+            4 => (Just("type"), select(&KINDS).prop_map(Json::from)),
+            4 => (select(vec!["minimum", "exclusiveMaximum"]), number()),
+            4 => (select(vec!["minLength", "maxItems", "maxProperties"]), (0..3u64).prop_map(Json::from)),
+            4 => (select(vec!["enum", "default", "examples"]), vec(number(), 1..3).prop_map(Json::from)),
+            4 => (select(vec!["title", "format"]), Just(json!("email"))),
+            2 => (select(vec!["type", "required", "title"]), names()),
+            1 => (select(vec!["minLength", "format", "uniqueItems"]), prop_oneof![number(), Just(json!(true))]),
         ];
         let leaf = prop_oneof![vec(entry.clone(), 0..3).prop_map(object), any::<bool>().prop_map(Json::from)];
         leaf.prop_recursive(3, 16, 3, move |inner| {
@@ -173,6 +172,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
         fn a_plain_schema_is_well_formed_and_means_the_same_in_both_dialects(
             schema in schemas(),
