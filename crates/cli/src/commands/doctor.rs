@@ -1,6 +1,9 @@
 //! `archon doctor`: what was found on this machine, and what would be used and why.
 
-use archon::{providers::LocalServer, types::Journal};
+use archon::{
+    providers::{LocalServer, ServerAnswer, ask_local_servers},
+    types::Journal,
+};
 use serde::Serialize;
 
 use super::{ModelFlags, ToolFlags};
@@ -49,7 +52,7 @@ impl DoctorArgs {
         };
         settings(app).into_iter().for_each(show);
         show(data_directory(app).await);
-        servers().await.into_iter().for_each(show);
+        servers(app).await.into_iter().for_each(show);
         show(keys(app));
         show(models(app));
         show(tools(app));
@@ -90,24 +93,24 @@ async fn data_directory(app: &App) -> Finding {
     }
 }
 
-async fn servers() -> Vec<Finding> {
-    let running = choose::running().await;
-    let known = LocalServer::defaults().into_iter();
-    known
-        .map(|LocalServer { profile, base_url: url, .. }| {
-            match running.iter().find(|found| found.server.base_url == url) {
-                Some(found) => {
-                    let models = found.models.join(", ");
-                    Finding { check: "server", ok: true, found: format!("{profile} at {url} has: {models}") }
-                }
-                None => Finding {
-                    check: "server",
-                    ok: false,
-                    found: format!("{profile} does not answer at {url}"),
-                },
-            }
-        })
-        .collect()
+async fn servers(app: &App) -> Vec<Finding> {
+    let answers = ask_local_servers(choose::local_servers(app), choose::PATIENCE).await.into_iter();
+    let finding = |(server, answer): (LocalServer, ServerAnswer)| {
+        let at = format!("{} at {}", server.profile, server.base_url);
+        let (ok, found) = match answer {
+            ServerAnswer::Models(models) => (true, format!("{at} has: {}", models.join(", "))),
+            ServerAnswer::Late => (
+                false,
+                format!(
+                    "{at} did not list its models within {} ms; a run that needs it waits longer",
+                    choose::PATIENCE.as_millis()
+                ),
+            ),
+            _ => (false, format!("nobody answers as {at}")),
+        };
+        Finding { check: "server", ok, found }
+    };
+    answers.map(finding).collect()
 }
 
 /// Names of variables only: a value never leaves the environment.

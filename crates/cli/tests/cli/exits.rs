@@ -3,7 +3,7 @@
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
 
-use crate::setup::{Place, answer, asks_for};
+use crate::setup::{Place, Ran, answer, asks_for};
 
 #[tokio::test]
 async fn without_a_model_three_lines_say_what_the_choices_are() {
@@ -13,6 +13,21 @@ async fn without_a_model_three_lines_say_what_the_choices_are() {
     for choice in ["OPENAI_API_KEY", "--base-url", "archon model pull"] {
         assert!(ran.err.contains(choice), "{choice}: {ran:?}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_to_answer_is_not_taken_for_none() {
+    let hang = || MockResponse::new(200).hang();
+    let list = MockResponse::json(200, &json!({"object": "list", "data": [{"id": "qwen3"}]}));
+    // The look of the doctor, the first look for a model, and the second, which has more patience.
+    let server = MockServer::start([hang(), hang(), list]).await;
+    let address = format!("ollama@{}/v1", server.url());
+    let place = Place::new();
+    let mut doctor = place.command("doctor", &[]);
+    let ran = Ran::from(doctor.env("ARCHON_LOCAL_SERVERS", &address).output().await.unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("did not list its models within 400 ms"), "{ran:?}");
+    assert!(ran.out.contains(&format!("qwen3 from {address}: ollama runs on this machine")), "{ran:?}");
 }
 
 #[tokio::test]

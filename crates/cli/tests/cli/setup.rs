@@ -65,6 +65,8 @@ impl Place {
     pub(crate) fn command(&self, line: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archon"));
         command.env_clear().env("HOME", self.dir.path()).env("PATH", "/usr/bin:/bin");
+        // What listens on this machine's ports is no part of a test.
+        command.env("ARCHON_LOCAL_SERVERS", "none");
         command.current_dir(self.dir.path()).stdin(Stdio::null()).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut words = line.split_whitespace();
