@@ -17,7 +17,7 @@ use archon::{
     types::{Provider, Secret},
 };
 
-use crate::{app::App, config::Origin, failure::Failure, local};
+use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
 
 /// How long a server on this machine may take to list its models: much for one that is idle, and nobody
 /// notices the wait. One that is busy may be [late](LATE_PATIENCE).
@@ -144,13 +144,17 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
             let provider = service(app, Some(profile), None, None)?;
             Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
         }
-        None => Err(Failure::usage(
-            match wrong {
-                SetupError::UnknownProfile { .. } => wrong.to_string(),
-                _ => format!("nobody was found who runs the model {name:?}"),
-            },
-            "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is",
-        )),
+        None => {
+            let (what, meant) = match wrong {
+                SetupError::UnknownProfile { name, nearest } => (
+                    format!("no provider is called {name:?}"),
+                    format!("did you mean {}? ", nearest.join(", ")),
+                ),
+                _ => (format!("nobody was found who runs the model {name:?}"), String::new()),
+            };
+            let advice = "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is";
+            Err(Failure::usage(what, meant + advice))
+        }
     }
 }
 
@@ -178,12 +182,13 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 }
 
 fn nothing_found() -> Failure {
-    Failure::usage(
+    Failure::choices(
+        Exit::Usage,
         "no model is configured. With a service: set OPENAI_API_KEY, or use --model PROVIDER:MODEL",
-        format!(
-            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M\n{}",
-            local::CHOICE
-        ),
+        &[
+            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
+            local::CHOICE,
+        ],
     )
 }
 

@@ -59,7 +59,7 @@ impl DoctorArgs {
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
         app.output.stop_waiting();
-        let exit = chosen.as_ref().map_or_else(|failure| failure.exit, |_| Exit::Finished);
+        let exit = chosen.as_ref().map_or_else(|failure| failure.exit(), |_| Exit::Finished);
         show(match chosen {
             Ok(c) => Finding {
                 check: "model",
@@ -69,7 +69,7 @@ impl DoctorArgs {
             Err(e) => Finding {
                 check: "model",
                 ok: false,
-                found: format!("{}\n{}", e.what, e.advice).replace('\n', "; "),
+                found: format!("{}; {}", e.what(), e.advice().join("; ")),
             },
         });
         Ok(exit)
@@ -139,6 +139,8 @@ fn tools(app: &App) -> Finding {
             let names: Vec<_> = tools.iter().map(|t| t.spec().name.clone()).collect();
             Finding { check: "tools", ok: true, found: names.join(", ") }
         }
-        Err(e) => Finding { check: "tools", ok: false, found: format!("{}; {}", e.what, e.advice) },
+        Err(e) => {
+            Finding { check: "tools", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
+        }
     }
 }

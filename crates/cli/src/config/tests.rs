@@ -23,7 +23,7 @@ fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Res
         env: env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
     };
     let shorten = |text: &str| text.replace(&format!("{}/", dir.path().display()), "");
-    Config::load(&sources, flags).map_err(|e| Failure { what: shorten(&e.what), ..e })
+    Config::load(&sources, flags).map_err(|e| Failure::new(e.exit(), shorten(e.what()), e.advice().concat()))
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn servers_of_this_machine_are_written_in_several_ways() {
 fn what_is_wrong_is_said_with_its_place() {
     let check = |user: &str, project: &str, env: &[(&str, &str)], expected: Expect| {
         let e = load(user, project, env, Settings::default()).unwrap_err();
-        assert_eq!(e.exit, crate::exit::Exit::Usage);
-        expected.assert_eq(&format!("{}\n  {}", e.what, e.advice));
+        assert_eq!(e.exit(), crate::exit::Exit::Usage);
+        expected.assert_eq(&format!("{}\n  {}", e.what(), e.advice().concat()));
     };
     check(
         "# mine\nmodel = 'm'\nmax_turn = 3\n",
@@ -234,5 +234,5 @@ fn the_data_directory_follows_the_environment() {
         dir(&[("XDG_DATA_HOME", "rel"), ("HOME", "/h")]).unwrap(),
         Path::new("/h/.local/share/archon")
     );
-    assert!(dir(&[]).unwrap_err().advice.contains("--data-dir"));
+    assert!(dir(&[]).unwrap_err().advice()[0].contains("--data-dir"));
 }
