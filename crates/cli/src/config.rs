@@ -62,7 +62,8 @@ settings! {
     base_url: String,
     /// The environment variable that holds the service's key. Keys themselves never stand in a file.
     api_key_env: String,
-    /// The tools that the agent has: `"all"`, `"none"`, or a list of names.
+    /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
+    /// nothing.
     tools: ToolSelection,
     /// The folder that tools may see.
     workspace: PathBuf,

@@ -23,6 +23,16 @@
 //! the grammar (`engine`, `sampler`, `matcher`, `copying`), and it is taken apart into events while it comes
 //! (`reply`, `listener`). What the engine has read it keeps: the next turn reads only what is new.
 //!
+//! # What it cannot do
+//!
+//! A small model does well what it has little choice in, so some choices are taken from it:
+//!
+//! - A question is answered after the first call that succeeds; `AfterResult::Free` lets the model decide.
+//! - Of a tool's optional arguments it is offered those that the tool's first example shows, and no others; it always
+//!   gives them. A tool that should be called with an optional argument needs an example that has it.
+//! - Texts and lists whose schema gives no bound end where [`SchemaLimits`] says.
+//! - A reply holds one call at the most.
+//!
 //! | feature | brings | needs |
 //! |---|---|---|
 //! | `engine` | `LocalModel`, on llama.cpp | cmake, a C++ compiler, libclang |
