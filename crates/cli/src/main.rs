@@ -10,7 +10,6 @@ mod exit;
 mod failure;
 mod interrupt;
 mod local;
-mod nearest;
 mod output;
 mod render;
 mod toolset;

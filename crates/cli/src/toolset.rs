@@ -4,13 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use archon::{
     tools::{Workspace, builtin},
-    types::Tool,
+    types::{Tool, nearest},
 };
 
 use crate::{
     config::{Settings, ToolSelection},
     failure::Failure,
-    nearest::nearest,
 };
 
 /// Tools, ready to be called.
