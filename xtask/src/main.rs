@@ -38,7 +38,12 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command { name: "ci", usage: "[--list]", about: "every check, in the order CI runs them", run: ci::run },
-    Command { name: "demo", usage: "", about: "from a fresh clone to an agent's answer", run: demo::run },
+    Command {
+        name: "demo",
+        usage: "[--check]",
+        about: "from a fresh clone to an agent's answer",
+        run: demo::run,
+    },
     Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
     Command { name: "tidy", usage: "", about: "file headers, sizes, names and banned words", run: tidy::run },
     Command {

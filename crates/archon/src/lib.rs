@@ -1,6 +1,7 @@
-//! Agents that plan, act with tools, remember, ask before they do harm, and survive a crash.
+//! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate stitches the others together; each can be used without it.
+//! This crate stitches the others together; each can be used without it. The traits of a planner and of memories are
+//! in [`types`]; nothing here implements or uses them yet.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};

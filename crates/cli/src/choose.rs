@@ -11,16 +11,19 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use archon::{
     providers::{
-        FoundServer, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, SetupError,
-        find_local_servers,
+        LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
+        ask_local_servers,
     },
     types::{Provider, Secret},
 };
 
-use crate::{app::App, config::Origin, failure::Failure, local};
+use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
 
-/// How long a server on this machine may take to list its models.
+/// How long a server on this machine may take to list its models: much for one that is idle, and nobody
+/// notices the wait. One that is busy may be [late](LATE_PATIENCE).
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
+/// How long one that was late may take when no other has what is wanted.
+const LATE_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a service that was named, which may be far away.
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -63,9 +66,31 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     }
 }
 
-/// The servers that run on this machine now.
-pub(crate) async fn running() -> Vec<FoundServer> {
-    find_local_servers(LocalServer::defaults(), PATIENCE).await
+/// The servers that are looked for on this machine.
+pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
+    app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
+}
+
+/// The first server on this machine in whose list `pick` finds a model. If none has one, those that were
+/// late are asked once more and waited for.
+async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
+    let mut asked = local_servers(app);
+    for patience in [PATIENCE, LATE_PATIENCE] {
+        let mut late = Vec::new();
+        for (server, answer) in ask_local_servers(asked, patience).await {
+            match answer {
+                ServerAnswer::Models(models) => {
+                    if let Some(model) = pick(models) {
+                        return Some((server, model));
+                    }
+                }
+                ServerAnswer::Late => late.push(server),
+                _ => {}
+            }
+        }
+        asked = late;
+    }
+    None
 }
 
 /// The services whose keys are in the environment.
@@ -108,9 +133,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         }
         Err(wrong) => wrong,
     };
-    if let Some(FoundServer { server, .. }) =
-        running().await.into_iter().find(|found| found.models.iter().any(|m| m == name))
-    {
+    if let Some((server, _)) = running(app, |models| models.into_iter().find(|m| m == name)).await {
         let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
         return Ok(Chosen { provider, model: name.to_owned(), why });
@@ -121,13 +144,17 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
             let provider = service(app, Some(profile), None, None)?;
             Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
         }
-        None => Err(Failure::usage(
-            match wrong {
-                SetupError::UnknownProfile { .. } => wrong.to_string(),
-                _ => format!("nobody was found who runs the model {name:?}"),
-            },
-            "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is",
-        )),
+        None => {
+            let (what, meant) = match wrong {
+                SetupError::UnknownProfile { name, nearest } => (
+                    format!("no provider is called {name:?}"),
+                    format!("did you mean {}? ", nearest.join(", ")),
+                ),
+                _ => (format!("nobody was found who runs the model {name:?}"), String::new()),
+            };
+            let advice = "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is";
+            Err(Failure::usage(what, meant + advice))
+        }
     }
 }
 
@@ -139,13 +166,12 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
             return Ok(Chosen { provider, model: (*model).to_owned(), why });
         }
     }
-    for FoundServer { server, models, .. } in running().await {
-        // Servers also list models that only embed; they cannot answer.
-        if let Some(model) = models.into_iter().find(|m| !m.to_lowercase().contains("embed")) {
-            let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
-            let why = format!("{} runs on this machine, and no model was named", server.profile);
-            return Ok(Chosen { provider, model, why });
-        }
+    // Servers also list models that only embed; they cannot answer.
+    let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
+    if let Some((server, model)) = running(app, answers).await {
+        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let why = format!("{} runs on this machine, and no model was named", server.profile);
+        return Ok(Chosen { provider, model, why });
     }
     match local::first(app) {
         Some(path) => {
@@ -156,12 +182,13 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 }
 
 fn nothing_found() -> Failure {
-    Failure::usage(
+    Failure::choices(
+        Exit::Usage,
         "no model is configured. With a service: set OPENAI_API_KEY, or use --model PROVIDER:MODEL",
-        format!(
-            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M\n{}",
-            local::CHOICE
-        ),
+        &[
+            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
+            local::CHOICE,
+        ],
     )
 }
 
@@ -227,13 +254,17 @@ fn same_address(a: &str, b: &str) -> bool {
 
 async fn first_model(url: &str) -> Result<String, Failure> {
     let servers = vec![LocalServer::new("openai-compatible", url)];
-    let found = find_local_servers(servers, FAR_PATIENCE).await.into_iter().next();
-    let Some(found) = found else {
-        let what = format!("{url} did not list its models");
-        return Err(Failure::usage(what, "check that it runs, or name the model: --model M"));
+    let (what, advice) = match ask_local_servers(servers, FAR_PATIENCE).await.pop() {
+        Some((_, ServerAnswer::Models(models))) => match models.into_iter().next() {
+            Some(model) => return Ok(model),
+            None => ("has no models", "load one there, or name it: --model M"),
+        },
+        Some((_, ServerAnswer::Late)) => {
+            ("did not list its models in time", "try again, or name the model: --model M")
+        }
+        _ => ("did not list its models", "check that it runs, or name the model: --model M"),
     };
-    let none = || Failure::usage(format!("{url} has no models"), "load one there, or name it: --model M");
-    found.models.into_iter().next().ok_or_else(none)
+    Err(Failure::usage(format!("{url} {what}"), advice))
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn ended(
                 || format!("archon runs show {} tells what happened", outcome.run),
                 |f| format!("{}; then: {resume}", advice(&f.code)),
             );
-            return Err(Failure { exit, what: one_line(&what, SHOWN), advice });
+            return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
         }
     }
     Ok(exit)

@@ -88,7 +88,7 @@ pub enum LoopError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// There is nothing to work on.
-    #[error("the prompt is empty: say what is to be done")]
+    #[error("the prompt is empty")]
     EmptyPrompt,
     /// The log is there and is not the log of a run.
     #[error("run {run} has a log that does not begin as a run's log does")]
@@ -97,7 +97,7 @@ pub enum LoopError {
         run: RunId,
     },
     /// The process died before the prompt was in the log.
-    #[error("run {run} was cut off before its prompt was kept: start it again")]
+    #[error("run {run} was cut off before its prompt was kept")]
     NothingAsked {
         /// The run.
         run: RunId,
@@ -113,15 +113,15 @@ pub enum LoopError {
         turns: u32,
     },
     /// The conversation ends with an answer, so there is nothing to go on with.
-    #[error("the conversation ends with the model's answer: say something to go on")]
+    #[error("the conversation ends with the model's answer")]
     NothingToAnswer,
     /// A conversation from elsewhere holds a tool call without its result, or a result without its call.
-    #[error("the messages cannot be restored: every tool call needs its result right behind it")]
+    #[error(
+        "the messages cannot be restored: a tool call is without its result, or a result without its call"
+    )]
     Unpaired,
     /// Money is limited and nobody knows what the model costs.
-    #[error(
-        "the run may cost {max_cost} millionths at most and the price of {model} is unknown: give its price"
-    )]
+    #[error("the run may cost {max_cost} millionths at most and the price of {model} is unknown")]
     UnknownPrice {
         /// The model.
         model: String,
@@ -137,11 +137,29 @@ pub enum LoopError {
         max: u32,
     },
     /// The run has its outcome.
-    #[error("run {run} has ended: continue its session with a new prompt instead")]
+    #[error("run {run} has ended")]
     Ended {
         /// The run.
         run: RunId,
     },
+}
+
+impl LoopError {
+    /// What a person can do about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Journal(e) => e.advice(),
+            Self::EmptyPrompt => "say what is to be done",
+            Self::NotARun { .. } => "`archon runs list` shows the runs there are",
+            Self::NothingAsked { .. } => "start it again",
+            Self::NoSuchTurn { .. } => "choose an earlier turn, or none to keep them all",
+            Self::NothingToAnswer => "say something to go on",
+            Self::Unpaired => "put every tool call's result right behind it",
+            Self::UnknownPrice { .. } => "give the model's price, or set no limit on money",
+            Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
+            Self::Ended { .. } => "continue its session with a new prompt",
+        }
+    }
 }
 
 impl ReactAgent {

@@ -46,6 +46,7 @@ mod journal;
 mod limits;
 mod memory;
 mod message;
+mod nearest;
 mod plan;
 mod price;
 mod projection;
@@ -95,6 +96,7 @@ pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
+pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use price::ModelPrice;
 pub use projection::AgentEvents;

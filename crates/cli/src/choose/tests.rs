@@ -38,7 +38,7 @@ fn settings(model: &str, url: &str) -> Settings {
 async fn choose(app: &App, recorded: Option<&str>) -> Result<(String, String), (Exit, String)> {
     match model(app, recorded).await {
         Ok(chosen) => Ok((chosen.provider.id().to_owned(), chosen.model)),
-        Err(failure) => Err((failure.exit, failure.what)),
+        Err(failure) => Err((failure.exit(), failure.what().to_owned())),
     }
 }
 
@@ -127,13 +127,13 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
 fn a_key_that_is_named_and_not_there_is_an_error() {
     let settings = Settings { api_key_env: Some("MY_KEY".into()), ..settings("m", FAR) };
     let e = key(&app(settings, flag(), &[]), None, Some(FAR), Some(&flag())).unwrap_err();
-    assert_eq!(e.exit, Exit::Usage);
-    assert!(e.what.contains("MY_KEY") && e.advice.contains("export MY_KEY="), "{e:?}");
+    assert_eq!(e.exit(), Exit::Usage);
+    assert!(e.what().contains("MY_KEY") && e.advice()[0].contains("export MY_KEY="), "{e:?}");
 }
 
 #[test]
 fn with_nothing_found_three_lines_say_what_the_choices_are() {
     let failure = nothing_found();
-    assert_eq!(failure.exit, Exit::Usage);
-    assert_eq!(1 + failure.advice.lines().count(), 3);
+    assert_eq!(failure.exit(), Exit::Usage);
+    assert_eq!(1 + failure.advice().len(), 3);
 }
