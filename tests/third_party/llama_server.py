@@ -11,7 +11,6 @@ import sys
 
 import xllamacpp
 
-
 def main() -> int:
     model, command = sys.argv[1], sys.argv[2:]
     with socket.socket() as free:

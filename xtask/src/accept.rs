@@ -22,7 +22,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-react-loop --test machine",
             "test --profile accept -p archon-tests",
         ],
-        with_model: &["xtask eval local --check", "xtask demo --check"],
+        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
     },
     Suite { name: "loop", commands: &[], with_model: &[] },
     Suite { name: "providers", commands: &[], with_model: &[] },

@@ -10,6 +10,7 @@ mod command_line;
 mod demo;
 mod deps;
 mod eval;
+mod kept_run;
 mod layers;
 mod metadata;
 mod native_tools;
