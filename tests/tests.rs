@@ -5,6 +5,7 @@
 mod fork;
 mod hooks;
 mod kill;
+mod kill_torn;
 mod live;
 mod replay;
 mod scenarios;

@@ -20,7 +20,14 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-tests",
         ],
     },
-    Suite { name: "loop", commands: &[] },
+    Suite {
+        name: "loop",
+        commands: &[
+            "test --profile accept -p archon-react-loop",
+            "test --profile accept -p archon-store --features sqlite",
+            "test --profile accept -p archon-tests",
+        ],
+    },
     Suite { name: "providers", commands: &[] },
     Suite { name: "tools", commands: &[] },
     Suite { name: "planner", commands: &[] },
@@ -79,10 +86,10 @@ mod tests {
     #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let error = |name, seed| lines(name, seed).err().unwrap().to_string();
-        assert_eq!(error("lunch", None), "there is no acceptance suite `lunch`; there is: skeleton");
+        assert_eq!(error("lunch", None), "there is no acceptance suite `lunch`; there is: skeleton, loop");
         assert_eq!(
             error("memory", None),
-            "the acceptance suite `memory` is not written yet; there is: skeleton"
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop"
         );
         assert_eq!(
             error("skeleton", Some("x")),
