@@ -7,6 +7,7 @@ mod hooks;
 mod kill;
 mod kill_torn;
 mod live;
+mod processes;
 mod replay;
 mod scenarios;
 mod steering;

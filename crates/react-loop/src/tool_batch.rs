@@ -12,6 +12,7 @@ use crate::{
     CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
+    spawns::{Spawned, Spawns},
 };
 
 /// Runs the calls that have no result yet: side by side if every tool of the turn allows it, one
@@ -126,7 +127,10 @@ impl Batch<'_, '_> {
     /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.context);
-        let (toolbox, context) = (&self.driver.toolbox, hooked.as_ref().unwrap_or(self.context));
+        let spawns = Arc::new(Spawns::default());
+        let mut context = hooked.unwrap_or_else(|| self.context.clone());
+        context.processes = Some(spawns.clone());
+        let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
             None => Calls::new(),
@@ -141,16 +145,24 @@ impl Batch<'_, '_> {
             .collect();
         while !open.is_empty() {
             let next = std::future::poll_fn(|task| match running.poll_next_unpin(task) {
-                Poll::Ready(next) => Poll::Ready(Ok(next)),
-                Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Err),
+                Poll::Ready(Some((id, executed))) => Poll::Ready(Next::Ended(id, executed)),
+                Poll::Ready(None) => Poll::Ready(Next::Nothing),
+                Poll::Pending => match spawns.0.poll(task) {
+                    Poll::Ready(spawned) => Poll::Ready(Next::Spawned(spawned)),
+                    Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Next::Stopped),
+                },
             });
             match next.await {
-                Ok(Some((id, executed))) => {
+                Next::Ended(id, executed) => {
                     open.retain(|other| *other != id);
                     self.ended(id, result_of(executed), &calls).await?;
                 }
-                Ok(None) => break,
-                Err(cause) => {
+                Next::Spawned(spawned) => {
+                    self.log.step(self.machine, spawned.record()).await?;
+                    spawned.logged();
+                }
+                Next::Nothing => break,
+                Next::Stopped(cause) => {
                     running.clear();
                     for id in open.drain(..) {
                         self.ended(id, stopped(cause), &calls).await?;
@@ -202,6 +214,23 @@ impl Batch<'_, '_> {
     async fn finish(&mut self, call: CallId, result: ToolResult) -> Result<(), JournalError> {
         let result = Box::new(result);
         self.log.step(self.machine, RecordBody::ToolFinished { call, result }).await
+    }
+}
+
+/// What a batch waited for.
+enum Next {
+    Ended(CallId, Executed),
+    Spawned(Spawned),
+    Stopped(Interrupt),
+    Nothing,
+}
+
+/// Takes reports until it is dropped, whatever ends the batch.
+struct Open(Arc<Spawns>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

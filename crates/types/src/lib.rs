@@ -48,6 +48,7 @@ mod memory;
 mod message;
 mod plan;
 mod price;
+mod process;
 mod projection;
 mod provider;
 mod record;
@@ -97,6 +98,7 @@ pub use message::{
 };
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use price::ModelPrice;
+pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
