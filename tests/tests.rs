@@ -5,6 +5,7 @@
 mod fork;
 mod hooks;
 mod kill;
+mod kill_race;
 mod kill_torn;
 mod live;
 mod processes;

@@ -34,7 +34,11 @@ pub(crate) async fn run<'c>(
     };
     let mut batch = Batch { driver, machine, log, watch, context, notice };
     if side_by_side {
-        batch.run_together(open).await?;
+        batch.log.receive(batch.machine).await?;
+        // The machine settles the calls that are not started.
+        if !open.iter().any(|call| batch.is_interrupted(call)) {
+            batch.run_together(open).await?;
+        }
     } else {
         let all = open.len();
         for (done, call) in open.into_iter().enumerate() {
@@ -68,11 +72,15 @@ struct Batch<'a, 'c> {
 }
 
 impl Batch<'_, '_> {
-    /// Whether the run is to stop, or somebody spoke into the turn. A call that a crash cut off ends all
-    /// the same.
+    /// Whether the call is not to start because the run is to stop, or because somebody spoke into the turn.
+    /// One that a crash cut off ends in spite of a steer, and one in doubt in spite of all.
     fn is_interrupted(&self, call: &CallState) -> bool {
-        let is_new = matches!(call.stage, CallStage::Requested { attempts: 0 });
-        self.context.cancel.is_cancelled() || (is_new && self.machine.is_steered())
+        match call.stage {
+            CallStage::Requested { attempts } => {
+                self.context.cancel.is_cancelled() || (attempts == 0 && self.machine.is_steered())
+            }
+            _ => false,
+        }
     }
 
     /// Whether the window got full while the first `done` calls ran.
