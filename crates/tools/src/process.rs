@@ -1,10 +1,10 @@
 //! Processes of tool calls: started so that no crash leaves one unseen, and gone when their call is.
 //!
 //! A tool that starts a process does it with [`spawn_group`], or puts it into a process group of its own and
-//! hands it to [`ToolContext::register_process`]. From then on the engine sees to it: whatever the processes
-//! of a call left running when it returned, was cancelled or ran out of time gets SIGTERM, and SIGKILL
-//! [`GRACE`] later; when the call is dropped, SIGKILL at once. Whoever takes up a run whose process died ends
-//! what is left of its groups first, as far as [`table`] can prove that they are the run's.
+//! hands it to [`register_process`](ToolContext::register_process). From then on the engine sees to it: whatever
+//! the processes of a call left running when it returned, was cancelled or ran out of time gets SIGTERM, and
+//! SIGKILL 150 ms later; when the call is dropped, SIGKILL at once. Whoever takes up a run whose process died ends
+//! what is left of its groups first, as far as `process/table.rs` can prove that they are the run's.
 
 mod call;
 mod table;
