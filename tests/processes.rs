@@ -156,7 +156,7 @@ async fn a_cancel_ends_fifty_calls_and_all_their_processes() {
         FnTool::new(spec("work", Effect::SideEffect), move |n: serde_json::Value, context: ToolContext| {
             let started = started.clone();
             async move {
-                let deaf = if n["n"].as_u64().unwrap_or(0) % 2 == 0 { "trap '' TERM;" } else { "" };
+                let deaf = if n["n"].as_u64().unwrap_or(0).is_multiple_of(2) { "trap '' TERM;" } else { "" };
                 let script = format!("{deaf} echo ready; while :; do sleep 100; done");
                 let (_child, pid) = start(&script, Path::new("/"), &context).await?;
                 started.send(pid).expect("the test waits");
