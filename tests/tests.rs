@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod auto_save;
 mod fork;
 mod hooks;
 mod kill;
+mod kill_race;
+mod kill_torn;
 mod live;
+mod processes;
 mod replay;
 mod scenarios;
 mod steering;

@@ -24,7 +24,15 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
     },
-    Suite { name: "loop", commands: &[], with_model: &[] },
+    Suite {
+        name: "loop",
+        commands: &[
+            "test --profile accept -p archon-react-loop",
+            "test --profile accept -p archon-store --features sqlite",
+            "test --profile accept -p archon-tests",
+        ],
+        with_model: &[],
+    },
     Suite { name: "providers", commands: &[], with_model: &[] },
     Suite { name: "tools", commands: &[], with_model: &[] },
     Suite { name: "planner", commands: &[], with_model: &[] },
@@ -98,8 +106,11 @@ mod tests {
     #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let error = |name| named(name).err().unwrap().to_string();
-        assert_eq!(error("lunch"), "there is no acceptance suite `lunch`; there is: skeleton");
-        assert_eq!(error("memory"), "the acceptance suite `memory` is not written yet; there is: skeleton");
+        assert_eq!(error("lunch"), "there is no acceptance suite `lunch`; there is: skeleton, loop");
+        assert_eq!(
+            error("memory"),
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop"
+        );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),
             "`--seed x` is no whole number; leave it out to let the tests choose"

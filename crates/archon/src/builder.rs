@@ -10,7 +10,7 @@ use archon_types::{
     RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
 };
 
-use crate::{Archon, Error, RandomIds, SystemClock};
+use crate::{Archon, AutoSave, Error, RandomIds, SystemClock};
 
 /// Collects the parts of an agent. Only the model is needed.
 #[derive(Default)]
@@ -36,6 +36,7 @@ pub struct ArchonBuilder {
     queue_modes: (QueueMode, QueueMode),
     hooks: Option<Arc<dyn Hooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
+    auto_save: Option<AutoSave>,
 }
 
 enum Model {
@@ -195,6 +196,12 @@ impl ArchonBuilder {
         self
     }
 
+    /// Keeps every run's session in a store while the run works; see [`AutoSave`].
+    pub fn save_sessions(mut self, saver: AutoSave) -> Self {
+        self.auto_save = Some(saver);
+        self
+    }
+
     /// Puts the agent together.
     ///
     /// # Errors
@@ -239,7 +246,7 @@ impl ArchonBuilder {
         }
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
-        Ok(Archon { agent, toolbox, journal, clock, ids })
+        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save: self.auto_save })
     }
 }
 

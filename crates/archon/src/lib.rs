@@ -31,9 +31,11 @@
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
 mod archon;
+mod auto_save;
 mod builder;
 mod conversation;
 mod error;
@@ -48,6 +50,7 @@ pub use archon_types::{
     Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
     ToolError, ToolResult, Toolbox,
 };
+pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::Error;

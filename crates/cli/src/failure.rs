@@ -90,6 +90,10 @@ impl From<archon::Error> for Failure {
             Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
                 Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
             }
+            Error::Run(LoopError::ProcessesLeft { group, .. }) => Self::failed(
+                e.to_string(),
+                format!("end it yourself (kill -9 -{group}), then resume the run"),
+            ),
             Error::UnknownSession(_) | Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }

@@ -11,7 +11,7 @@ use archon_types::{
 
 use crate::{
     Command, ContextParts, Driver, History, Messages, Opening, ReactMachine, RunLog, fold, fold_chain,
-    fold_with, is_paired, tool_batch::NoTools,
+    fold_with, is_paired, spawns::left_behind, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -135,6 +135,14 @@ pub enum LoopError {
         depth: u32,
         /// [`ExecutionLimits::max_depth`].
         max: u32,
+    },
+    /// Processes that the run started before it was cut off cannot be ended.
+    #[error("run {run} cannot go on while its process group {group} is at work, and that cannot be ended")]
+    ProcessesLeft {
+        /// The run.
+        run: RunId,
+        /// The number of the group.
+        group: u32,
     },
     /// The run has its outcome.
     #[error("run {run} has ended")]
@@ -279,7 +287,8 @@ impl ReactAgent {
     /// The run keeps the model, the tools' descriptions and the limits that it was started with.
     ///
     /// # Errors
-    /// The run is unknown, in use, or has ended, or the journal failed.
+    /// The run is unknown, in use, or has ended, processes that it started cannot be ended, or the
+    /// journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let origin = match open.records.first().map(|r| &r.body) {
@@ -297,6 +306,13 @@ impl ReactAgent {
             return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
         let context = &cancelled_alone(context);
+        let groups = left_behind(&open.records);
+        if !groups.is_empty() {
+            let left = self.driver.toolbox.end_processes(&groups, context).await;
+            if let Some(group) = left.first() {
+                return Err(LoopError::ProcessesLeft { run: context.run.clone(), group: group.id });
+            }
+        }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
             .with_inbox(self.journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;

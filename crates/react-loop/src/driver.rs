@@ -83,7 +83,9 @@ impl Driver {
         let mut watch = Watch::new(context, machine.deadline());
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
         loop {
-            log.receive(machine).await?;
+            if is_open_to_messages(&machine.next()) {
+                log.receive(machine).await?;
+            }
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
                 Command::Append(body) => log.step(machine, body).await?,
@@ -199,6 +201,16 @@ impl Driver {
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("provider", &self.provider.id()).finish_non_exhaustive()
+    }
+}
+
+/// Whether what somebody says now can change what is done next: before a question, before the end, and while
+/// there is nothing to do. Between calls their batch looks for itself.
+fn is_open_to_messages(next: &Command<'_>) -> bool {
+    match next {
+        Command::Append(body) => matches!(body, RecordBody::RunFinished(_)),
+        Command::RunCalls(_) | Command::Done(_) => false,
+        _ => true,
     }
 }
 

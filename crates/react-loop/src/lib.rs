@@ -15,7 +15,7 @@
 //! | when is a failed call tried again? | `retry.rs` |
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
-//! | what happens after a crash? | `resume.rs` |
+//! | what happens after a crash? | `resume.rs`, `spawns.rs` |
 //! | how does a run leave another? | `fork.rs` |
 //! | does a log hold together? | `replay.rs` |
 
@@ -36,6 +36,7 @@ mod replay;
 mod resume;
 mod retry;
 mod run_log;
+mod spawns;
 mod summarize;
 mod text_mode;
 mod tool_batch;

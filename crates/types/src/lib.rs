@@ -49,6 +49,7 @@ mod message;
 mod nearest;
 mod plan;
 mod price;
+mod process;
 mod projection;
 mod provider;
 mod record;
@@ -99,6 +100,7 @@ pub use message::{
 pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use price::ModelPrice;
+pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
     ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, HookPoint, LimitReached, LoopId, Message,
-    ModelPrice, Outcome, RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp,
-    ToolResult, ToolSpec,
+    ModelPrice, Outcome, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId,
+    Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -138,6 +138,13 @@ pub enum RecordBody {
         /// The run of a sub-agent, if the call starts one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_run: Option<RunId>,
+    },
+    /// A running tool started processes; in the log before they do anything.
+    ToolSpawned {
+        /// Which call.
+        call: CallId,
+        /// The processes.
+        group: ProcessGroup,
     },
     /// A tool ended.
     ToolFinished {
