@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, Context, ContextConfig, Encoded,
-    ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId, Message, ModelPrice,
-    OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody, RequestOptions, RetryConfig,
-    RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
+    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
+    Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId,
+    Message, ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody,
+    RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
 use crate::{
-    Command, ContextParts, Driver, History, Messages, Opening, ReactMachine, RunLog, fold, fold_chain,
-    fold_with, is_paired, tool_batch::NoTools,
+    Command, ContextParts, Driver, Fallback, History, Messages, Opening, ReactMachine, RunLog, fallback,
+    fold, fold_chain, fold_with, is_paired, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -40,6 +40,8 @@ pub struct ReactAgentOptions {
     pub limits: ExecutionLimits,
     /// How failed model calls are retried; ignored where the provider retries by itself.
     pub retry: RetryConfig,
+    /// When a tool that keeps failing is left alone; `None` never.
+    pub breaker: Option<CircuitBreaker>,
     /// How tools are spoken about; by default as the model can.
     pub tool_mode: Option<ToolMode>,
     /// Sampling, output length and so on.
@@ -68,6 +70,7 @@ impl ReactAgentOptions {
             system: None,
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
+            breaker: Some(CircuitBreaker::default()),
             tool_mode: None,
             request: RequestOptions::default(),
             expected_output: None,
@@ -128,6 +131,14 @@ pub enum LoopError {
         /// The limit.
         max_cost: u64,
     },
+    /// A model that stands in cannot call tools in the way that the run does.
+    #[error("the fallback {model} of {provider} cannot call tools: leave it out, or use text mode")]
+    FallbackWithoutTools {
+        /// The provider's id.
+        provider: String,
+        /// The model.
+        model: String,
+    },
     /// Agents called agents too often.
     #[error("a run at depth {depth} is not started: the limit is {max}")]
     TooDeep {
@@ -154,6 +165,18 @@ impl ReactAgent {
     /// The same agent with tools.
     pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.driver.toolbox = toolbox;
+        self
+    }
+
+    /// The same agent with further keys of its model's service: providers that differ in their key only.
+    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
+        self.driver.keys = keys;
+        self
+    }
+
+    /// The same agent with models that are asked, in this order, when its own cannot answer.
+    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
+        self.driver.fallbacks = fallbacks;
         self
     }
 
@@ -211,6 +234,7 @@ impl ReactAgent {
         let context = &cancelled_alone(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.started(origin, earlier, context);
+        self.check_tools(&started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
             started.first_turn = TurnTrigger::Continuation;
@@ -248,11 +272,26 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        match limits.max_cost {
-            Some(max_cost) if self.options.price.is_none() => {
-                Err(LoopError::UnknownPrice { model: self.options.model.clone(), max_cost })
+        let own = (&self.options.model, self.options.price);
+        let mut models = self.driver.fallbacks.iter().map(|f| (&f.model, f.price)).chain([own]);
+        match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
+            (Some(max_cost), Some((model, _))) => {
+                Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether every model can be told of the tools as `config` says.
+    fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
+        let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
+        let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
+        match self.driver.fallbacks.iter().find(|f| needs_tools && cannot(f)) {
+            Some(Fallback { provider, model, .. }) => Err(LoopError::FallbackWithoutTools {
+                provider: provider.id().to_owned(),
+                model: model.clone(),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -288,6 +327,15 @@ impl ReactAgent {
         Ok(self.driver.drive(&mut machine, &mut log, context).await?)
     }
 
+    fn failure_policy(&self) -> FailurePolicy {
+        let mut policy = FailurePolicy::default();
+        policy.keys = fallback::count(&self.driver.keys);
+        policy.fallbacks =
+            self.driver.fallbacks.iter().map(|model| model.recorded(&self.options.retry)).collect();
+        policy.breaker = self.options.breaker;
+        policy
+    }
+
     fn started(&self, origin: Origin, earlier: usize, context: &Context) -> RunStarted {
         let options = &self.options;
         let capabilities = self.driver.provider.capabilities(&options.model);
@@ -299,6 +347,7 @@ impl ReactAgent {
         config.options = Arc::new(options.request.clone());
         config.limits = options.limits.clone();
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
+        config.failure = Some(self.failure_policy());
         config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
             true => ToolMode::Native,
             false => ToolMode::Text,

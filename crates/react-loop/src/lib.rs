@@ -13,6 +13,8 @@
 //! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
+//! | and when that does not help? | `fallback.rs`, `machine/failures.rs` |
+//! | which tools are left alone? | `circuit_breaker.rs` |
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
@@ -22,7 +24,9 @@
 mod action_parser;
 mod agent;
 mod calls;
+mod circuit_breaker;
 mod driver;
+mod fallback;
 mod fork;
 mod hooked;
 mod interrupt;
@@ -45,6 +49,7 @@ pub use action_parser::{Action, ParseFailure, parse_action};
 pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
+pub use fallback::Fallback;
 pub use fork::{Fork, fork};
 pub use machine::{Command, ReactMachine};
 pub use opening::Opening;

@@ -39,6 +39,7 @@ mod conversation;
 mod credentials;
 mod encoded;
 mod event;
+mod failure;
 mod hooks;
 mod ids;
 mod inbox;
@@ -82,6 +83,7 @@ pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
