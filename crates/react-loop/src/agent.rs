@@ -273,7 +273,7 @@ impl ReactAgent {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
         let own = (&self.options.model, self.options.price);
-        let mut models = self.driver.fallbacks.iter().map(|f| (&f.model, f.price)).chain([own]);
+        let mut models = [own].into_iter().chain(self.driver.fallbacks.iter().map(|f| (&f.model, f.price)));
         match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
             (Some(max_cost), Some((model, _))) => {
                 Err(LoopError::UnknownPrice { model: model.clone(), max_cost })

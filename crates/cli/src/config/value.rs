@@ -81,6 +81,13 @@ impl FromText for String {
     }
 }
 
+/// Names separated by commas.
+impl FromText for Vec<String> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
+    }
+}
+
 impl FromText for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(Self::from(text))
@@ -104,9 +111,7 @@ impl FromText for ToolSelection {
         match text.trim() {
             "all" => Ok(Self::All),
             "none" | "" => Ok(Self::None),
-            list => Ok(Self::Names(
-                list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
-            )),
+            list => Vec::from_text(list).map(Self::Names),
         }
     }
 }

@@ -32,6 +32,9 @@ fn about(body: &RecordBody) -> String {
         RecordBody::ModelFailed { attempt, failure, .. } => {
             format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
         }
+        RecordBody::SteppedDown { attempt, step, code, .. } => {
+            format!("attempt {attempt}, {code}: {}", one_line(&step.to_string(), SHOWN))
+        }
         RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
         RecordBody::ToolRefused { call, result } | RecordBody::ToolFinished { call, result } => {
             format!("{call}  {}", came_to(result))
