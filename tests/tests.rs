@@ -10,4 +10,5 @@ mod live;
 mod replay;
 mod scenarios;
 mod steering;
+mod storage_failures;
 mod wire;

@@ -30,6 +30,7 @@ pub struct ArchonBuilder {
     retry: Option<RetryConfig>,
     /// `None` is the default, `Some(None)` none at all.
     breaker: Option<Option<CircuitBreaker>>,
+    on_storage_failure: OnStorageFailure,
     tool_mode: Option<ToolMode>,
     request: Option<RequestOptions>,
     expected_output: Option<String>,
@@ -178,6 +179,13 @@ impl ArchonBuilder {
         self
     }
 
+    /// What happens to a run that cannot be kept because the storage fails when it begins; by default it
+    /// does not begin.
+    pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
+        self.on_storage_failure = what;
+        self
+    }
+
     /// How tools are spoken about; by default as the model can.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.tool_mode = Some(mode);
@@ -278,6 +286,7 @@ impl ArchonBuilder {
         if let Some(breaker) = self.breaker {
             options.breaker = breaker;
         }
+        options.on_storage_failure = self.on_storage_failure;
         options.request = self.request.unwrap_or_default();
         if let Some(context) = self.context {
             options.context = context;

@@ -66,12 +66,14 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
 /// The models to ask when the chosen one cannot answer: those that the settings name, or those that a run
 /// was begun with.
 pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> Result<Vec<Chosen>, Failure> {
-    let (names, origin) = match recorded {
-        Some(models) => (models.iter().map(|m| format!("{}:{}", m.provider, m.model)).collect(), None),
-        None => (app.config.settings.fallback.clone().unwrap_or_default(), app.config.origin("fallback")),
+    let said = app.config.settings.fallback.as_deref().unwrap_or_default();
+    let names = match recorded {
+        Some(models) => models.iter().map(|m| format!("{}:{}", m.provider, m.model)).collect(),
+        None => said.to_vec(),
     };
     let mut chosen = Vec::new();
     for name in &names {
+        let origin = app.config.origin("fallback").filter(|_| said.contains(name));
         chosen.push(fallback(app, name, origin).await?);
     }
     Ok(chosen)
@@ -86,8 +88,13 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
         Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
     })?;
     let url = elsewhere(profile, base_url.as_deref());
-    // The key that the settings name is the chosen model's, and nobody else's.
-    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
+    // The key that the settings name is the chosen model's, and nobody else's. An address that only a
+    // run's log names gets none: a project's settings may have put it there.
+    let key = match (url, origin) {
+        (Some(_), None) => None,
+        _ => own_key(app, profile, url, origin)?,
+    };
+    let provider = connect(profile, url, key)?;
     Ok(Chosen { provider, model, why })
 }
 

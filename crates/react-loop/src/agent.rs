@@ -1,17 +1,19 @@
 //! The ReAct agent: how a run is started, continued and taken up again.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
     Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId,
-    Message, ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody,
+    Message, ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
     RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
+use futures_util::FutureExt;
+
 use crate::{
-    Command, ContextParts, Driver, Fallback, History, Messages, Opening, ReactMachine, RunLog, fallback,
-    fold, fold_chain, fold_with, is_paired, tool_batch::NoTools,
+    Command, ContextParts, Driver, Fallback, History, Messages, Opening, ReactMachine, RunLog,
+    driver::panic_text, fallback, fold, fold_chain, fold_with, is_paired, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -42,6 +44,8 @@ pub struct ReactAgentOptions {
     pub retry: RetryConfig,
     /// When a tool that keeps failing is left alone; `None` never.
     pub breaker: Option<CircuitBreaker>,
+    /// What happens when a run cannot be kept from its beginning.
+    pub on_storage_failure: OnStorageFailure,
     /// How tools are spoken about; by default as the model can.
     pub tool_mode: Option<ToolMode>,
     /// Sampling, output length and so on.
@@ -71,6 +75,7 @@ impl ReactAgentOptions {
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
             breaker: Some(CircuitBreaker::default()),
+            on_storage_failure: OnStorageFailure::default(),
             tool_mode: None,
             request: RequestOptions::default(),
             expected_output: None,
@@ -146,6 +151,14 @@ pub enum LoopError {
         depth: u32,
         /// [`ExecutionLimits::max_depth`].
         max: u32,
+    },
+    /// Something that the run was given panicked, for instance a hook. What it did until then is kept.
+    #[error("run {run} was cut off by a panic: {message}; it can be resumed")]
+    Panicked {
+        /// The run.
+        run: RunId,
+        /// What the panic said.
+        message: String,
     },
     /// The run has its outcome.
     #[error("run {run} has ended: continue its session with a new prompt instead")]
@@ -250,15 +263,49 @@ impl ReactAgent {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
-        let open = self.journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
-        let records = log.append_all(bodies).await?;
+        let (mut log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
         for record in &records[1..] {
             machine.apply(record);
         }
-        Ok(driver.drive(&mut machine, &mut log, context).await?)
+        drive(&driver, &mut machine, &mut log, context).await
+    }
+
+    /// The log of a new run with its first records; see [`OnStorageFailure`].
+    async fn open_log(
+        &self,
+        mut bodies: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
+        let error = match self.kept_log(bodies.clone(), context).await {
+            Err(error @ JournalError::Storage { .. })
+                if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
+            {
+                error
+            }
+            kept => return kept,
+        };
+        // With more than its first record it could be taken up, and would do everything again.
+        match self.journal.read(&context.run).await {
+            Ok(records) if records.len() > 1 => return Err(error),
+            _ => tracing::warn!(run = %context.run, %error, "the run is not kept"),
+        }
+        bodies.insert(1, RecordBody::NotKept { reason: error.to_string() });
+        let mut log = RunLog::not_kept(context.clone());
+        let records = log.append_all(bodies).await?;
+        Ok((log, records))
+    }
+
+    async fn kept_log(
+        &self,
+        bodies: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
+        let open = self.journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
+        let records = log.append_all(bodies).await?;
+        Ok((log, records))
     }
 
     fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
@@ -324,7 +371,7 @@ impl ReactAgent {
         if let Some((command, attempt)) = machine.open_request() {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
-        Ok(self.driver.drive(&mut machine, &mut log, context).await?)
+        drive(&self.driver, &mut machine, &mut log, context).await
     }
 
     fn failure_policy(&self) -> FailurePolicy {
@@ -368,6 +415,19 @@ impl ReactAgent {
         started.origin = origin;
         started.first_turn = options.first_turn;
         started
+    }
+}
+
+/// Drives a run; a panic, for instance of a hook, ends the run and not the process.
+async fn drive(
+    driver: &Driver,
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    context: &Context,
+) -> Result<Outcome, LoopError> {
+    match AssertUnwindSafe(driver.drive(machine, log, context)).catch_unwind().await {
+        Ok(outcome) => Ok(outcome?),
+        Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
     }
 }
 

@@ -88,6 +88,21 @@ impl CircuitBreaker {
     }
 }
 
+/// What happens to a run that cannot be kept because the storage fails when it begins.
+///
+/// Later there is no choice: a log that is half on the medium can be taken up from there, and what was
+/// done after that would be done again, so the run ends with the error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnStorageFailure {
+    /// It does not begin.
+    #[default]
+    Refuse,
+    /// It works without being kept, and says so with [`RecordBody::NotKept`](crate::RecordBody::NotKept):
+    /// it cannot be resumed, continued or shown later.
+    Ephemeral,
+}
+
 /// Whom a request goes to: the run's own model or one of its fallbacks, with which key, thinking how
 /// much. The default is what the run was started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

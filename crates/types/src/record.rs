@@ -68,6 +68,12 @@ pub enum RecordBody {
         /// Which.
         hook: HookPoint,
     },
+    /// The storage failed when the run began, and the run goes on without being kept. Only watchers see
+    /// this record: no log ever holds it.
+    NotKept {
+        /// What failed.
+        reason: String,
+    },
     /// A request is on its way to the model. Derived.
     ModelAsked {
         /// The command that this carries out.

@@ -62,6 +62,9 @@ impl Human {
             RecordBody::SteppedDown { step, .. } => {
                 output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
             }
+            RecordBody::NotKept { reason } => {
+                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
+            }
             RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::ToolStarted { call, attempt, .. } => {
                 self.tool_started(call, *attempt, record.at, output)

@@ -47,7 +47,7 @@ fn about(body: &RecordBody) -> String {
             let child = child_run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
             format!("{call}  attempt {attempt}, {effect:?}{child}")
         }
-        RecordBody::CancelRequested { reason } => one_line(reason, SHOWN),
+        RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
         RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
         RecordBody::Summarized(summary) => {
             format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
