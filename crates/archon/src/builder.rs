@@ -7,7 +7,7 @@ use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
     CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice,
-    Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
+    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, Error, RandomIds, SystemClock};

@@ -5,10 +5,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
     Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId,
-    Message, ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
+    Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
+    Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode,
+    Toolbox, TurnTrigger,
 };
-
 use futures_util::FutureExt;
 
 use crate::{
