@@ -119,7 +119,7 @@ fn prompt() -> RecordBody {
 }
 
 fn lost(command: CommandId, attempt: u32) -> RecordBody {
-    let failure = ModelFailure::new(&ProviderError::Timeout("late".into()), 0.0);
+    let failure = ModelFailure::new(&ProviderError::Network("late".into()), 0.0);
     RecordBody::ModelFailed { command, attempt, failure }
 }
 
@@ -375,6 +375,7 @@ fn three_answers_in_a_row_that_make_no_sense_fail_the_run() {
 fn a_failed_call_is_tried_again_and_then_given_up() {
     let mut attempts = Vec::new();
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 5);
+    walk.change(|config| config.failure = None);
     loop {
         if let Command::AskModel { command, attempt, .. } = walk.machine.next() {
             attempts.push((command.0, attempt, walk.at));
@@ -385,7 +386,7 @@ fn a_failed_call_is_tried_again_and_then_given_up() {
     }
     let outcome = walk.machine.ended().expect("an outcome");
     assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.error.as_deref(), Some("timed out: late"));
+    assert_eq!(outcome.error.as_deref(), Some("network: late"));
     let waits: Vec<_> = attempts.windows(2).map(|w| (w[1].1, (w[1].2 - w[0].2) / 1000)).collect();
     assert_eq!(waits, [(1, 1), (2, 2), (3, 4)]);
 }
