@@ -27,7 +27,7 @@ async fn another_model_is_asked_when_the_first_cannot_answer_and_people_are_told
     let other = MockServer::start([answer("It is 30.")]).await;
     let model = format!("openai-compatible@{}/v1:small", other.url());
     let place = Place::with_server(&broken);
-    let ran = place.archon("run --fallback", &[&model, "What is 15% of 200?"]).await;
+    let ran = place.archon("run", &["--fallback", &model, "What is 15% of 200?"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
     assert!(ran.err.contains("gone") && ran.err.contains("going on with openai-compatible"), "{ran:?}");
     assert_eq!(other.requests()[0].body["model"], "small");
