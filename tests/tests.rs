@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod auto_save;
+mod failures;
 mod fork;
 mod hooks;
 mod kill;
@@ -13,4 +14,5 @@ mod processes;
 mod replay;
 mod scenarios;
 mod steering;
+mod storage_failures;
 mod wire;

@@ -14,7 +14,7 @@ use archon::{
         LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
         ask_local_servers,
     },
-    types::{Provider, Secret},
+    types::{FallbackModel, Provider, Secret},
 };
 
 use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
@@ -91,6 +91,41 @@ async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Opt
         asked = late;
     }
     None
+}
+
+/// The models to ask when the chosen one cannot answer: those that the settings name, or those that a run
+/// was begun with.
+pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> Result<Vec<Chosen>, Failure> {
+    let said = app.config.settings.fallback.as_deref().unwrap_or_default();
+    let names = match recorded {
+        Some(models) => models.iter().map(|m| format!("{}:{}", m.provider, m.model)).collect(),
+        None => said.to_vec(),
+    };
+    let mut chosen = Vec::new();
+    for name in &names {
+        let origin = app.config.origin("fallback").filter(|_| said.contains(name));
+        chosen.push(fallback(app, name, origin).await?);
+    }
+    Ok(chosen)
+}
+
+async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
+    let why = format!("{} says {name}", who(origin));
+    if local::is_meant(app, name) {
+        return local::load(app, name, why).await;
+    }
+    let ModelRef { profile, base_url, model, .. } = name.parse().map_err(|e: SetupError| {
+        Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
+    })?;
+    let url = elsewhere(profile, base_url.as_deref());
+    // The key that the settings name is the chosen model's, and nobody else's. An address that only a
+    // run's log names gets none: a project's settings may have put it there.
+    let key = match (url, origin) {
+        (Some(_), None) => None,
+        _ => own_key(app, profile, url, origin)?,
+    };
+    let provider = connect(profile, url, key)?;
+    Ok(Chosen { provider, model, why })
 }
 
 /// The services whose keys are in the environment.
@@ -199,15 +234,29 @@ fn service(
     url: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Arc<dyn Provider>, Failure> {
+    let url = elsewhere(profile, url);
+    connect(profile, url, key(app, profile, url, origin)?)
+}
+
+/// An address that is not the service's own.
+fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
+    let own = profile.map_or("", |p| p.base_url);
+    url.filter(|url| !same_address(url, own))
+}
+
+fn connect(
+    profile: Option<&'static Profile>,
+    url: Option<&str>,
+    key: Option<Secret>,
+) -> Result<Arc<dyn Provider>, Failure> {
     let name = profile.map_or("openai-compatible", |p| p.name);
     let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-    let own = profile.map_or("", |p| p.base_url);
-    let url = url.filter(|url| !same_address(url, own));
     if let Some(url) = url.filter(|url| !url.contains('@')) {
         // The log then says where the run was, and `archon resume` finds it again.
         options.id = format!("{name}@{url}");
     }
-    options.api_key = key(app, profile, url, origin)?;
+    options.api_key = key;
+    let own = profile.map_or("", |p| p.base_url);
     let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
         .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
     Ok(Arc::new(provider))
@@ -222,15 +271,31 @@ fn key(
     origin: Option<&Origin>,
 ) -> Result<Option<Secret>, Failure> {
     let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
-    if url.is_some() && matches!(origin, Some(Origin::Project(_))) {
-        return Ok(None);
-    }
-    if let Some(name) = &app.config.settings.api_key_env {
+    if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
         let missing = || {
             let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
             Failure::usage(what, format!("set it: export {name}=…"))
         };
         return secret(name).map(Some).ok_or_else(missing);
+    }
+    own_key(app, profile, url, origin)
+}
+
+/// An address that a project's settings name.
+fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
+    url.is_some() && matches!(origin, Some(Origin::Project(_)))
+}
+
+/// The key that the environment holds for a service.
+fn own_key(
+    app: &App,
+    profile: Option<&Profile>,
+    url: Option<&str>,
+    origin: Option<&Origin>,
+) -> Result<Option<Secret>, Failure> {
+    let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
+    if is_foreign(url, origin) {
+        return Ok(None);
     }
     match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
         (Some((service, variable)), None) => secret(variable).map(Some).ok_or_else(|| {

@@ -58,6 +58,8 @@ macro_rules! settings {
 settings! {
     /// The model: a name, `provider:name`, or the path of a GGUF file.
     model: String,
+    /// Models to ask, in this order, when the one before cannot answer: `provider:name` or GGUF files.
+    fallback: Vec<String>,
     /// Address of an OpenAI-compatible service, up to and including `/v1`.
     base_url: String,
     /// The environment variable that holds the service's key. Keys themselves never stand in a file.

@@ -3,23 +3,26 @@
 use std::{sync::Arc, task::Poll};
 
 use archon_types::{
-    AssistantMessage, Context, Encoded, Message, ModelEvent, Provider, Request, RunConfig, StopReason,
-    Summary, ToolChoice,
+    AssistantMessage, Context, Encoded, Message, ModelEvent, Provider, Request, StopReason, Summary,
+    ToolChoice,
 };
 use futures_util::StreamExt;
 
-use crate::{SummaryDue, driver::MODEL_GRACE, interrupt::Watch};
+use crate::{ReactMachine, SummaryDue, driver::MODEL_GRACE, interrupt::Watch};
 
 /// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
 /// digested without a model.
 pub(crate) async fn summarize(
-    provider: &dyn Provider,
-    config: &RunConfig,
+    provider: Option<&Arc<dyn Provider>>,
+    machine: &ReactMachine,
     due: &SummaryDue,
     watch: &mut Watch<'_>,
     context: &Context,
 ) -> Summary {
-    let mut stream = provider.stream(request(config, due, context), context.cancel.clone());
+    let Some(provider) = provider else {
+        return Summary { from: due.from, to: due.to, ..Summary::default() };
+    };
+    let mut stream = provider.stream(request(machine, due, context), context.cancel.clone());
     let answer = std::future::poll_fn(|task| {
         loop {
             match stream.poll_next_unpin(task) {
@@ -39,11 +42,11 @@ pub(crate) async fn summarize(
     Summary { from: due.from, to: due.to, text: answer.and_then(|answer| text_of(&answer)), usage }
 }
 
-fn request(config: &RunConfig, due: &SummaryDue, context: &Context) -> Request {
+fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Request {
     let text = format!("<conversation>\n{}\n</conversation>\n\n{QUESTION}", due.transcript);
-    let mut request = Request::new(config.model.clone(), vec![Message::user(text, context.clock.now())]);
+    let mut request = Request::new(machine.model(), vec![Message::user(text, context.clock.now())]);
     request.system = Some(Arc::new(Encoded::new(ROLE.to_owned())));
-    let mut options = (*config.options).clone();
+    let mut options = (*machine.request_options()).clone();
     options.max_tokens = Some(due.max_tokens);
     options.tool_choice = ToolChoice::Auto;
     options.response_format = None;

@@ -26,7 +26,8 @@ pub(crate) async fn run<'c>(
 ) -> Result<(), JournalError> {
     let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
     let open: Vec<CallState> = calls.iter().filter(|c| c.result().is_none()).cloned().collect();
-    let side_by_side = open.len() > 1 && open.iter().all(|c| is_concurrency_safe(c, machine));
+    let together = |call| is_concurrency_safe(call, machine) && !machine.is_on_trial(call);
+    let side_by_side = open.len() > 1 && open.iter().all(together);
     let before = machine.window().usage();
     let notice = match machine.window().tool_gate(open.len()) {
         ToolGate::Warn(text) => Some(text),
@@ -43,7 +44,7 @@ pub(crate) async fn run<'c>(
         let all = open.len();
         for (done, call) in open.into_iter().enumerate() {
             batch.log.receive(batch.machine).await?;
-            if batch.is_interrupted(&call) || batch.is_blocked(done) {
+            if batch.is_interrupted(&call) || batch.is_blocked(done) || batch.machine.is_left_alone(&call) {
                 break; // The machine settles the calls that were not started.
             }
             batch.run_together(vec![call]).await?;

@@ -38,7 +38,9 @@ mod context_config;
 mod conversation;
 mod credentials;
 mod encoded;
+mod error_context;
 mod event;
+mod failure;
 mod hooks;
 mod ids;
 mod inbox;
@@ -83,7 +85,9 @@ pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
+pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,

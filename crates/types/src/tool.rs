@@ -50,6 +50,10 @@ pub struct ToolSpec {
     /// Calls that show how the tool is used: argument objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
+    /// Names of tools that do about the same, best first: named to the model while this one is left
+    /// alone because it keeps failing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 /// The part of a [`ToolSpec`] that a model reads.
@@ -75,7 +79,14 @@ impl ToolSpec {
             version: default_version(),
             annotations: ToolAnnotations::default(),
             examples: Vec::new(),
+            alternatives: Vec::new(),
         }
+    }
+
+    /// The same spec with tools that can stand in for it, best first.
+    pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.alternatives = names.into_iter().map(Into::into).collect();
+        self
     }
 
     /// The same spec with other annotations.

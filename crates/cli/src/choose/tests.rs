@@ -123,6 +123,24 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
     assert!(key.is_none());
 }
 
+// spec: ER-09
+#[tokio::test]
+async fn fallbacks_are_those_that_were_said_or_those_of_the_log() {
+    let mut said = settings("openai:gpt-x", "");
+    said.fallback = Some(vec!["ollama:small".into(), format!("openai-compatible@{FAR}:m")]);
+    let app = app(said, flag(), &[]);
+    let ids = |chosen: Vec<Chosen>| -> Vec<String> {
+        chosen.iter().map(|c| format!("{}:{}", c.provider.id(), c.model)).collect()
+    };
+    let all = ids(fallbacks(&app, None).await.unwrap());
+    assert_eq!(all, ["ollama:small", "openai-compatible@https://example.com/v1:m"]);
+    let recorded = [FallbackModel::new("vllm@http://gpu:8000/v1", "big")];
+    assert_eq!(ids(fallbacks(&app, Some(&recorded)).await.unwrap()), ["vllm@http://gpu:8000/v1:big"]);
+    assert_eq!(ids(fallbacks(&app, Some(&[])).await.unwrap()), [""; 0]);
+    let e = fallback(&app, "nonsense", None).await.unwrap_err();
+    assert!(e.what().contains("nonsense") && e.advice()[0].contains("--fallback"), "{e:?}");
+}
+
 #[test]
 fn a_key_that_is_named_and_not_there_is_an_error() {
     let settings = Settings { api_key_env: Some("MY_KEY".into()), ..settings("m", FAR) };

@@ -37,7 +37,9 @@ impl ResumeArgs {
         };
         let recorded = format!("{}:{}", config.provider, config.model);
         let chosen = choose::model(app, Some(&recorded)).await?;
-        let archon = run::assemble(app, chosen, tools)?;
+        let recorded = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
+        let fallbacks = choose::fallbacks(app, Some(recorded)).await?;
+        let archon = run::assemble(app, chosen, fallbacks, tools)?;
         let resume = run::resume_line(app, run.as_str());
         drive(archon.resume(run).await?, &records, &resume, app).await
     }

@@ -136,6 +136,13 @@ impl FromText for String {
     }
 }
 
+/// Names separated by commas.
+impl FromText for Vec<String> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(list_of(text).map(str::to_owned).collect())
+    }
+}
+
 impl FromText for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(Self::from(text))
@@ -159,7 +166,7 @@ impl FromText for ToolSelection {
         match text.trim() {
             "all" => Ok(Self::All),
             "none" | "" => Ok(Self::None),
-            list => Ok(Self::Names(list_of(list).map(str::to_owned).collect())),
+            list => Vec::from_text(list).map(Self::Names),
         }
     }
 }

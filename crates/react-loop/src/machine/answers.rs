@@ -12,7 +12,8 @@ use crate::{
 
 impl ReactMachine {
     pub(super) fn answered(&mut self, command: CommandId, answer: &AssistantMessage) {
-        self.meter.answered(answer, self.config.price.as_ref());
+        let price = self.price().copied();
+        self.meter.answered(answer, price.as_ref());
         self.window.answered(answer.usage);
         match answer.stop_reason {
             // What an aborted answer asked for was never agreed to: it stays out of the window.

@@ -31,7 +31,7 @@ impl ReactMachine {
 
     /// What the next request may cost.
     pub(super) fn cost_estimate(&self) -> u64 {
-        let Some(price) = &self.config.price else { return 0 };
+        let Some(price) = self.price() else { return 0 };
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
@@ -59,6 +59,9 @@ impl ReactMachine {
             Phase::Ended(outcome)
                 if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
             {
+                if outcome.status == OutcomeStatus::Failed {
+                    self.forget_failures();
+                }
                 self.ready();
             }
             Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready(),
@@ -85,7 +88,7 @@ impl ReactMachine {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
-        outcome.cost = self.config.price.map(|_| self.meter.money.spent);
+        outcome.cost = self.is_priced().then_some(self.meter.money.spent);
         outcome.answer.clone_from(&self.last_answer);
         outcome
     }
