@@ -41,10 +41,8 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings { max_turns: self.max_turns, mode: self.mode, ..Settings::default() };
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        let flags = super::settings(&self.model, &self.tools);
+        Settings { max_turns: self.max_turns, mode: self.mode, ..flags }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
