@@ -107,6 +107,14 @@ pub(crate) struct ToolFlags {
     pub(crate) workspace: Option<PathBuf>,
 }
 
+/// The settings that both kinds of flags make.
+fn settings(model: &ModelFlags, tools: &ToolFlags) -> Settings {
+    let mut settings = Settings::default();
+    model.apply(&mut settings);
+    tools.apply(&mut settings);
+    settings
+}
+
 impl ModelFlags {
     fn apply(&self, settings: &mut Settings) {
         settings.model.clone_from(&self.model);

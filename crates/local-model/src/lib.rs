@@ -30,7 +30,7 @@
 //! - A question is answered after the first call that succeeds; `AfterResult::Free` lets the model decide.
 //! - Of a tool's optional arguments it is offered those that the tool's first example shows, and no others; it always
 //!   gives them. A tool that should be called with an optional argument needs an example that has it.
-//! - Texts and lists whose schema gives no bound end where [`SchemaLimits`] says.
+//! - Texts and lists whose schema gives no bound end where `SchemaLimits` says.
 //! - A reply holds one call at the most.
 //!
 //! | feature | brings | needs |

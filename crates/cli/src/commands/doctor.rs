@@ -38,10 +38,7 @@ struct Finding {
 
 impl DoctorArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        super::settings(&self.model, &self.tools)
     }
 
     /// Fails if no model can be used, so that scripts can ask.

@@ -18,10 +18,7 @@ pub(crate) struct ResumeArgs {
 
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        super::settings(&self.model, &self.tools)
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {

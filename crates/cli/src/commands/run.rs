@@ -44,12 +44,9 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
+        let flags = super::settings(&self.model, &self.tools);
         let fallback = self.fallback.clone();
-        let mut settings =
-            Settings { fallback, max_turns: self.max_turns, mode: self.mode, ..Settings::default() };
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        Settings { fallback, max_turns: self.max_turns, mode: self.mode, ..flags }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
