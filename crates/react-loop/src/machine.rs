@@ -184,7 +184,7 @@ impl ReactMachine {
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
-            RecordBody::RunFinished(outcome) => self.phase = Phase::Ended(outcome.clone()),
+            RecordBody::RunFinished(outcome) => self.ended_with(outcome),
             _ => {}
         }
     }

@@ -81,10 +81,8 @@ impl ReactMachine {
 
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
-        self.last_answer.clone_from(&text);
-        let mut outcome = self.outcome(OutcomeStatus::Finished);
-        outcome.answer = text;
-        self.phase = Phase::Finishing(Box::new(outcome));
+        self.last_answer = text;
+        self.phase = Phase::Finishing(Box::new(self.outcome(OutcomeStatus::Finished)));
         self.go_on_if_asked();
     }
 
