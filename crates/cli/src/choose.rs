@@ -118,13 +118,8 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
         Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
     })?;
     let url = elsewhere(profile, base_url.as_deref());
-    // The key that the settings name is the chosen model's, and nobody else's. An address that only a
-    // run's log names gets none: a project's settings may have put it there.
-    let key = match (url, origin) {
-        (Some(_), None) => None,
-        _ => own_key(app, profile, url, origin)?,
-    };
-    let provider = connect(profile, url, key)?;
+    // The key that the settings name is the chosen model's, and nobody else's.
+    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
     Ok(Chosen { provider, model, why })
 }
 
@@ -262,8 +257,8 @@ fn connect(
     Ok(Arc::new(provider))
 }
 
-/// The key to send. A service's own key goes to the service's own address only, and an address from a
-/// project's settings gets no key at all: both would hand it to whoever wrote the address.
+/// The key to send. A service's own key goes to the service's own address only, and a [foreign](is_foreign)
+/// address gets no key at all: both would hand it to whoever wrote the address.
 fn key(
     app: &App,
     profile: Option<&Profile>,
@@ -281,9 +276,23 @@ fn key(
     own_key(app, profile, url, origin)
 }
 
-/// An address that a project's settings name.
+/// An address that a project's settings name, or that only the log of a run names: a project's settings may have
+/// put it there. Servers of this machine that were found, not named, are not meant.
 fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
-    url.is_some() && matches!(origin, Some(Origin::Project(_)))
+    url.is_some_and(|url| match origin {
+        Some(Origin::Project(_)) => true,
+        Some(_) => false,
+        None => !is_this_machine(url),
+    })
+}
+
+fn is_this_machine(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    // Whatever stands before an `@` is no host.
+    let known =
+        |name: &str| host == name || host.strip_prefix(name).is_some_and(|port| port.starts_with(':'));
+    !host.contains('@') && ["127.0.0.1", "localhost", "[::1]"].into_iter().any(known)
 }
 
 /// The key that the environment holds for a service.

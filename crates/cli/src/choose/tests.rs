@@ -123,6 +123,21 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
     assert!(key.is_none());
 }
 
+#[test]
+fn an_address_that_only_the_log_names_gets_no_key_unless_it_is_this_machine() {
+    let app = app(Settings::default(), flag(), &[OPENAI, ANY]);
+    for (url, expected) in [
+        (FAR, None),
+        ("http://localhost.evil.example/v1", None),
+        ("http://127.0.0.1:1@evil.example/v1", None),
+        ("http://127.0.0.1:11434/v1", Some(ANY.1)),
+        ("http://localhost/v1", Some(ANY.1)),
+    ] {
+        let key = key(&app, None, Some(url), None).unwrap();
+        assert_eq!(key.as_ref().map(|k| k.expose().as_str()), expected, "{url}");
+    }
+}
+
 // spec: ER-09
 #[tokio::test]
 async fn fallbacks_are_those_that_were_said_or_those_of_the_log() {
