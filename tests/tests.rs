@@ -5,8 +5,10 @@
 mod fork;
 mod hooks;
 mod kill;
+mod kill_sub_agents;
 mod live;
 mod replay;
 mod scenarios;
 mod steering;
+mod sub_agents;
 mod wire;

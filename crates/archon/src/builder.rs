@@ -6,8 +6,8 @@ use archon_react_loop::{ContextParts, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice, Provider, QueueMode,
-    RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
+    AgentId, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice, Provider,
+    QueueMode, RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, Error, RandomIds, SystemClock};
@@ -23,6 +23,8 @@ pub struct ArchonBuilder {
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn Ids>>,
     name: Option<String>,
+    agent_id: Option<AgentId>,
+    config_id: Option<String>,
     system: Option<String>,
     limits: Option<ExecutionLimits>,
     retry: Option<RetryConfig>,
@@ -105,6 +107,20 @@ impl ArchonBuilder {
     /// The agent's name, for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// The agent's id, which stays the same for its whole life; a fresh one by default. Give an agent that
+    /// outlives the process one of its own.
+    pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
+        self.agent_id = Some(id.into());
+        self
+    }
+
+    /// Names this configuration in the names of loops, `{session}.{config}.{n}`; by default the model and
+    /// how much it thinks do.
+    pub fn config_id(mut self, id: impl Into<String>) -> Self {
+        self.config_id = Some(id.into());
         self
     }
 
@@ -215,6 +231,10 @@ impl ArchonBuilder {
         if let Some(name) = self.name {
             options.name = name;
         }
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
+        options.config_id = self.config_id;
         options.system = self.system;
         options.tool_mode = self.tool_mode;
         options.expected_output = self.expected_output;
@@ -237,8 +257,6 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         Ok(Archon { agent, toolbox, journal, clock, ids })
     }
 }

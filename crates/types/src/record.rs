@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
-    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, HookPoint, LimitReached, LoopId, Message,
-    ModelPrice, Outcome, RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp,
-    ToolResult, ToolSpec,
+    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, HookPoint, Lease, LimitReached, LoopId,
+    Message, ModelPrice, Outcome, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TenantId,
+    Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -113,6 +113,25 @@ pub enum RecordBody {
         /// What the model reads.
         result: Box<ToolResult>,
     },
+    /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
+    Granted {
+        /// Which call.
+        call: CallId,
+        /// The run.
+        child: RunId,
+        /// What the run may use.
+        lease: Lease,
+    },
+    /// A run that a call started used this; what its lease has left comes back. A second one for the same
+    /// call replaces the first: the run went on after a crash.
+    Settled {
+        /// Which call.
+        call: CallId,
+        /// The run.
+        child: RunId,
+        /// What it used.
+        spent: Spending,
+    },
     /// A person is asked about a call.
     ToolAsked {
         /// Which call.
@@ -188,6 +207,7 @@ impl RecordBody {
         !matches!(
             self,
             Self::ModelAsked { .. }
+                | Self::Granted { .. }
                 | Self::Noted { .. }
                 | Self::Compacted(_)
                 | Self::ContextStatus { .. }

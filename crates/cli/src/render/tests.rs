@@ -264,3 +264,41 @@ fn a_run_that_is_taken_up_again_remembers_its_calls() {
         2|finished: 2 turns, 99 tokens, 2.3 s
     "#]].assert_eq(&log.lock().unwrap());
 }
+
+// spec: MA-30
+#[test]
+fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
+    let of_child = |event| match event {
+        Event::Record { record, .. } => Event::Record { run: RunId::new("run_1.0-0"), record },
+        Event::Delta(delta) => Event::Delta(Delta { run: RunId::new("run_1.0-0"), ..delta }),
+        other => other,
+    };
+    let id = json!({"command": 0, "index": 0});
+    let call = json!({"type": "toolCall", "id": "c1", "name": "researcher", "arguments": {"task": "Count."}});
+    let result = json!({"content": [{"type": "text", "text": "2,102,650"}], "child_run": "run_1.0-0"});
+    let mut events = vec![
+        started("native"),
+        asked(1, 0),
+        answered(2, 0, json!([call])),
+        record(3, json!({"type": "tool_started", "call": id, "attempt": 0, "effect": "idempotent"})),
+    ];
+    events.extend(a_run().into_iter().map(of_child));
+    events.extend([
+        record(63, json!({"type": "tool_finished", "call": id, "result": result})),
+        asked(64, 1),
+        answered(65, 1, json!([{"type": "text", "text": "About two million."}])),
+        finished(66, json!({"status": "finished"}), "About two million."),
+    ]);
+    check(
+        false,
+        false,
+        &events,
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|-> researcher {"task":"Count."}
+        2|<- researcher: Complete (2.4 s)
+        1|About two million.
+        2|finished: 2 turns, 99 tokens, 2.6 s
+    "#]],
+    );
+}

@@ -86,6 +86,7 @@ impl ReactMachine {
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
         outcome.cost = self.config.price.map(|_| self.meter.money.spent);
+        outcome.delegated = self.meter.leases.spent;
         outcome.answer.clone_from(&self.last_answer);
         outcome
     }

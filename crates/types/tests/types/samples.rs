@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use archon_types::{
     AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction, CompactionLevel,
     Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, HookPoint, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata,
-    ModelFailure, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode, Record,
-    RecordBody, RunConfig, RunStarted, StopReason, Summary, ToolAnnotations, ToolCall, ToolMode, ToolResult,
-    ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    ExtensionMessage, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message,
+    MessageMetadata, ModelFailure, ModelPrice, Origin, Outcome, OutcomeStatus, PromptSource, ProviderError,
+    QueueMode, Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, Summary, ToolAnnotations,
+    ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -89,6 +89,33 @@ pub(crate) fn steering_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about the runs that it calls, in a log of its own.
+pub(crate) fn delegation_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    let mut agent = spec();
+    agent.annotations.agent = true;
+    started.config.tools = Arc::new(Encoded::new(vec![agent]));
+    let calls = [0, 1].map(|i| CallId::new(CommandId(0), i));
+    let mut lease = Lease::new(450_000, 599_000);
+    let mut granted = |call, cost| {
+        lease.cost = cost;
+        RecordBody::Granted { call, child: "run_1.0-0".into(), lease }
+    };
+    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
+    outcome.delegated = Spending::new(1_200, 900);
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        granted(calls[0], None),
+        granted(calls[1], Some(250_000)),
+        RecordBody::Settled { call: calls[0], child: "run_1.0-0".into(), spent: outcome.delegated },
+        RecordBody::RunFinished(Box::new(outcome)),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -110,6 +137,7 @@ pub(crate) fn events() -> Vec<Event> {
         .into_iter()
         .chain(window_records())
         .chain(steering_records())
+        .chain(delegation_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }
