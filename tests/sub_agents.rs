@@ -126,7 +126,7 @@ async fn a_call_of_a_sub_agent_is_a_run_of_its_own_that_is_linked_both_ways() {
     let tool = SubAgentTool::new("researcher", child.agent_id("agent_r").build().unwrap());
     let agent = boss(&journal, tool, vec![json!({"task": "Count the people of Paris."})]).0;
     let agent = agent.agent_id("agent_b").build().unwrap();
-    let options = RunOptions { ..named("boss").watched_by(Arc::new(sink.clone())) };
+    let options = named("boss").watched_by(Arc::new(sink.clone()));
     let outcome = agent.run_with("How many people live in Paris?", options).await.unwrap();
     assert_eq!(outcome.answer, "About two million.");
     assert_eq!(child_model.requests()[0].messages.last().unwrap().text(), "Count the people of Paris.");
@@ -335,7 +335,12 @@ async fn taken_up(whole: &MemoryJournal, child: usize) -> (MemoryJournal, FnProv
     assert!(outcome.is_finished(), "{outcome:?}");
     let records = log(&journal, "boss").await;
     assert_eq!(leases(&records).len(), 1, "a lease is granted once");
-    assert_eq!(settled(&records), [Spending::new(110, COST)]);
+    let RecordBody::RunFinished(called) = &log(&journal, "boss.0-0").await.last().unwrap().body.clone()
+    else {
+        panic!("the child has not ended");
+    };
+    // A model call that was lost is charged as it was set aside.
+    assert_eq!((settled(&records), called.usage.total()), (vec![called.spending()], 110));
     assert_eq!(finished(&records)[0].text(), "Two million.");
     assert!(replay(&journal, &RunId::new("boss")).await.unwrap().is_identical());
     (journal, model)

@@ -159,6 +159,8 @@ pub(crate) fn config() -> RunConfig {
     config.model = "test-1".into();
     config.system = Some(Arc::new(Encoded::new("Be brief.".into())));
     config.tools = Arc::new(Encoded::new(vec![spec()]));
+    // What logs mean that say nothing of it.
+    config.limits.max_depth = 5;
     config
 }
 
@@ -223,6 +225,7 @@ fn starts() -> Vec<RecordBody> {
     child.origin = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(2), 1) };
     child.first_turn = TurnTrigger::SubAgent;
     child.config = RunConfig::default();
+    child.config.limits.max_depth = 5;
     [started(), branch, child].map(|s| RecordBody::RunStarted(Box::new(s))).into()
 }
 
