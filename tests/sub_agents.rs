@@ -8,10 +8,10 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        AgentEvent, AgentEvents, Durability, ExecutionLimits, Journal, Lease, LimitReached, Message,
-        ModelEvent, ModelPrice, OpenMode, Origin, OutcomeStatus, ProviderError, Record, RecordBody, Request,
-        RunId, RunStarted, Session, Spending, ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger,
-        Usage,
+        AgentEvent, AgentEvents, BoxFuture, Durability, ExecutionLimits, Journal, JournalError, Lease,
+        LimitReached, Message, ModelEvent, ModelPrice, OpenMode, OpenRun, Origin, OutcomeStatus,
+        ProviderError, Record, RecordBody, Request, RunHead, RunId, RunStarted, RunWriter, Session, Spending,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger, Usage,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink};
@@ -378,6 +378,41 @@ async fn a_run_of_the_same_name_is_not_taken_for_the_sub_agents() {
     assert!(said.contains("was not started by this call"), "{said}");
 }
 
+/// A journal that does not append at once, as one on a disk.
+struct Slow(MemoryJournal);
+
+struct SlowWriter(Box<dyn RunWriter>);
+
+impl Journal for Slow {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let OpenRun { records, writer } = self.0.open(run, mode).await?;
+            Ok(OpenRun { records, writer: Box::new(SlowWriter(writer)) })
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.0.read(run)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        self.0.list()
+    }
+}
+
+impl RunWriter for SlowWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            self.0.append(records, durability).await
+        })
+    }
+}
+
 // spec: R-16, MA-28
 #[tokio::test]
 async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() {
@@ -399,7 +434,8 @@ async fn cancelling_the_caller_cancels_its_sub_agent_and_both_can_be_taken_up() 
     });
     let child = Archon::builder().provider(Arc::new(provider), "small").tool(wait).build().unwrap();
     let tool = SubAgentTool::new("r", child);
-    let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.build().unwrap();
+    let agent = boss(&journal, tool, vec![json!({"task": "t"})]).0.journal(Arc::new(Slow(journal.clone())));
+    let agent = agent.build().unwrap();
     let run = agent.start("Work.", named("boss")).await.unwrap();
     waiting.recv().await.unwrap();
     run.cancel();
