@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use archon_react_loop::{Fork, LoopError, ReactAgent};
 use archon_types::{
-    CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal, JournalError, Message,
-    NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    Agent, BoxFuture, CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal,
+    JournalError, Message, NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId,
+    Toolbox,
 };
 
 use crate::{ArchonBuilder, AutoSave, Conversation, Error, RunHandle, watch};
@@ -33,7 +34,7 @@ pub struct RunOptions {
     pub tenant: Option<TenantId>,
     /// Cancels the run when it fires.
     pub cancel: Option<CancellationToken>,
-    /// Receives the run's events, on the run's own task.
+    /// Receives the run's events, and those of the agents that it calls, on the run's own task.
     pub sink: Option<Arc<dyn Sink>>,
 }
 
@@ -165,15 +166,15 @@ impl Archon {
         Ok(inbox.post(run, entry).await?)
     }
 
-    /// The newest run of a session, or of all sessions.
+    /// The newest run of a session, or of all sessions but those of agents that others called.
     ///
     /// # Errors
     /// The journal cannot be listed.
     pub async fn newest_run(&self, session: Option<&SessionId>) -> Result<Option<RunHead>, Error> {
         let heads = self.journal.list().await?;
-        Ok(heads
-            .into_iter()
-            .find(|h| h.problem.is_none() && (session.is_none() || h.session.as_ref() == session)))
+        Ok(heads.into_iter().find(|h| {
+            h.problem.is_none() && session.map_or(h.called_by.is_none(), |s| h.session.as_ref() == Some(s))
+        }))
     }
 
     /// The agent's tools.
@@ -243,6 +244,17 @@ impl Archon {
             None => tokio::spawn(work(self.agent.clone(), context)),
         };
         RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
+    }
+}
+
+/// The agent as others call it: with [`SubAgentTool`](crate::SubAgentTool), or from a program of its own.
+impl Agent for Archon {
+    fn name(&self) -> &str {
+        self.agent.name()
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Agent::run(&self.agent, task, context)
     }
 }
 

@@ -6,8 +6,9 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice,
-    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
+    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal,
+    ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode,
+    Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, RandomIds, SystemClock};
@@ -25,6 +26,8 @@ pub struct ArchonBuilder {
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn Ids>>,
     name: Option<String>,
+    agent_id: Option<AgentId>,
+    config_id: Option<String>,
     system: Option<String>,
     limits: Option<ExecutionLimits>,
     retry: Option<RetryConfig>,
@@ -152,6 +155,20 @@ impl ArchonBuilder {
     /// The agent's name, for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// The agent's id, which stays the same for its whole life; a fresh one by default. Give an agent that
+    /// outlives the process one of its own.
+    pub fn agent_id(mut self, id: impl Into<AgentId>) -> Self {
+        self.agent_id = Some(id.into());
+        self
+    }
+
+    /// Names this configuration in the names of loops, `{session}.{config}.{n}`; by default the model and
+    /// how much it thinks do.
+    pub fn config_id(mut self, id: impl Into<String>) -> Self {
+        self.config_id = Some(id.into());
         self
     }
 
@@ -285,6 +302,10 @@ impl ArchonBuilder {
         if let Some(name) = self.name {
             options.name = name;
         }
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
+        options.config_id = self.config_id;
         options.system = self.system;
         options.tool_mode = self.tool_mode;
         options.expected_output = self.expected_output;
@@ -313,8 +334,6 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
         Ok(Archon { agent, toolbox, journal, clock, ids, auto_save: self.auto_save })
     }
 }

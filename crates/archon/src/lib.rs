@@ -30,6 +30,7 @@
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
+//! | let an agent call another | [`SubAgentTool`] |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
@@ -45,6 +46,7 @@ mod watch;
 
 pub use archon::{Archon, RunOptions};
 pub use archon_macros::facade_tool as tool;
+pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
 pub use archon_types::{
     Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,

@@ -34,7 +34,8 @@ pub(crate) async fn drive(
     let mut last_failure = None;
     while let Some(event) = run.next().await {
         renderer.event(&event, &app.output);
-        if let Event::Record { record, .. } = &event
+        if let Event::Record { run: of, record } = &event
+            && of == run.run_id()
             && let RecordBody::ModelFailed { failure, .. } = &record.body
         {
             last_failure = Some(failure.clone());

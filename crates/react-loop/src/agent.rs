@@ -1,13 +1,15 @@
 //! The ReAct agent: how a run is started, continued and taken up again.
 
+mod called;
+
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId,
-    Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
-    Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode,
-    Toolbox, TurnTrigger,
+    Delegation, Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal,
+    JournalError, LoopId, Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus,
+    Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted,
+    TenantId, ThinkingLevel, ToolMode, ToolSpec, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -35,6 +37,8 @@ pub struct ReactAgentOptions {
     pub name: String,
     /// Stable for the agent's whole life.
     pub agent_id: AgentId,
+    /// Names this configuration in the names of loops; by default the model and how much it thinks do.
+    pub config_id: Option<String>,
     /// The model, as the provider names it.
     pub model: String,
     /// Standing instructions.
@@ -71,6 +75,7 @@ impl ReactAgentOptions {
         Self {
             name: "agent".to_owned(),
             agent_id: AgentId::new("agent"),
+            config_id: None,
             model: model.into(),
             system: None,
             limits: ExecutionLimits::default(),
@@ -92,7 +97,8 @@ impl ReactAgentOptions {
 impl ReactAgent {
     /// An agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
-        let driver = Driver::new(provider, Arc::new(NoTools::default()));
+        let mut driver = Driver::new(provider, Arc::new(NoTools::default()));
+        driver.journal = Some(journal.clone());
         Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
     }
 
@@ -166,20 +172,18 @@ impl ReactAgent {
     ) -> Result<Outcome, LoopError> {
         self.check(&opening, context)?;
         let context = &cancelled_alone(context);
-        let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
+        let journal = self.journal(context);
+        let (history, earlier) = fold_chain(&**journal, &origin).await?;
         let mut started = self.started(origin, earlier, context);
         self.check_tools(&started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
             started.first_turn = TurnTrigger::Continuation;
         }
-        let mut driver = self.driver.clone();
+        let mut driver = self.driver(context);
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
-            match opening.filtered(&self.filters).await {
-                Ok(opening) => bodies.extend(opening.into_records()),
-                Err(reason) => bodies.push(RecordBody::InputRejected { reason }),
-            }
+            bodies.extend(self.opened(Some(opening)).await);
         } else {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
@@ -208,7 +212,7 @@ impl ReactAgent {
             kept => return kept,
         };
         // With more than its first record it could be taken up, and would do everything again.
-        match self.journal.read(&context.run).await {
+        match self.journal(context).read(&context.run).await {
             Ok(records) if records.len() > 1 => return Err(error),
             _ => tracing::warn!(run = %context.run, %error, "the run is not kept"),
         }
@@ -223,14 +227,15 @@ impl ReactAgent {
         bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
-        let open = self.journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
+        let journal = self.journal(context);
+        let open = journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(journal.inbox(), &[]);
         let records = log.append_all(bodies).await?;
         Ok((log, records))
     }
 
     fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
-        let limits = &self.options.limits;
+        let limits = self.limits(context);
         if !opening.is_continuation() && !opening.says_something() {
             return Err(LoopError::EmptyPrompt);
         }
@@ -271,21 +276,31 @@ impl ReactAgent {
     /// The run is unknown, in use, or has ended, processes that it started cannot be ended, or the
     /// journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
-        let open = self.journal.open(&context.run, OpenMode::Existing).await?;
+        self.take_up(None, context).await
+    }
+
+    /// As [`resume`](Self::resume); what the run was to begin with is said again if it was cut off before
+    /// that was kept.
+    async fn take_up(&self, opening: Option<Opening>, context: &Context) -> Result<Outcome, LoopError> {
+        let journal = self.journal(context);
+        let open = journal.open(&context.run, OpenMode::Existing).await?;
         let origin = match open.records.first().map(|r| &r.body) {
             Some(RecordBody::RunStarted(started)) => started.origin.clone(),
             _ => return Err(LoopError::NotARun { run: context.run.clone() }),
         };
-        let (history, _) = fold_chain(&*self.journal, &origin).await?;
+        let (history, _) = fold_chain(&**journal, &origin).await?;
         let parts = self.context_parts.clone();
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         let may_go_on = |o: &Outcome| matches!(o.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed);
         if machine.ended().is_some_and(|outcome| !may_go_on(outcome)) {
             return Err(LoopError::Ended { run: context.run.clone() });
         }
-        if machine.next() == Command::WaitForPrompt {
-            return Err(LoopError::NothingAsked { run: context.run.clone() });
-        }
+        let opening = match machine.next() {
+            Command::WaitForPrompt => {
+                Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)
+            }
+            _ => None,
+        };
         let context = &cancelled_alone(context);
         let groups = left_behind(&open.records);
         if !groups.is_empty() {
@@ -295,12 +310,15 @@ impl ReactAgent {
             }
         }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
-            .with_inbox(self.journal.inbox(), &open.records);
+            .with_inbox(journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
+        for body in self.opened(opening).await {
+            log.step(&mut machine, body).await?;
+        }
         if let Some((command, attempt)) = machine.open_request() {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
-        drive(&self.driver, &mut machine, &mut log, context).await
+        drive(&self.driver(context), &mut machine, &mut log, context).await
     }
 
     fn failure_policy(&self) -> FailurePolicy {
@@ -312,6 +330,44 @@ impl ReactAgent {
         policy
     }
 
+    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
+    fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
+        called_by(context).map_or(&self.journal, |by| &by.journal)
+    }
+
+    fn driver(&self, context: &Context) -> Driver {
+        let mut driver = self.driver.clone();
+        driver.journal = Some(self.journal(context).clone());
+        driver
+    }
+
+    /// How far a run may go: as this agent may, and no further than its caller allows.
+    fn limits(&self, context: &Context) -> ExecutionLimits {
+        let own = self.options.limits.clone();
+        match called_by(context) {
+            Some(by) => by.narrow(own, context.depth),
+            None => own,
+        }
+    }
+
+    /// What the model is told of: at the greatest depth no agents.
+    fn tools(&self, max_depth: u32, context: &Context) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let all = self.driver.toolbox.specs();
+        if context.depth < max_depth || !all.iter().any(|tool| tool.annotations.agent) {
+            return all;
+        }
+        Arc::new(Encoded::new(all.iter().filter(|tool| !tool.annotations.agent).cloned().collect()))
+    }
+
+    /// The records that begin a run, or say why it does not begin.
+    async fn opened(&self, opening: Option<Opening>) -> Vec<RecordBody> {
+        let Some(opening) = opening else { return Vec::new() };
+        match opening.filtered(&self.filters).await {
+            Ok(opening) => opening.into_records().collect(),
+            Err(reason) => vec![RecordBody::InputRejected { reason }],
+        }
+    }
+
     fn started(&self, origin: Origin, earlier: usize, context: &Context) -> RunStarted {
         let options = &self.options;
         let capabilities = self.driver.provider.capabilities(&options.model);
@@ -319,9 +375,9 @@ impl ReactAgent {
         self.driver.provider.id().clone_into(&mut config.provider);
         config.model.clone_from(&options.model);
         config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
-        config.tools = self.driver.toolbox.specs();
+        config.limits = self.limits(context);
+        config.tools = self.tools(config.limits.max_depth, context);
         config.options = Arc::new(options.request.clone());
-        config.limits = options.limits.clone();
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
         config.failure = Some(self.failure_policy());
         config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
@@ -332,7 +388,11 @@ impl ReactAgent {
         config.context.clone_from(&options.context);
         (config.price, config.steers, config.follow_ups) =
             (options.price, options.steers, options.follow_ups);
-        let loop_id = loop_id(context, &config, earlier + 1);
+        let is_called = matches!(origin, Origin::CalledBy { .. });
+        let loop_id = match is_called {
+            true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),
+            false => loop_id(context, &config, options.config_id.as_deref(), earlier + 1),
+        };
         let mut started = RunStarted::new(
             context.run.clone(),
             context.session.clone(),
@@ -342,7 +402,7 @@ impl ReactAgent {
         );
         started.tenant = TenantId::clone(&context.tenant);
         started.origin = origin;
-        started.first_turn = options.first_turn;
+        started.first_turn = if is_called { TurnTrigger::SubAgent } else { options.first_turn };
         started
     }
 }
@@ -358,6 +418,11 @@ async fn drive(
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
     }
+}
+
+/// The call that a run works for.
+fn called_by(context: &Context) -> Option<&Delegation> {
+    context.delegation.as_deref().filter(|by| by.child == context.run)
 }
 
 /// The same context with a token of its own: a cancel from the inbox ends this run alone.
@@ -376,15 +441,20 @@ fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopErro
     }
 }
 
-/// `{session}.{provider-model}.{n}`; dots separate the parts, so a part has none.
-fn loop_id(context: &Context, config: &RunConfig, n: usize) -> LoopId {
-    let clean = |s: &str| s.replace(['.', '/', ':'], "-");
-    LoopId::new(format!(
-        "{}.{}-{}.{n}",
-        clean(context.session.as_str()),
-        clean(&config.provider),
-        clean(&config.model)
-    ))
+/// `{session}.{config}.{n}`; dots separate the parts, so a part has none. `n` grows along a conversation.
+fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
+    let config = match (config_id, config.options.thinking) {
+        (Some(id), _) => id.to_owned(),
+        (None, ThinkingLevel::Off) => format!("{}-{}", config.provider, config.model),
+        (None, level) => {
+            format!("{}-{}-{}", config.provider, config.model, format!("{level:?}").to_lowercase())
+        }
+    };
+    LoopId::new(format!("{}.{}.{n}", clean(context.session.as_str()), clean(&config)))
+}
+
+fn clean(segment: &str) -> String {
+    segment.replace(['.', '/', ':'], "-")
 }
 
 impl Agent for ReactAgent {
@@ -394,8 +464,14 @@ impl Agent for ReactAgent {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let prompt = Message::user(task, context.clock.now()).into();
-            match self.start(vec![prompt], Origin::Prompt, context).await {
+            let outcome = match called_by(context) {
+                Some(by) => self.called(task, by, context).await,
+                None => {
+                    let prompt = Message::user(task, context.clock.now()).into();
+                    self.start(vec![prompt], Origin::Prompt, context).await
+                }
+            };
+            match outcome {
                 Ok(outcome) => outcome,
                 Err(error) => Outcome::failed(context.run.clone(), error.to_string()),
             }

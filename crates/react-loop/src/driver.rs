@@ -3,7 +3,7 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, JournalError,
+    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Journal, JournalError,
     ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Request,
     Timestamp, ToolCallId, Toolbox,
 };
@@ -13,7 +13,7 @@ use futures_util::{
 };
 
 use crate::{
-    Command, Fallback, History, ReactMachine, RunLog, decode_answer, fallback,
+    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback,
     hooked::Turns,
     interrupt::{Interrupt, Watch},
     summarize::summarize,
@@ -34,12 +34,14 @@ pub struct Driver {
     pub toolbox: Arc<dyn Toolbox>,
     /// The program's own code at fixed places, if it has any.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// Where the runs of the agents that a run calls are kept; without it none are called.
+    pub journal: Option<Arc<dyn Journal>>,
 }
 
 impl Driver {
     /// A driver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { provider, keys: Vec::new(), fallbacks: Vec::new(), toolbox, hooks: None }
+        Self { provider, keys: Vec::new(), fallbacks: Vec::new(), toolbox, hooks: None, journal: None }
     }
 
     /// Whether the run that goes on from `history`, the `earlier`th of its chain, may begin.
@@ -92,7 +94,7 @@ impl Driver {
             }
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
-                Command::Append(body) => log.step(machine, body).await?,
+                Command::Append(body) => delegate::close(self, machine, log, body).await?,
                 Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
                     log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }

@@ -60,6 +60,14 @@ pub enum LoopError {
         /// The model.
         model: String,
     },
+    /// A run of this name is there, and another call started it, or none.
+    #[error("run {run} is there already and was not started by this call of run {caller}")]
+    NotOfThisCall {
+        /// The run.
+        run: RunId,
+        /// The run that calls.
+        caller: RunId,
+    },
     /// Agents called agents too often.
     #[error("a run at depth {depth} is not started: the limit is {max}")]
     TooDeep {
@@ -105,6 +113,7 @@ impl LoopError {
             Self::Unpaired => "put every tool call's result right behind it",
             Self::UnknownPrice { .. } => "give the model's price, or set no limit on money",
             Self::FallbackWithoutTools { .. } => "leave it out, or use text mode",
+            Self::NotOfThisCall { .. } => "look at the run that is there, and remove it if it is of no use",
             Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "mend what panicked, then resume the run",

@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, Sink, ToolCall, ToolResult, ToolResultStatus,
-    metadata,
+    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, RunId, Sink, ToolCall, ToolResult,
+    ToolResultStatus, metadata,
 };
 
 use crate::ReactMachine;
@@ -61,22 +61,27 @@ pub(crate) fn context(
     let hooks = hooks?.clone();
     let calls = ready.iter().map(|ready| (ready.id, ready.call.clone())).collect();
     let mut hooked = context.clone();
-    hooked.sink = Arc::new(HookedSink { inner: context.sink.clone(), hooks, calls });
+    let run = context.run.clone();
+    hooked.sink = Arc::new(HookedSink { inner: context.sink.clone(), hooks, run, calls });
     Some(hooked)
 }
 
 struct HookedSink {
     inner: Arc<dyn Sink>,
     hooks: Arc<dyn Hooks>,
+    /// The run whose calls these are; runs that they start are heard here, too.
+    run: RunId,
     calls: Calls,
 }
 
 impl Sink for HookedSink {
     fn emit(&self, event: Event) {
-        let Event::Delta(Delta { kind: DeltaKind::Partial { call, result }, .. }) = &event else {
+        let Event::Delta(Delta { run, kind: DeltaKind::Partial { call, result }, .. }) = &event else {
             return self.inner.emit(event);
         };
-        let Some(call) = self.calls.get(call) else { return self.inner.emit(event) };
+        let Some(call) = self.calls.get(call).filter(|_| *run == self.run) else {
+            return self.inner.emit(event);
+        };
         if self.hooks.before_update(call, result) {
             let result = result.clone();
             self.inner.emit(event);

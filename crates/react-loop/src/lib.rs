@@ -18,6 +18,7 @@
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs`, `spawns.rs` |
+//! | how does an agent call another, and who pays? | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
 //! | how does a run leave another? | `fork.rs` |
 //! | does a log hold together? | `replay.rs` |
 
@@ -25,12 +26,14 @@ mod action_parser;
 mod agent;
 mod calls;
 mod circuit_breaker;
+mod delegate;
 mod driver;
 mod error;
 mod fallback;
 mod fork;
 mod hooked;
 mod interrupt;
+mod leases;
 mod limits;
 mod machine;
 mod mailbox;
@@ -42,6 +45,7 @@ mod resume;
 mod retry;
 mod run_log;
 mod spawns;
+mod sub_agent;
 mod summarize;
 mod text_mode;
 mod tool_batch;
@@ -59,6 +63,7 @@ pub use opening::Opening;
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;
+pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;
 pub use window::{
     ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,

@@ -1,9 +1,12 @@
 //! When a run ends whatever the model says: turns, tokens, time and money.
 
 use archon_types::{
-    AssistantMessage, ExecutionLimits, LimitReached, ModelFailure, ModelPrice, Timestamp, Usage,
+    AssistantMessage, ExecutionLimits, Lease, LimitReached, ModelFailure, ModelPrice, Spending, Timestamp,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::leases::Leases;
 
 /// What a run has used so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +19,9 @@ pub(crate) struct Meter {
     #[serde(default)]
     carried: Spent,
     pub(crate) money: Money,
+    /// What the runs that this one calls may use, and used.
+    #[serde(default)]
+    pub(crate) leases: Leases,
     started_at: Timestamp,
     /// Time that does not count: the run was not being worked on.
     idle_ms: u64,
@@ -42,9 +48,32 @@ impl Meter {
     pub(crate) fn spent(&self) -> Spent {
         Spent {
             turns: self.carried.turns.saturating_add(self.turns),
-            tokens: self.carried.tokens.saturating_add(self.usage.total()),
-            money: self.carried.money.saturating_add(self.money.spent),
+            tokens: sum([self.carried.tokens, self.usage.total(), self.leases.spent.tokens]),
+            money: sum([self.carried.money, self.money.spent, self.leases.spent.cost]),
         }
+    }
+
+    /// What this run used, at most: what is under way counts as what was set aside for it.
+    pub(crate) fn spending(&self) -> Spending {
+        let mut all = Spending::new(self.usage.total(), sum([self.money.spent, self.money.reserved, 0]));
+        all += self.leases.spent;
+        all += self.leases.held();
+        all
+    }
+
+    /// An equal part of what is left of the budget, for one of `shares` runs.
+    pub(crate) fn lease(&self, shares: u64, limits: &ExecutionLimits) -> Lease {
+        let (spent, held) = (self.spent(), self.leases.held());
+        let part =
+            |most: u64, spent: u64, held: u64| most.saturating_sub(sum([spent, held, 0])) / shares.max(1);
+        let left = millis_between(self.last_seen, self.deadline(limits));
+        // A run that is called ends a little before its caller, which then hears of it.
+        let mut lease = Lease::new(
+            part(limits.max_total_tokens, spent.tokens, held.tokens),
+            left.saturating_sub(TO_HEAR_MS.min(left / 10)),
+        );
+        lease.cost = limits.max_cost.map(|most| part(most, spent.money, held.cost));
+        lease
     }
 
     pub(crate) fn start(&mut self, at: Timestamp) {
@@ -100,6 +129,17 @@ impl Meter {
         }
     }
 }
+
+fn sum(parts: [u64; 3]) -> u64 {
+    parts.into_iter().fold(0, u64::saturating_add)
+}
+
+fn millis_between(from: Timestamp, to: Timestamp) -> u64 {
+    to.as_millis().saturating_sub(from.as_millis())
+}
+
+/// How much earlier than its caller a run is out of time.
+const TO_HEAR_MS: u64 = 1_000;
 
 /// What was spent, and what is set aside for the call that is under way, in millionths of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

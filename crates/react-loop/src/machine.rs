@@ -13,9 +13,9 @@ mod prompts;
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, LimitReached, Origin,
-    Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, Timestamp,
-    ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
+    Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, Spending,
+    Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +168,12 @@ impl ReactMachine {
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)
             }
+            RecordBody::Granted { call, lease, .. } if self.is_open(*call) => {
+                self.meter.leases.grant(*call, *lease);
+            }
+            RecordBody::Settled { call, spent, .. } if self.is_open(*call) => {
+                self.meter.leases.settle(*call, *spent);
+            }
             RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
@@ -309,6 +315,42 @@ impl ReactMachine {
         self.meter.usage
     }
 
+    /// All that the run used, the runs that it called included; what is under way counts as what was set
+    /// aside for it.
+    pub fn spending(&self) -> Spending {
+        self.meter.spending()
+    }
+
+    /// What has to be recorded before a call may start its run, if the call starts one: the part of what
+    /// is left that the run may use. Calls of one turn that start runs share equally.
+    pub(crate) fn lease_due(&self, call: CallId) -> Option<RecordBody> {
+        let waits = |c: &&CallState| {
+            c.result().is_none() && self.lease(c.id).is_none() && self.is_agent(&c.call.name)
+        };
+        let shares = self.calls().iter().filter(waits).count() as u64;
+        self.calls().iter().filter(waits).find(|c| c.id == call)?;
+        let lease = self.meter.lease(shares, &self.config.limits);
+        Some(RecordBody::Granted { call, child: self.run.of_call(call), lease })
+    }
+
+    /// What the run of a call may use, if the call has a lease.
+    pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
+        self.meter.leases.of(call)
+    }
+
+    /// What the run of a call is known to have used.
+    pub(crate) fn settled(&self, call: CallId) -> Option<Spending> {
+        self.meter.leases.settled(call)
+    }
+
+    fn is_agent(&self, tool: &str) -> bool {
+        self.config.tools.iter().any(|t| t.name == tool && t.annotations.agent)
+    }
+
+    fn is_open(&self, call: CallId) -> bool {
+        self.calls().iter().any(|c| c.id == call && c.result().is_none())
+    }
+
     /// Whether the run was asked to stop.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled
@@ -412,6 +454,9 @@ impl ReactMachine {
     }
 
     fn tool_ended(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+        if self.is_open(id) {
+            self.meter.leases.ended(id);
+        }
         self.with_call(id, |call| call.finish(result, at));
         let Phase::Acting { calls, .. } = &self.phase else { return };
         if self.config.tool_mode == ToolMode::Native
@@ -425,6 +470,7 @@ impl ReactMachine {
         let Phase::Acting { answer, calls } = std::mem::replace(&mut self.phase, Phase::Ready) else {
             return;
         };
+        self.meter.leases.turn_over();
         let hint = self.repetition.turn_ended(&calls, &self.config.limits);
         match self.config.tool_mode {
             ToolMode::Text => {

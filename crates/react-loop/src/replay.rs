@@ -79,7 +79,12 @@ pub async fn replay_with(
 /// What the log should say in place of `found`, if it should say something else: `Some(None)` if nothing
 /// at all follows here.
 fn disagreement(machine: &ReactMachine, found: &RecordBody) -> Option<Option<RecordBody>> {
-    let due = due(machine);
+    // A lease is granted when its call is let through, which nobody but the log knows.
+    let granted = match found {
+        RecordBody::Granted { call, .. } => machine.lease_due(*call),
+        _ => None,
+    };
+    let due = granted.or_else(|| due(machine));
     if found.is_input() {
         // What comes from outside may come at any time, but an answer has to have a question. Late
         // answers are recorded where the run waits for something else, never in place of what is due.
@@ -110,6 +115,7 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
         | RecordBody::CallLost { command, attempt } => machine.open_request() == Some((*command, *attempt)),
         RecordBody::ToolStarted { call, .. }
         | RecordBody::ToolSpawned { call, .. }
+        | RecordBody::Settled { call, .. }
         | RecordBody::ToolFinished { call, .. }
         | RecordBody::ToolRefused { call, .. }
         | RecordBody::ToolAsked { call, .. }

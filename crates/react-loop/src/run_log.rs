@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunWriter,
+    BoxFuture, Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunId, RunWriter,
 };
 
 use crate::{ReactMachine, mailbox::Mailbox};
@@ -34,6 +34,11 @@ impl RunLog {
         let mailbox = |inbox| Arc::new(Mailbox::new(inbox, run.clone(), cancel.clone(), records));
         self.mailbox = inbox.map(mailbox);
         self
+    }
+
+    /// The run whose log this is.
+    pub(crate) fn run(&self) -> &RunId {
+        &self.context.run
     }
 
     pub(crate) fn mailbox(&self) -> Option<Arc<Mailbox>> {

@@ -6,10 +6,10 @@ use archon_types::{
     ApprovalRequest, CallId, Context, Delta, DeltaKind, Event, Executed, JournalError, Prepared, ReadyCall,
     RecordBody, ToolResult, ToolResultStatus, Toolbox,
 };
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate,
+    CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate, delegate,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
     spawns::{Spawned, Spawns},
@@ -118,11 +118,14 @@ impl Batch<'_, '_> {
                 ready.push(one);
             }
         }
+        for (ready, _) in &ready {
+            delegate::grant(self.machine, self.log, ready.id).await?;
+        }
         let starts = ready.iter().map(|(ready, attempt)| RecordBody::ToolStarted {
             call: ready.id,
             attempt: *attempt,
             effect: ready.effect,
-            child_run: None,
+            child_run: self.machine.lease(ready.id).map(|_| self.context.run.of_call(ready.id)),
         });
         for record in self.log.append_all(starts.collect()).await? {
             self.machine.apply(&record);
@@ -145,11 +148,13 @@ impl Batch<'_, '_> {
             None => Calls::new(),
         };
         let mut open: Vec<CallId> = ready.iter().map(|r| r.id).collect();
+        let grace = self.grace(&open);
         let mut running: FuturesUnordered<_> = ready
             .into_iter()
             .map(|ready| {
                 let id = ready.id;
-                toolbox.execute(ready, context).map(move |executed| (id, executed))
+                let own = delegate::context(self.driver, self.machine, id, context).map(Box::new);
+                async move { (id, toolbox.execute(ready, own.as_deref().unwrap_or(context)).await) }
             })
             .collect();
         while !open.is_empty() {
@@ -158,7 +163,7 @@ impl Batch<'_, '_> {
                 Poll::Ready(None) => Poll::Ready(Next::Nothing),
                 Poll::Pending => match spawns.0.poll(task) {
                     Poll::Ready(spawned) => Poll::Ready(Next::Spawned(spawned)),
-                    Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Next::Stopped),
+                    Poll::Pending => self.watch.poll(task, grace).map(Next::Stopped),
                 },
             });
             match next.await {
@@ -182,6 +187,14 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
+    /// How long calls that are cancelled may take to end. Agents wait for their own calls, so they take
+    /// longer, and those that may call others longer still.
+    fn grace(&self, open: &[CallId]) -> Duration {
+        let agents = open.iter().any(|call| self.machine.lease(*call).is_some());
+        let levels = self.machine.config().limits.max_depth.saturating_sub(self.context.depth);
+        if agents { TOOL_GRACE + LEVEL_GRACE * levels } else { TOOL_GRACE }
+    }
+
     /// Looks at a call; what cannot run is settled here.
     async fn prepare(&mut self, call: CallState) -> Result<Option<(ReadyCall, u32)>, JournalError> {
         let attempt = match call.stage {
@@ -192,6 +205,10 @@ impl Batch<'_, '_> {
             }
             _ => return Ok(None),
         };
+        if let Some(result) = delegate::hidden(self.driver, self.machine, &call.call) {
+            self.refuse(call.id, result).await?;
+            return Ok(None);
+        }
         match self.driver.toolbox.prepare(call.id, &call.call, self.context).await {
             Prepared::Ready(ready) if self.driver.may_run(&ready.call).await => {
                 return Ok(Some((ready, attempt)));
@@ -217,12 +234,14 @@ impl Batch<'_, '_> {
     }
 
     async fn refuse(&mut self, call: CallId, result: Box<ToolResult>) -> Result<(), JournalError> {
-        self.log.step(self.machine, RecordBody::ToolRefused { call, result }).await
+        let refused = RecordBody::ToolRefused { call, result };
+        delegate::close(self.driver, self.machine, self.log, refused).await
     }
 
     async fn finish(&mut self, call: CallId, result: ToolResult) -> Result<(), JournalError> {
         let result = Box::new(result);
-        self.log.step(self.machine, RecordBody::ToolFinished { call, result }).await
+        let finished = RecordBody::ToolFinished { call, result };
+        delegate::close(self.driver, self.machine, self.log, finished).await
     }
 }
 
@@ -279,6 +298,9 @@ fn in_doubt(tool: &str) -> ToolResult {
 
 /// How long a cancelled tool may take to clean up before it is dropped.
 const TOOL_GRACE: Duration = Duration::from_millis(500);
+
+/// How much longer for each level of agents that may be at work.
+const LEVEL_GRACE: Duration = Duration::from_millis(250);
 
 /// The toolbox of an agent without tools.
 #[derive(Debug, Default)]

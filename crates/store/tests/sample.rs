@@ -25,7 +25,7 @@ pub(crate) fn started(run: &str) -> Value {
     json!({
         "type": "run_started", "format": 1, "run": run, "session": "s1", "agent": "a1", "loop_id": "s1.0.0",
         "tenant": "local", "origin": {"kind": "prompt"}, "first_turn": "user",
-        "config": {"provider": "scripted", "model": "m"},
+        "config": {"provider": "scripted", "model": "m", "limits": {}},
     })
 }
 

@@ -50,7 +50,9 @@ pub(crate) async fn execute(
         Some(runtime) => on_own_thread(tool.clone(), arguments, context.clone(), runtime),
         None => in_place(&**tool, arguments, context),
     };
-    let ended = finish(Contained(Some(work)), context, limit).await;
+    // An agent ends by itself, so that its log says how.
+    let ends_itself = tool.spec().annotations.agent;
+    let ended = finish(Contained(Some(work)), context, limit, ends_itself).await;
     if matches!(ended, Ended::TimedOut) {
         // A thread cannot be dropped like a future: the token asks it to stop.
         context.cancel.cancel();
@@ -97,7 +99,7 @@ fn on_own_thread(
 }
 
 /// Polls once before anything is armed: a tool that has its answer at once costs no timer.
-async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration) -> Ended {
+async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration, ends_itself: bool) -> Ended {
     let clock: &dyn Clock = &*context.run.clock;
     let deadline = clock.now() + limit;
     if let Poll::Ready(ended) = poll_fn(|waker| Poll::Ready(work.poll(waker))).await {
@@ -110,7 +112,7 @@ async fn finish(mut work: Contained<'_>, context: &ToolContext, limit: Duration)
         if let Poll::Ready(ended) = work.poll(waker) {
             return Poll::Ready(ended);
         }
-        if cancelled.as_mut().poll(waker).is_ready() {
+        if !ends_itself && cancelled.as_mut().poll(waker).is_ready() {
             return Poll::Ready(Ended::Cancelled);
         }
         time_up.as_mut().poll(waker).map(|()| Ended::TimedOut)

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, CredentialStore, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink, TenantId, Usage,
+    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink,
+    Spending, TenantId, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -16,7 +17,20 @@ pub trait Agent: Send + Sync {
     fn name(&self) -> &str;
 
     /// Works on the task until there is an outcome. Failures are outcomes too.
+    ///
+    /// With a [`Context::delegation`] the run may be there already, from before a crash. What has ended
+    /// then is not repeated, and what was cut off goes on.
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome>;
+}
+
+impl<A: Agent + ?Sized> Agent for Arc<A> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        (**self).run(task, context)
+    }
 }
 
 /// What came of a run.
@@ -42,6 +56,9 @@ pub struct Outcome {
     /// nobody reported counts as what was set aside for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
+    /// What the agents used that it called, in tokens and money.
+    #[serde(default, skip_serializing_if = "Spending::is_zero")]
+    pub delegated: Spending,
 }
 
 impl Outcome {
@@ -55,12 +72,20 @@ impl Outcome {
             turns: 0,
             usage: Usage::default(),
             cost: None,
+            delegated: Spending::default(),
         }
     }
 
     /// A run that failed before it could say more.
     pub fn failed(run: RunId, error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), ..Self::new(run, OutcomeStatus::Failed) }
+    }
+
+    /// All that the run used: its own model calls, and the agents that it called.
+    pub fn spending(&self) -> Spending {
+        let mut all = Spending::new(self.usage.total(), self.cost.unwrap_or_default());
+        all += self.delegated;
+        all
     }
 
     /// Whether the agent answered.
@@ -101,7 +126,7 @@ pub struct Context {
     pub depth: u32,
     /// Fires when the run is to stop.
     pub cancel: CancellationToken,
-    /// Receives the run's events.
+    /// Receives the run's events, and those of the runs that it calls. Each names its run.
     pub sink: Arc<dyn Sink>,
     /// Time.
     pub clock: Arc<dyn Clock>,
@@ -111,6 +136,8 @@ pub struct Context {
     pub credentials: Option<Arc<dyn CredentialStore>>,
     /// Writes down the processes that the run's calls start; set by the loop that runs them.
     pub processes: Option<Arc<dyn ProcessLog>>,
+    /// The call that the run works for; in the context of a tool that is an agent, the call under way.
+    pub delegation: Option<Arc<Delegation>>,
 }
 
 impl Context {
@@ -127,6 +154,7 @@ impl Context {
             ids,
             credentials: None,
             processes: None,
+            delegation: None,
         }
     }
 }

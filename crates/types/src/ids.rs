@@ -7,6 +7,8 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use crate::ContentHash;
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
@@ -80,6 +82,19 @@ ids! {
     TurnId,
     /// On whose behalf an agent acts; `:` separates levels, as in `team:eng:alice`.
     TenantId,
+}
+
+impl RunId {
+    /// The run that a call of this run starts. The same every time, so that whoever takes the caller up
+    /// after a crash finds the run that is there.
+    pub fn of_call(&self, call: CallId) -> Self {
+        let name = format!("{}.{}-{}", self.0, call.command.0, call.index);
+        match name.len() {
+            // Journals take ids of up to 200 bytes.
+            0..=180 => Self::new(name),
+            _ => Self::new(format!("run_{:016x}", ContentHash::of(&(self, call)))),
+        }
+    }
 }
 
 /// A command of a machine, counted from 0 within one run.

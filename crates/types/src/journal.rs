@@ -91,6 +91,9 @@ pub struct RunHead {
     /// Its session; unknown where the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
+    /// The run that called it, if it works for another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_by: Option<RunId>,
     /// When it began.
     pub started_at: Timestamp,
     /// When its last record was written.
@@ -108,10 +111,11 @@ pub struct RunHead {
 impl RunHead {
     /// The head of a log, from its records.
     pub fn of(run_id: RunId, records: &[Arc<Record>]) -> Self {
-        use crate::{OutcomeStatus, RecordBody};
+        use crate::{Origin, OutcomeStatus, RecordBody};
         let mut head = Self {
             run_id,
             session: None,
+            called_by: None,
             started_at: records.first().map_or_else(Timestamp::default, |r| r.at),
             updated_at: records.last().map_or_else(Timestamp::default, |r| r.at),
             status: "running".to_owned(),
@@ -120,7 +124,12 @@ impl RunHead {
         };
         for record in records {
             match &record.body {
-                RecordBody::RunStarted(s) => head.session = Some(s.session.clone()),
+                RecordBody::RunStarted(s) => {
+                    head.session = Some(s.session.clone());
+                    if let Origin::CalledBy { run, .. } = &s.origin {
+                        head.called_by = Some(run.clone());
+                    }
+                }
                 RecordBody::Prompted { message, .. } if head.task.is_empty() => {
                     let text = message.as_llm().map(crate::Message::text).unwrap_or_default();
                     head.task = text.chars().take(TASK_CHARS).collect();
@@ -151,6 +160,7 @@ impl RunHead {
         Self {
             run_id,
             session: None,
+            called_by: None,
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
             status: "unreadable".to_owned(),

@@ -24,8 +24,9 @@ pub struct ExecutionLimits {
     /// call may cost is set aside before it is made. Default none; needs a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost: Option<u64>,
-    /// [`Context::depth`](crate::Context::depth) of the deepest run. Default 5.
-    #[serde(skip_serializing_if = "is_default_depth")]
+    /// How many levels of agents there may be below the run: at 1, the default, an agent that is called
+    /// calls no other. In a log it is the [`Context::depth`](crate::Context::depth) of the deepest run.
+    #[serde(default = "depth_where_none_is_written", skip_serializing_if = "is_not_written")]
     pub max_depth: u32,
     /// Turns in a row in which every call failed, before the model is told that it is stuck; 0 never
     /// tells it. Default 3.
@@ -35,11 +36,16 @@ pub struct ExecutionLimits {
     pub on_limit: OnLimit,
 }
 
-const MAX_DEPTH: u32 = 5;
+const MAX_DEPTH: u32 = 1;
 const STUCK_AFTER: u32 = 3;
 
-fn is_default_depth(depth: &u32) -> bool {
-    *depth == MAX_DEPTH
+/// Logs from before there were agents that could be called say nothing of depth, or this.
+fn depth_where_none_is_written() -> u32 {
+    5
+}
+
+fn is_not_written(depth: &u32) -> bool {
+    *depth == depth_where_none_is_written()
 }
 
 fn is_default_stuck(turns: &u32) -> bool {

@@ -1,18 +1,43 @@
 //! [`AgentEvents`]: the fold that computes [`AgentEvent`]s from records and deltas. Nothing is stored.
 
+use std::collections::HashMap;
+
 use crate::{
     AgentEvent, AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Delta, DeltaKind, Event,
-    HookPoint, LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunStarted, StopReason,
-    StreamDelta, Timestamp, ToolCall, ToolResult, TurnTrigger,
+    HookPoint, LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted,
+    StopReason, StreamDelta, Timestamp, ToolCall, ToolResult, TurnTrigger,
 };
 
-/// Folds the events of one run into [`AgentEvent`]s.
+/// Folds the events of runs into [`AgentEvent`]s.
 ///
-/// Feed it the run's events from the first record on. Starts and ends pair up whatever happens: a
-/// turn whose model call failed ends with an empty assistant message that says why. The one
-/// exception is a model call that is tried again, which starts its message anew.
+/// Feed it each run's events from the first record on, however those of several runs are interleaved.
+/// Starts and ends pair up whatever happens: a turn whose model call failed ends with an empty assistant
+/// message that says why. The one exception is a model call that is tried again, which starts its message
+/// anew.
 #[derive(Clone, Debug, Default)]
 pub struct AgentEvents {
+    runs: HashMap<RunId, RunEvents>,
+}
+
+impl AgentEvents {
+    /// A projection that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event and returns what it means, in order.
+    pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
+        let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event;
+        if !self.runs.contains_key(run) {
+            self.runs.insert(run.clone(), RunEvents::default());
+        }
+        self.runs.get_mut(run).map(|events| events.push(event)).unwrap_or_default()
+    }
+}
+
+/// The fold of one run's events.
+#[derive(Clone, Debug, Default)]
+struct RunEvents {
     started: Option<Box<RunStarted>>,
     /// When the loop began, until that is announced: a hook may stop it before.
     unannounced: Option<Timestamp>,
@@ -42,14 +67,8 @@ struct OpenCall {
     result: Option<Message>,
 }
 
-impl AgentEvents {
-    /// A projection at the start of a run.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Takes the run's next event and returns what it means, in order.
-    pub fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
+impl RunEvents {
+    fn push(&mut self, event: &Event) -> Vec<AgentEvent> {
         let mut out = Vec::new();
         match event {
             Event::Record { record, .. } => self.record(record, &mut out),

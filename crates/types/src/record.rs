@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
     Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
-    HookPoint, LimitReached, LoopId, Message, ModelPrice, Outcome, ProcessGroup, RequestOptions, RetryConfig,
-    RunId, SessionId, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome, ProcessGroup, RequestOptions,
+    RetryConfig, RunId, SessionId, Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -132,6 +132,25 @@ pub enum RecordBody {
         /// What the model reads.
         result: Box<ToolResult>,
     },
+    /// A call is about to start a run, and this part of what is left is set aside for it. Derived.
+    Granted {
+        /// Which call.
+        call: CallId,
+        /// The run.
+        child: RunId,
+        /// What the run may use.
+        lease: Lease,
+    },
+    /// A run that a call started used this; what its lease has left comes back. A second one for the same
+    /// call replaces the first: the run went on after a crash.
+    Settled {
+        /// Which call.
+        call: CallId,
+        /// The run.
+        child: RunId,
+        /// What it used.
+        spent: Spending,
+    },
     /// A person is asked about a call.
     ToolAsked {
         /// Which call.
@@ -215,6 +234,7 @@ impl RecordBody {
             self,
             Self::ModelAsked { .. }
                 | Self::SteppedDown { .. }
+                | Self::Granted { .. }
                 | Self::Noted { .. }
                 | Self::Compacted(_)
                 | Self::ContextStatus { .. }

@@ -123,6 +123,10 @@ pub struct ToolAnnotations {
     pub requires_confirmation: bool,
     /// May destroy what cannot be brought back.
     pub destructive: bool,
+    /// It is an agent: each call starts a run of its own, which has a part of the caller's budget and ends
+    /// by itself when the call is cancelled.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agent: bool,
     /// Does not yield while it works, so it runs on a thread that may block.
     pub blocking: bool,
     /// What it must be granted, for instance `fs_write`.

@@ -80,6 +80,7 @@ pub(crate) fn assemble(
         limits.max_turns = turns;
     }
     let mut builder = Archon::builder()
+        .agent_id("archon")
         .provider(chosen.provider, chosen.model)
         .tools(tools)
         .data_dir(&app.data_dir)

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use archon::types::{
     AssistantMessage, CallId, CommandId, Content, Delta, DeltaKind, Event, ModelFailure, Outcome,
-    OutcomeStatus, Record, RecordBody, RunStarted, Timestamp, ToolCall, ToolMode, ToolResult,
+    OutcomeStatus, Record, RecordBody, RunId, RunStarted, Timestamp, ToolCall, ToolMode, ToolResult,
     ToolResultStatus,
 };
 
@@ -20,6 +20,8 @@ const SHOWN: usize = 120;
 /// What is known of the run so far.
 #[derive(Debug, Default)]
 pub(super) struct Human {
+    /// The run that was asked for. Of the agents that it calls, only their calls are shown.
+    run: Option<RunId>,
     began: Option<Timestamp>,
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
@@ -30,6 +32,10 @@ pub(super) struct Human {
 
 impl Render for Human {
     fn event(&mut self, event: &Event, output: &Output) {
+        let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event else { return };
+        if self.run.get_or_insert_with(|| run.clone()) != run {
+            return;
+        }
         match event {
             Event::Record { record, .. } => self.record(record, output),
             Event::Delta(delta) => self.delta(delta, output),
@@ -150,7 +156,11 @@ impl Human {
         let Some((call, began)) = self.calls.get(id) else { return };
         let name = one_line(&call.name, SHOWN);
         let elapsed = seconds(began.unwrap_or(at), at);
-        let text = one_line(&Content::join_text(&result.content), SHOWN);
+        let text = match result.child_run {
+            // What an agent found out is for its caller, which says what matters of it.
+            Some(_) if !result.is_error() => "Complete".to_owned(),
+            _ => one_line(&Content::join_text(&result.content), SHOWN),
+        };
         let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
         output.note(look, format!("<- {name}: {text} ({elapsed})"));
     }

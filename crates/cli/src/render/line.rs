@@ -47,6 +47,13 @@ fn about(body: &RecordBody) -> String {
             let child = child_run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
             format!("{call}  attempt {attempt}, {effect:?}{child}")
         }
+        RecordBody::Granted { call, child, lease } => {
+            let cost = lease.cost.map(|cost| format!(", {cost} millionths")).unwrap_or_default();
+            format!("{call}  run {child}, {} tokens{cost}", lease.tokens)
+        }
+        RecordBody::Settled { call, child, spent } => {
+            format!("{call}  run {child}, {} tokens, {} millionths", spent.tokens, spent.cost)
+        }
         RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
         RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
         RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),

@@ -172,7 +172,7 @@ fn for_programs_every_event_is_a_line_of_json() {
         false,
         &a_run()[..4],
         expect![[r#"
-        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
+        1|{"run_id":"run_1","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"run_1","session":"s","agent":"a","loop_id":"l","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}
         1|{"run_id":"run_1","seq":1,"at":1767225600040,"type":"model_asked","command":0,"attempt":0,"turn":0}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"It is a "}
         1|{"run_id":"run_1","command":0,"attempt":0,"offset":0,"delta":"thinking","text":"percentage."}
@@ -263,4 +263,42 @@ fn a_run_that_is_taken_up_again_remembers_its_calls() {
         1|15% of 200 is **30**.
         2|finished: 2 turns, 99 tokens, 2.3 s
     "#]].assert_eq(&log.lock().unwrap());
+}
+
+// spec: MA-30
+#[test]
+fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
+    let of_child = |event| match event {
+        Event::Record { record, .. } => Event::Record { run: RunId::new("run_1.0-0"), record },
+        Event::Delta(delta) => Event::Delta(Delta { run: RunId::new("run_1.0-0"), ..delta }),
+        other => other,
+    };
+    let id = json!({"command": 0, "index": 0});
+    let call = json!({"type": "toolCall", "id": "c1", "name": "researcher", "arguments": {"task": "Count."}});
+    let result = json!({"content": [{"type": "text", "text": "2,102,650"}], "child_run": "run_1.0-0"});
+    let mut events = vec![
+        started("native"),
+        asked(1, 0),
+        answered(2, 0, json!([call])),
+        record(3, json!({"type": "tool_started", "call": id, "attempt": 0, "effect": "idempotent"})),
+    ];
+    events.extend(a_run().into_iter().map(of_child));
+    events.extend([
+        record(63, json!({"type": "tool_finished", "call": id, "result": result})),
+        asked(64, 1),
+        answered(65, 1, json!([{"type": "text", "text": "About two million."}])),
+        finished(66, json!({"status": "finished"}), "About two million."),
+    ]);
+    check(
+        false,
+        false,
+        &events,
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|-> researcher {"task":"Count."}
+        2|<- researcher: Complete (2.4 s)
+        1|About two million.
+        2|finished: 2 turns, 99 tokens, 2.6 s
+    "#]],
+    );
 }

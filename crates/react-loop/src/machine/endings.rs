@@ -98,6 +98,7 @@ impl ReactMachine {
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
         outcome.cost = self.is_priced().then_some(self.meter.money.spent);
+        outcome.delegated = self.meter.leases.spent;
         outcome.answer.clone_from(&self.last_answer);
         outcome
     }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, CommandId,
     Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind,
-    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint,
+    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint, Lease,
     LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure, ModelPrice, Origin,
     Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig,
-    RunStarted, StopReason, Summary, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult,
-    ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    RunStarted, Spending, StopReason, Summary, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode,
+    ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -122,6 +122,33 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about the runs that it calls, in a log of its own.
+pub(crate) fn delegation_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    let mut agent = spec();
+    agent.annotations.agent = true;
+    started.config.tools = Arc::new(Encoded::new(vec![agent]));
+    let calls = [0, 1].map(|i| CallId::new(CommandId(0), i));
+    let mut lease = Lease::new(450_000, 599_000);
+    let mut granted = |call, cost| {
+        lease.cost = cost;
+        RecordBody::Granted { call, child: "run_1.0-0".into(), lease }
+    };
+    let mut outcome = Outcome::new("run_1".into(), OutcomeStatus::Finished);
+    outcome.delegated = Spending::new(1_200, 900);
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        granted(calls[0], None),
+        granted(calls[1], Some(250_000)),
+        RecordBody::Settled { call: calls[0], child: "run_1.0-0".into(), spent: outcome.delegated },
+        RecordBody::RunFinished(Box::new(outcome)),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -144,6 +171,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(window_records())
         .chain(steering_records())
         .chain(failure_records())
+        .chain(delegation_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }
@@ -165,6 +193,8 @@ pub(crate) fn config() -> RunConfig {
     config.model = "test-1".into();
     config.system = Some(Arc::new(Encoded::new("Be brief.".into())));
     config.tools = Arc::new(Encoded::new(vec![spec()]));
+    // What logs mean that say nothing of it.
+    config.limits.max_depth = 5;
     config
 }
 
@@ -229,6 +259,7 @@ fn starts() -> Vec<RecordBody> {
     child.origin = Origin::CalledBy { run: "run_0".into(), call: CallId::new(CommandId(2), 1) };
     child.first_turn = TurnTrigger::SubAgent;
     child.config = RunConfig::default();
+    child.config.limits.max_depth = 5;
     [started(), branch, child].map(|s| RecordBody::RunStarted(Box::new(s))).into()
 }
 

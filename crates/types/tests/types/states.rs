@@ -74,7 +74,7 @@ fn limits_and_outcomes() {
     round_trip(
         &ExecutionLimits::default(),
         &expect![[
-            r#"{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"}"#
+            r#"{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"max_depth":1,"on_limit":"stop"}"#
         ]],
     );
     let subtask = ExecutionLimits::subtask();

@@ -1,0 +1,101 @@
+//! Calls that start runs: their leases, and what their runs used.
+
+use std::sync::Arc;
+
+use archon_types::{
+    CallId, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall, ToolResult,
+    ToolResultStatus, metadata,
+};
+
+use crate::{Driver, ReactMachine, RunLog, fold, sub_agent::COST};
+
+/// Sets a part of the budget aside for a call that starts a run, unless that was done before a crash.
+pub(crate) async fn grant(
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    call: CallId,
+) -> Result<(), JournalError> {
+    match machine.lease_due(call) {
+        Some(granted) => log.step(machine, granted).await,
+        None => Ok(()),
+    }
+}
+
+/// The context of a call that starts a run; `None` for any other call.
+pub(crate) fn context(
+    driver: &Driver,
+    machine: &ReactMachine,
+    call: CallId,
+    context: &Context,
+) -> Option<Context> {
+    let (lease, journal) = (machine.lease(call)?, driver.journal.clone()?);
+    let max_depth = machine.config().limits.max_depth;
+    let mut own = context.clone();
+    own.delegation = Some(Arc::new(Delegation::new(context.run.clone(), call, lease, max_depth, journal)));
+    Some(own)
+}
+
+/// Why a call starts no run, although its tool is there: nobody told the model of it.
+pub(crate) fn hidden(driver: &Driver, machine: &ReactMachine, call: &ToolCall) -> Option<Box<ToolResult>> {
+    let is_told = machine.config().tools.iter().any(|tool| tool.name == call.name);
+    let is_agent = || driver.toolbox.specs().iter().any(|t| t.name == call.name && t.annotations.agent);
+    if is_told || !is_agent() {
+        return None;
+    }
+    let text =
+        format!("Error: Tool '{}' not found. An agent that was called calls no others here.", call.name);
+    let result = ToolResult::failed(ToolResultStatus::Error, text.clone(), text);
+    Some(Box::new(result.with_metadata(metadata::ERROR_TYPE, "not_found")))
+}
+
+/// Appends the record that ends a call, and before it what the run used that the call started.
+pub(crate) async fn close(
+    driver: &Driver,
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    body: RecordBody,
+) -> Result<(), JournalError> {
+    let settled = match &body {
+        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            settlement(driver, machine, log.run(), *call, result).await
+        }
+        _ => None,
+    };
+    let Some(settled) = settled else { return log.step(machine, body).await };
+    for record in log.append_all(vec![settled, body]).await? {
+        machine.apply(&record);
+    }
+    Ok(())
+}
+
+async fn settlement(
+    driver: &Driver,
+    machine: &ReactMachine,
+    run: &RunId,
+    call: CallId,
+    result: &ToolResult,
+) -> Option<RecordBody> {
+    machine.lease(call)?;
+    let child = run.of_call(call);
+    let spent = match &driver.journal {
+        Some(journal) => used(&**journal, &child).await,
+        None => None,
+    };
+    let spent = spent.unwrap_or_else(|| reported(result));
+    (machine.settled(call) != Some(spent)).then_some(RecordBody::Settled { call, child, spent })
+}
+
+/// What a run used, as its log says. A model call that is still open counts as what was set aside for it.
+async fn used(journal: &dyn Journal, run: &RunId) -> Option<Spending> {
+    let records = journal.read(run).await.ok()?;
+    match records.last().map(|last| &last.body) {
+        Some(RecordBody::RunFinished(outcome)) => Some(outcome.spending()),
+        _ => Some(fold(run, &records, Default::default()).ok()?.spending()),
+    }
+}
+
+/// What a call's result says of it: for agents that keep no log here.
+fn reported(result: &ToolResult) -> Spending {
+    let figure = |key| result.metadata.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
+    Spending::new(figure(metadata::TOKEN_USAGE), figure(COST))
+}

@@ -1,0 +1,179 @@
+//! An agent as a tool: each call is a run of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_types::{
+    Agent, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId, SessionId, Tool,
+    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+};
+use serde_json::json;
+
+/// A tool whose calls are runs of another agent.
+///
+/// The run has its own agent, session and log. The log is kept beside the caller's, under an id that
+/// follows from the call: a caller that is taken up after a crash finds the run, waits for it if it was cut
+/// off, or reads its answer if it had ended. The run ends when the caller is cancelled, it never spends
+/// more than the caller has left, and the caller's watchers see its events.
+///
+/// The model says what is to be done in `task`. The form of other systems, `prompt` with a `description`
+/// and a `subagent_type`, is understood too.
+pub struct SubAgentTool {
+    spec: ToolSpec,
+    agent: Arc<dyn Agent>,
+    max_turns: Option<u32>,
+}
+
+/// Key of [`ToolResult::metadata`]: what the run cost, in millionths of a currency unit.
+pub(crate) const COST: &str = "cost";
+
+/// How long a run may take unless the tool says otherwise.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// A run ends by its own limit, with an answer to what it did; only one that hangs meets that of the call.
+const TO_END: Duration = Duration::from_secs(5);
+
+impl SubAgentTool {
+    /// A tool of this name for an agent. A call may take 120 seconds.
+    pub fn new(name: impl Into<String>, agent: impl Agent + 'static) -> Self {
+        let description = format!(
+            "Hands a task to the agent '{}', which works on it alone and returns its answer. It knows \
+             nothing of this conversation: say everything that it needs to know.",
+            agent.name()
+        );
+        let mut annotations = ToolAnnotations::default();
+        // The same call finds the same run: nothing is done twice.
+        annotations.effect = Effect::Idempotent;
+        annotations.concurrency_safe = true;
+        annotations.agent = true;
+        let spec = ToolSpec::new(name, description, parameters()).with_annotations(annotations);
+        Self { spec, agent: Arc::new(agent), max_turns: None }.with_time_limit(TIME_LIMIT)
+    }
+
+    /// The same tool with another description: what the agent is good for.
+    pub fn with_description(mut self, description: impl Into<String>) -> Self {
+        self.spec.description = description.into();
+        self
+    }
+
+    /// The same tool whose runs take no more turns than this, whatever the agent's own limit is.
+    pub fn with_max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// The same tool whose runs take no longer than this.
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.spec.annotations.timeout_ms = Some(millis(limit.saturating_add(TO_END)));
+        self
+    }
+
+    /// The same tool with other annotations of the program's own, for instance one that asks for consent.
+    pub fn with_confirmation(mut self) -> Self {
+        self.spec.annotations.requires_confirmation = true;
+        self
+    }
+
+    /// The context of the run that a call starts.
+    fn context(&self, call: &ToolContext) -> Context {
+        let mut child = call.run.clone();
+        child.depth += 1;
+        child.cancel = call.cancel.clone();
+        // A call outside of a run starts a run that nobody called.
+        let delegation = call.run.delegation.as_deref().filter(|d| d.caller == call.run.run);
+        child.run = match delegation {
+            Some(delegation) => delegation.child.clone(),
+            None => RunId::new(call.run.ids.fresh("run")),
+        };
+        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child.delegation = delegation.map(|delegation| Arc::new(self.narrowed(delegation)));
+        child
+    }
+
+    fn narrowed(&self, delegation: &Delegation) -> Delegation {
+        let mut own = delegation.clone();
+        own.max_turns = self.max_turns;
+        if let Some(limit) = self.spec.annotations.timeout() {
+            own.lease.duration_ms = own.lease.duration_ms.min(millis(limit.saturating_sub(TO_END)));
+        }
+        own
+    }
+}
+
+impl Tool for SubAgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let task = task(&arguments)?;
+            let child = self.context(context);
+            let outcome = self.agent.run(task, &child).await;
+            Ok(result(&outcome, self.agent.name()))
+        })
+    }
+}
+
+impl std::fmt::Debug for SubAgentTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SubAgentTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// `task` is not required by the schema, because the other form has none; services refuse schemas that
+/// name alternatives.
+fn parameters() -> Json {
+    json!({
+        "type": "object",
+        "properties": {
+            "task": {
+                "type": "string",
+                "description": "What the agent is to do, with everything that it needs to know. Required.",
+            },
+        },
+        "minProperties": 1,
+    })
+}
+
+fn task(arguments: &Json) -> Result<&str, ToolError> {
+    let text = |key: &str| arguments.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty());
+    text("task").or_else(|| text("prompt")).ok_or_else(|| {
+        ToolError::InvalidArgs("`task` is missing or empty: say in it what the agent is to do".into())
+    })
+}
+
+fn result(outcome: &Outcome, agent: &str) -> ToolResult {
+    let said = outcome.answer.trim();
+    let result = match outcome.status {
+        OutcomeStatus::Finished if said.is_empty() => {
+            ToolResult::success(format!("The agent '{agent}' ended without an answer."))
+        }
+        OutcomeStatus::Finished => ToolResult::success(outcome.answer.as_str()),
+        OutcomeStatus::Limit(limit) if said.is_empty() => {
+            ToolResult::error(format!("the agent '{agent}' was stopped before it had an answer: {limit}"))
+        }
+        OutcomeStatus::Limit(limit) => {
+            ToolResult::success(format!("{said}\n[Agent stopped: {limit}; the answer may not be complete]"))
+        }
+        OutcomeStatus::Cancelled => ToolResult::cancelled("Cancelled"),
+        _ => {
+            let why = outcome.error.as_deref().unwrap_or("it says no reason");
+            ToolResult::error(format!("the agent '{agent}' failed: {why}"))
+        }
+    };
+    let spent = outcome.spending();
+    let mut result = result
+        .with_metadata("agent", agent)
+        .with_metadata("turns", outcome.turns)
+        .with_metadata(metadata::TOKEN_USAGE, spent.tokens)
+        .with_metadata(COST, spent.cost);
+    result.child_run = Some(outcome.run.clone());
+    result
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
