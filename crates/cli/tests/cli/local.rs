@@ -76,7 +76,7 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
         assert!(ran.err.contains("no connection"), "{ran:?}");
         assert!(ran.err.contains("  check the connection and run the same command again"), "{ran:?}");
     }
-    pull("smollm3").await.check_refused(2, "no model called", "did you mean smollm2-135m-instruct?");
+    pull("smollm2").await.check_refused(2, "no model called", "did you mean smollm2-135m-instruct?");
     let models = std::fs::read_dir(place.data().join("models")).unwrap().flatten();
     assert_eq!(models.filter(|e| e.path().extension().is_some_and(|e| e == "gguf")).count(), 0);
 }
