@@ -18,6 +18,7 @@
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
+//! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
@@ -38,6 +39,7 @@ mod context_config;
 mod conversation;
 mod credentials;
 mod encoded;
+mod evaluation;
 mod event;
 mod hooks;
 mod ids;
@@ -81,6 +83,9 @@ pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use encoded::Encoded;
+pub use evaluation::{
+    BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
+};
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
