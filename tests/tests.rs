@@ -6,6 +6,7 @@ mod fork;
 mod hooks;
 mod kill;
 mod live;
+mod parallel;
 mod replay;
 mod scenarios;
 mod steering;

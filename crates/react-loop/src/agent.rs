@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, Context, ContextConfig, Encoded,
-    ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId, Message, ModelPrice,
-    OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody, RequestOptions, RetryConfig,
-    RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
+    EvaluationError, ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId, Message,
+    ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody, RequestOptions,
+    RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
 };
 
 use crate::{
-    Command, ContextParts, Driver, History, Messages, Opening, ReactMachine, RunLog, fold, fold_chain,
-    fold_with, is_paired, tool_batch::NoTools,
+    Command, ContextParts, Driver, History, LlmJudge, Messages, Opening, ReactMachine, RunLog, fold,
+    fold_chain, fold_with, fork::branch_id, is_paired, is_parallel, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -136,6 +136,30 @@ pub enum LoopError {
         /// [`ExecutionLimits::max_depth`].
         max: u32,
     },
+    /// A parallel loop was given no branch.
+    #[error("a parallel loop needs at least one branch")]
+    NoBranch,
+    /// The strategy cannot choose among so many branches.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// The run is a parallel loop, which asks no model itself.
+    #[error(
+        "run {run} is a parallel loop: speak to the runs of its branches, and resume it with its branches"
+    )]
+    Parallel {
+        /// The run.
+        run: RunId,
+    },
+    /// The run is no parallel loop, or one with other branches.
+    #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
+    OtherBranches {
+        /// The run.
+        run: RunId,
+        /// The branches that its log names; 0 if it is no parallel loop.
+        found: usize,
+        /// The branches that were given.
+        given: usize,
+    },
     /// The run has its outcome.
     #[error("run {run} has ended: continue its session with a new prompt instead")]
     Ended {
@@ -207,10 +231,21 @@ impl ReactAgent {
         origin: Origin,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
+        self.begin_branch(opening, origin, None, context).await
+    }
+
+    /// As [`begin`](Self::begin), for a branch of the `parallel` loop if there is one.
+    pub(crate) async fn begin_branch(
+        &self,
+        opening: Opening,
+        origin: Origin,
+        parallel: Option<&RunId>,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
         self.check(&opening, context)?;
         let context = &cancelled_alone(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
-        let mut started = self.started(origin, earlier, context);
+        let mut started = self.started(origin, earlier, parallel, context);
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
             started.first_turn = TurnTrigger::Continuation;
@@ -268,6 +303,9 @@ impl ReactAgent {
             Some(RecordBody::RunStarted(started)) => started.origin.clone(),
             _ => return Err(LoopError::NotARun { run: context.run.clone() }),
         };
+        if is_parallel(&open.records) {
+            return Err(LoopError::Parallel { run: context.run.clone() });
+        }
         let (history, _) = fold_chain(&*self.journal, &origin).await?;
         let parts = self.context_parts.clone();
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
@@ -288,7 +326,25 @@ impl ReactAgent {
         Ok(self.driver.drive(&mut machine, &mut log, context).await?)
     }
 
-    fn started(&self, origin: Origin, earlier: usize, context: &Context) -> RunStarted {
+    /// The same agent with its runs in another journal.
+    pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// A judge that asks this agent's model, with its instructions, its window, its limits and its price.
+    pub fn judge(&self) -> LlmJudge {
+        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
+            .with_context_parts(self.context_parts.clone())
+    }
+
+    pub(crate) fn started(
+        &self,
+        origin: Origin,
+        earlier: usize,
+        parallel: Option<&RunId>,
+        context: &Context,
+    ) -> RunStarted {
         let options = &self.options;
         let capabilities = self.driver.provider.capabilities(&options.model);
         let mut config = RunConfig::default();
@@ -307,7 +363,10 @@ impl ReactAgent {
         config.context.clone_from(&options.context);
         (config.price, config.steers, config.follow_ups) =
             (options.price, options.steers, options.follow_ups);
-        let loop_id = loop_id(context, &config, earlier + 1);
+        let mut loop_id = loop_id(context, &config, earlier + 1);
+        if parallel.is_some() {
+            loop_id = branch_id(&loop_id, &context.run);
+        }
         let mut started = RunStarted::new(
             context.run.clone(),
             context.session.clone(),
@@ -317,13 +376,14 @@ impl ReactAgent {
         );
         started.tenant = TenantId::clone(&context.tenant);
         started.origin = origin;
+        started.parallel = parallel.cloned();
         started.first_turn = options.first_turn;
         started
     }
 }
 
 /// The same context with a token of its own: a cancel from the inbox ends this run alone.
-fn cancelled_alone(context: &Context) -> Context {
+pub(crate) fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = CancellationToken::child_token(&context.cancel);
     own

@@ -202,7 +202,7 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
+pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
     if machine.ended().is_none() && !machine.is_cancelled() {
         log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
     }
@@ -210,7 +210,7 @@ async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(),
 }
 
 /// Waits for `due`, unless the run is cancelled or its time is up before.
-async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
+pub(crate) async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
     let mut due = context.clock.sleep_until(due);
     std::future::poll_fn(|task| match due.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(()),
@@ -219,7 +219,7 @@ async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
     .await;
 }
 
-fn error_of(cause: Interrupt) -> ProviderError {
+pub(crate) fn error_of(cause: Interrupt) -> ProviderError {
     match cause {
         Interrupt::Cancelled => ProviderError::Cancelled,
         Interrupt::Deadline => ProviderError::Timeout("the run's time is up".into()),
@@ -227,7 +227,7 @@ fn error_of(cause: Interrupt) -> ProviderError {
 }
 
 /// Chance is an input as identity is: with seeded ids the jitter is the same every time.
-fn draw_jitter(context: &Context) -> f64 {
+pub(crate) fn draw_jitter(context: &Context) -> f64 {
     let seed = context.ids.fresh("jitter");
     let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
     f64::from(sum % 2001) / 1000.0 - 1.0

@@ -17,25 +17,30 @@
 //! | what ends a wait? | `interrupt.rs` |
 //! | what happens after a crash? | `resume.rs` |
 //! | how does a run leave another? | `fork.rs` |
+//! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | does a log hold together? | `replay.rs` |
 
 mod action_parser;
 mod agent;
 mod calls;
 mod driver;
+mod evaluation;
 mod fork;
 mod hooked;
 mod interrupt;
+mod judge;
 mod limits;
 mod machine;
 mod mailbox;
 mod opening;
+mod parallel;
 mod queues;
 mod repetition;
 mod replay;
 mod resume;
 mod retry;
 mod run_log;
+mod single_call;
 mod summarize;
 mod text_mode;
 mod tool_batch;
@@ -45,9 +50,12 @@ pub use action_parser::{Action, ParseFailure, parse_action};
 pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
+pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fork::{Fork, fork};
+pub use judge::LlmJudge;
 pub use machine::{Command, ReactMachine};
 pub use opening::Opening;
+pub use parallel::{Parallel, ParallelOutcome, is_parallel, stands_at};
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;

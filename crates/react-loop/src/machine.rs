@@ -176,6 +176,7 @@ impl ReactMachine {
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
+            RecordBody::ParallelEnded(choice) => self.settled(choice),
             RecordBody::RunFinished(outcome) => self.phase = Phase::Ended(outcome.clone()),
             _ => {}
         }

@@ -1,14 +1,13 @@
 //! One question to the model: what happened in the turns that the window has no room for?
 
-use std::{sync::Arc, task::Poll};
+use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Context, Encoded, Message, ModelEvent, Provider, Request, RunConfig, StopReason,
-    Summary, ToolChoice,
+    AssistantMessage, Context, Encoded, Message, Provider, Request, RunConfig, StopReason, Summary,
+    ToolChoice,
 };
-use futures_util::StreamExt;
 
-use crate::{SummaryDue, driver::MODEL_GRACE, interrupt::Watch};
+use crate::{SummaryDue, interrupt::Watch, single_call::ask_once};
 
 /// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
 /// digested without a model.
@@ -19,24 +18,12 @@ pub(crate) async fn summarize(
     watch: &mut Watch<'_>,
     context: &Context,
 ) -> Summary {
-    let mut stream = provider.stream(request(config, due, context), context.cancel.clone());
-    let answer = std::future::poll_fn(|task| {
-        loop {
-            match stream.poll_next_unpin(task) {
-                Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Some(answer)),
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(Some(Err(error))) => {
-                    tracing::warn!(run = %context.run, %error, "no summary of old turns");
-                    return Poll::Ready(None);
-                }
-                Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|_| None),
-            }
-        }
-    })
-    .await;
+    let answer = ask_once(provider, request(config, due, context), watch, context).await;
+    let answer = answer.inspect_err(|error| {
+        tracing::warn!(run = %context.run, %error, "no summary of old turns");
+    });
     let usage = answer.as_ref().map(|answer| answer.usage).unwrap_or_default();
-    Summary { from: due.from, to: due.to, text: answer.and_then(|answer| text_of(&answer)), usage }
+    Summary { from: due.from, to: due.to, text: answer.ok().and_then(|answer| text_of(&answer)), usage }
 }
 
 fn request(config: &RunConfig, due: &SummaryDue, context: &Context) -> Request {

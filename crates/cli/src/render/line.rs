@@ -52,6 +52,14 @@ fn about(body: &RecordBody) -> String {
         RecordBody::Compacted(c) => {
             format!("{:?}, {} to {} tokens", c.level, c.tokens_before, c.tokens_after)
         }
+        RecordBody::ParallelStarted { branches, .. } => {
+            let runs: Vec<_> = branches.iter().map(|branch| branch.run.as_str()).collect();
+            one_line(&runs.join(", "), SHOWN)
+        }
+        RecordBody::ParallelEnded(choice) => match choice.selected {
+            Some(index) => format!("{} chose branch {index}", choice.strategy),
+            None => format!("{} chose no branch", choice.strategy),
+        },
         RecordBody::LimitReached(limit) => limit.to_string(),
         RecordBody::Suspended { waiting } => {
             let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
