@@ -4,6 +4,7 @@
 
 mod fork;
 mod hooks;
+mod interruptions;
 mod kill;
 mod live;
 mod parallel;

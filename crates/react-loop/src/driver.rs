@@ -12,6 +12,8 @@ use futures_util::{
     future::{Either, select},
 };
 
+use tracing::Instrument;
+
 use crate::{
     Command, History, ReactMachine, RunLog, decode_answer,
     hooked::Turns,
@@ -66,8 +68,12 @@ impl Driver {
         log: &mut RunLog,
         context: &Context,
     ) -> Result<Outcome, JournalError> {
-        let Some(mailbox) = log.mailbox() else { return self.work(machine, log, context).await };
-        let (work, pump) = (pin!(self.work(machine, log, context)), pin!(mailbox.pump()));
+        // What is logged from here on, by tools too, names the run.
+        let span = tracing::info_span!("run", run = %context.run, session = %context.session);
+        let mailbox = log.mailbox();
+        let work = self.work(machine, log, context).instrument(span);
+        let Some(mailbox) = mailbox else { return work.await };
+        let (work, pump) = (pin!(work), pin!(mailbox.pump()));
         match select(work, pump).await {
             Either::Left((outcome, _)) => outcome,
             Either::Right((never, _)) => match never {},
@@ -94,7 +100,9 @@ impl Driver {
                     let request_hash = machine.request().content_hash();
                     log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
                         .await?;
-                    let answer = self.ask(machine, command, attempt, &mut watch, context).await;
+                    let span = tracing::info_span!("model_call", turn, attempt);
+                    let answer =
+                        self.ask(machine, command, attempt, &mut watch, context).instrument(span).await;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }

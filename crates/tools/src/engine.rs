@@ -15,6 +15,8 @@ use archon_types::{
     Toolbox,
 };
 
+use tracing::Instrument;
+
 use crate::{
     ToolRegistry,
     execute::execute,
@@ -235,7 +237,9 @@ impl ToolEngine {
         let mut context = ToolContext::new(run.clone(), call_id, name);
         context.progress = Some(progress_to_sink(run, id));
         let started = run.clock.now();
-        let mut result = execute(&notes.tool.tool, arguments, &context, limit).await;
+        let span =
+            log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
+        let mut result = execute(&notes.tool.tool, arguments, &context, limit).instrument(span).await;
         let execution_ms = millis(run.clock.now().since(started));
         let (call, run) = (context.tool_call_id.as_str(), run.run.as_str());
         log::finished(&context.tool_name, call, run, 1, execution_ms, &result);

@@ -22,6 +22,7 @@
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
+//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
@@ -38,12 +39,14 @@ mod content_hash;
 mod context_config;
 mod conversation;
 mod credentials;
+mod cycle;
 mod encoded;
 mod evaluation;
 mod event;
 mod hooks;
 mod ids;
 mod inbox;
+mod interruption;
 mod journal;
 mod limits;
 mod memory;
@@ -62,6 +65,7 @@ mod session;
 mod session_fold;
 mod session_recorder;
 mod session_store;
+mod stream_event;
 mod task;
 mod time;
 mod tokens;
@@ -82,6 +86,7 @@ pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
+pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use encoded::Encoded;
 pub use evaluation::{
     BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
@@ -93,6 +98,7 @@ pub use ids::{
     ToolCallId, TurnId,
 };
 pub use inbox::{Inbox, InboxEntry, InboxRequest};
+pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
 pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
@@ -122,6 +128,7 @@ pub use session::{
 };
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
+pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
 pub use tokens::{

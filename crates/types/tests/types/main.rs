@@ -6,6 +6,7 @@
 mod agent_events;
 mod bus;
 mod conversation;
+mod cycles;
 mod golden;
 mod log;
 mod memory;
