@@ -442,5 +442,10 @@ pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages
         _ => return Err(LoopError::NotARun { run: run.clone() }),
     };
     let (history, _) = fold_chain(journal, &origin).await?;
-    Ok(fold(run, &records, history)?.messages().clone())
+    let machine = fold(run, &records, history)?;
+    match machine.ended() {
+        // With what the run that goes on from here is told of its end.
+        Some(_) => Ok(machine.into_history().messages().clone()),
+        None => Ok(machine.messages().clone()),
+    }
 }

@@ -90,6 +90,9 @@ impl Driver {
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
         loop {
             log.receive(machine).await?;
+            if context.cancel.is_cancelled() {
+                note_cancel(machine, log).await?;
+            }
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
                 Command::Append(body) => log.step(machine, body).await?,
@@ -124,10 +127,6 @@ impl Driver {
                 Command::WaitForPrompt => {
                     return Ok(Outcome::failed(context.run.clone(), "nothing was asked"));
                 }
-            }
-            if context.cancel.is_cancelled() {
-                log.receive(machine).await?;
-                note_cancel(machine, log).await?;
             }
             turns.look(machine).await;
         }

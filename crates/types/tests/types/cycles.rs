@@ -91,7 +91,9 @@ fn a_cycle_is_one_structured_entry_under_the_runs_id() {
     );
     round_trip(
         &cycles[1],
-        &expect![[r#"{"timestamp":"1970-01-01T00:00:00.070Z","correlation_id":"run_1","component":"react-loop","cycle":2,"state":"finished","prompt_preview":"30\nError: no such tool","llm_response":"It is 30.","parsed_action":[],"tool_result":[],"context":{"session_id":"s_1","loop_id":"s_1.default.1","request_hash":"hash 1.1","attempts":2,"failures":["network: reset"]},"performance":{"model_ms":40,"tools_ms":0,"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"tool_calls":[]}}"#]],
+        &expect![[
+            r#"{"timestamp":"1970-01-01T00:00:00.070Z","correlation_id":"run_1","component":"react-loop","cycle":2,"state":"finished","prompt_preview":"30\nError: no such tool","llm_response":"It is 30.","parsed_action":[],"tool_result":[],"context":{"session_id":"s_1","loop_id":"s_1.default.1","request_hash":"hash 1.1","attempts":2,"failures":["network: reset"]},"performance":{"model_ms":40,"tools_ms":0,"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"tool_calls":[]}}"#
+        ]],
     );
 }
 
