@@ -27,7 +27,7 @@ use archon_testkit::FnProvider;
 use serde_json::json;
 
 /// Tool turns of the run.
-const TURNS: usize = 10;
+const TURNS: usize = 30;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
         "start" => {
             let mut options = RunOptions::default();
             options.run = Some(run);
-            agent.run_with("Do the ten steps.", options).await?
+            agent.run_with("Do all the steps.", options).await?
         }
         "resume" => agent.resume(run).await?.outcome().await?,
         other => bail!("{other}: start or resume"),
@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Ten turns, each with a call of every kind, and then the answer. The turn follows from the request
+/// Thirty turns, each with a call of every kind, and then the answer. The turn follows from the request
 /// alone, so a second process goes on where the first one was.
 fn script(
     _: usize,
@@ -70,7 +70,7 @@ fn script(
 ) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
     let turn = request.messages.iter().filter(|m| matches!(&***m, Message::Assistant(_))).count();
     if turn >= TURNS {
-        return FnProvider::text("All ten steps are done.");
+        return FnProvider::text("All steps are done.");
     }
     let call = |kind: &str| {
         // The same ids in every turn, as some models do.

@@ -2,7 +2,10 @@
 
 use std::{
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,10 +14,11 @@ use archon::{
     ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     react_loop::LoopError,
-    store::{JsonlJournal, MemoryJournal},
+    store::{JsonlJournal, MemoryJournal, SqliteJournal},
     types::{
-        BoxFuture, Durability, ExecutionLimits, InboxEntry, InboxRequest, Json, Message, ModelPrice,
-        OpenMode, PromptSource, QueueMode, Record, RecordBody, Request, Timestamp, ToolCall, ToolSpec,
+        BoxFuture, Durability, ExecutionLimits, Inbox, InboxEntry, InboxRequest, JournalError, Json, Message,
+        ModelPrice, OpenMode, OpenRun, PromptSource, QueueMode, Record, RecordBody, Request, RunHead,
+        Timestamp, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{MockResponse, MockServer, VirtualClock};
@@ -98,8 +102,9 @@ async fn bodies(journal: &dyn Journal, run: &RunId) -> Vec<RecordBody> {
 #[tokio::test]
 async fn a_steer_between_two_tools_skips_the_second_and_a_follow_up_makes_another_turn() {
     let dir = tempfile::tempdir().unwrap();
-    let journals: [Arc<dyn Journal>; 2] =
-        [Arc::new(MemoryJournal::new()), Arc::new(JsonlJournal::new(dir.path()))];
+    let sqlite = SqliteJournal::open(dir.path().join("runs.db")).unwrap();
+    let journals: [Arc<dyn Journal>; 3] =
+        [Arc::new(MemoryJournal::new()), Arc::new(JsonlJournal::new(dir.path())), Arc::new(sqlite)];
     for journal in journals {
         let both = json!({"steer": "not that", "follow_up": "and thanks"});
         let calls = vec![say("c1", both), say("c2", json!({}))];
@@ -125,17 +130,77 @@ async fn half_said(run: &mut RunHandle) {
     panic!("the run ended before the first token");
 }
 
+/// A journal whose inbox counts how often it is looked into.
+struct Counting(MemoryJournal, Arc<AtomicUsize>);
+
+impl Journal for Counting {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        self.0.open(run, mode)
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.0.read(run)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        self.0.list()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(Self(self.0.clone(), self.1.clone())))
+    }
+}
+
+impl Inbox for Counting {
+    fn post<'a>(&'a self, _: &'a RunId, _: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+        panic!("nobody speaks")
+    }
+
+    fn waiting<'a>(&'a self, _: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn remove<'a>(&'a self, _: &'a RunId, _: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+// spec
+#[tokio::test]
+async fn the_inbox_is_looked_into_where_a_message_could_change_what_comes_next_and_nowhere_else() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let journal = Arc::new(Counting(MemoryJournal::new(), looks.clone()));
+    let calls = vec![say("c1", json!({})), say("c2", json!({}))];
+    let agent = agent_with(journal, scripted(vec![Step::calls(calls), Step::text("ok")]));
+    assert_eq!(agent.run("do both").await.expect("a run").answer, "ok");
+    // By the pump as the run begins; before two questions, before two calls, and before the end.
+    assert!(looks.load(Ordering::Relaxed) <= 6, "{looks:?} looks");
+}
+
 // spec: R-13
 #[tokio::test]
 async fn a_cancel_through_the_files_ends_a_run_of_another_process() {
+    for kind in ["jsonl", "sqlite"] {
+        check_cancel_from_elsewhere(kind).await;
+    }
+}
+
+async fn check_cancel_from_elsewhere(kind: &str) {
     let dir = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn Journal> {
+        match kind {
+            "jsonl" => Arc::new(JsonlJournal::new(dir.path())),
+            _ => Arc::new(SqliteJournal::open(dir.path().join("runs.db")).unwrap()),
+        }
+    };
     let server = MockServer::start([MockResponse::sse("").event(&text("half an ans")).hang()]).await;
-    let working = with_model(&server).data_dir(dir.path()).build().expect("an agent");
+    let working = with_model(&server).journal(open()).build().expect("an agent");
     let mut run = working.start("work", RunOptions::default()).await.expect("a run");
     let id = run.run_id().clone();
     half_said(&mut run).await;
     // Nothing is shared with the agent that works but the files.
-    let elsewhere = agent_with(Arc::new(JsonlJournal::new(dir.path())), scripted(vec![]));
+    let elsewhere = agent_with(open(), scripted(vec![]));
     elsewhere.cancel(&id, "the office closes").await.expect("posted");
     let outcome =
         tokio::time::timeout(Duration::from_secs(20), run.outcome()).await.expect("in time").unwrap();
@@ -264,7 +329,7 @@ async fn messages_that_would_break_a_request_are_not_restored() {
     assert!(matches!(talk.restore_messages("{"), Err(Error::Messages(_))));
 }
 
-// spec
+// spec, S-10
 #[tokio::test]
 async fn a_session_that_nobody_spoke_in_for_long_is_not_gone_on_with() {
     let clock = VirtualClock::new();
@@ -277,10 +342,11 @@ async fn a_session_that_nobody_spoke_in_for_long_is_not_gone_on_with() {
     let hour = Duration::from_secs(3_600);
     says(&talk, "one").await;
     clock.advance(hour);
-    assert!(!talk.check_and_rotate(hour));
+    assert_eq!(talk.check_and_rotate(hour), None);
     let session = talk.session_id();
     clock.advance(Duration::from_millis(1));
-    assert!(talk.check_and_rotate(hour));
+    let rotated = talk.check_and_rotate(hour);
+    assert_eq!(rotated, Some(talk.session_id()));
     assert_ne!(talk.session_id(), session);
     assert_eq!(says(&talk, "two").await, "user: two");
     let back = agent.conversation_in(session.clone()).await.unwrap();

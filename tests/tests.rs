@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod auto_save;
+mod failures;
 mod fork;
 mod hooks;
 mod interruptions;
 mod kill;
+mod kill_race;
+mod kill_torn;
 mod live;
 mod parallel;
+mod processes;
 mod replay;
 mod scenarios;
 mod steering;
+mod storage_failures;
 mod wire;

@@ -5,11 +5,14 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
+use crate::eval;
 
 /// A named run: cargo commands in order. A suite without commands is planned, and its name is kept.
 struct Suite {
     name: &'static str,
     commands: &'static [&'static str],
+    /// What else is run where the local model was fetched.
+    with_model: &'static [&'static str],
 }
 
 const SUITES: &[Suite] = &[
@@ -19,30 +22,54 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-react-loop --test machine",
             "test --profile accept -p archon-tests",
         ],
+        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
     },
-    Suite { name: "loop", commands: &[] },
-    Suite { name: "providers", commands: &[] },
-    Suite { name: "tools", commands: &[] },
-    Suite { name: "planner", commands: &[] },
-    Suite { name: "memory", commands: &[] },
-    Suite { name: "orchestrator", commands: &[] },
+    Suite {
+        name: "loop",
+        commands: &[
+            "test --profile accept -p archon-react-loop",
+            "test --profile accept -p archon-store --features sqlite",
+            "test --profile accept -p archon-tests",
+        ],
+        with_model: &[],
+    },
+    Suite { name: "providers", commands: &[], with_model: &[] },
+    Suite { name: "tools", commands: &[], with_model: &[] },
+    Suite { name: "planner", commands: &[], with_model: &[] },
+    Suite { name: "memory", commands: &[], with_model: &[] },
+    Suite { name: "orchestrator", commands: &[], with_model: &[] },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let seed = args.option("--seed")?;
     let name = args.name()?;
     args.finish()?;
-    for line in lines(&name, seed.as_deref())? {
+    let suite = named(&name)?;
+    for line in lines(suite.commands, seed.as_deref())? {
         line.run()?;
+    }
+    let skipped = suite.with_model.join(", ");
+    match eval::fetched_model() {
+        _ if suite.with_model.is_empty() => {}
+        Some(_) => {
+            for line in lines(suite.with_model, None)? {
+                line.run()?;
+            }
+        }
+        None => println!("SKIP: {skipped}: fetch the model first, `archon model pull {}`", eval::LOCAL_MODEL),
     }
     Ok(())
 }
 
 /// The tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (where random cases start).
-fn lines(name: &str, seed: Option<&str>) -> Result<Vec<CommandLine>> {
+fn lines(commands: &[&str], seed: Option<&str>) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
         bail!("`--seed {seed}` is no whole number; leave it out to let the tests choose");
     }
+    Ok(commands.iter().map(|line| with_settings(line, seed)).collect())
+}
+
+fn named(name: &str) -> Result<&'static Suite> {
     let known = SUITES.iter().find(|suite| suite.name == name);
     let there = SUITES.iter().filter(|suite| !suite.commands.is_empty()).map(|suite| suite.name);
     let there = there.collect::<Vec<_>>().join(", ");
@@ -51,7 +78,7 @@ fn lines(name: &str, seed: Option<&str>) -> Result<Vec<CommandLine>> {
         Some(suite) if suite.commands.is_empty() => {
             bail!("the acceptance suite `{name}` is not written yet; there is: {there}")
         }
-        Some(suite) => Ok(suite.commands.iter().map(|line| with_settings(line, seed)).collect()),
+        Some(suite) => Ok(suite),
     }
 }
 
@@ -69,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_suite_runs_in_full_with_its_seed() {
-        let lines = lines("skeleton", Some("7")).unwrap();
+        let lines = lines(named("skeleton").unwrap().commands, Some("7")).unwrap();
         assert_eq!(
             lines[0].to_string(),
             "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test --profile accept -p archon-react-loop --test machine"
@@ -78,14 +105,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_answered_with_what_is() {
-        let error = |name, seed| lines(name, seed).err().unwrap().to_string();
-        assert_eq!(error("lunch", None), "there is no acceptance suite `lunch`; there is: skeleton");
+        let error = |name| named(name).err().unwrap().to_string();
+        assert_eq!(error("lunch"), "there is no acceptance suite `lunch`; there is: skeleton, loop");
         assert_eq!(
-            error("memory", None),
-            "the acceptance suite `memory` is not written yet; there is: skeleton"
+            error("memory"),
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop"
         );
         assert_eq!(
-            error("skeleton", Some("x")),
+            lines(&[], Some("x")).err().unwrap().to_string(),
             "`--seed x` is no whole number; leave it out to let the tests choose"
         );
     }

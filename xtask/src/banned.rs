@@ -18,6 +18,7 @@ const fn banned(first: &'static str, second: &'static str, why: &'static str) ->
 const PATH: &str = "is a path of one machine; use a relative path or a temporary folder";
 const TOOL: &str = "names a tool that somebody worked with; say what the project does instead";
 const HOST: &str = "is a registry's host; packages come through cargo, addresses through settings";
+const NAME: &str = "fetches another project of that name; show a path or a git dependency";
 const SESSION: &str = "speaks of how the text was made; say what holds now";
 
 /// Compared without regard to case. Vendors' names are fine: providers are named after them.
@@ -38,6 +39,8 @@ const BANNED: &[Banned] = &[
     banned("working ", "session", SESSION),
     banned("as an ai ", "language model", SESSION),
     banned("as an ai ", "assistant", SESSION),
+    banned("cargo add ", "archon", NAME),
+    banned("cargo install ", "archon", NAME),
     banned("crates", ".io", HOST),
     banned("pypi", ".org", HOST),
     banned("pythonhosted", ".org", HOST),
@@ -94,6 +97,14 @@ mod tests {
     fn case_does_not_hide_it_and_vendors_may_be_named() {
         let text = format!("{}{}: x\nAnthropic and claude-sonnet are fine\n", "Co-Auth", "ored-By");
         assert_eq!(check(&[TextFile::new("a.md", &text)]).len(), 1);
+    }
+
+    #[test]
+    fn nobody_is_told_to_fetch_another_project() {
+        let text = format!("```sh\ncargo add {}\ncargo add tokio\n```\n", "archon --features local");
+        let problems = check(&[TextFile::new("README.md", &text)]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with("README.md:2: ") && problems[0].contains("another project"));
     }
 
     #[test]

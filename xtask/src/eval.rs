@@ -1,13 +1,16 @@
 //! `cargo xtask eval NAME`: how well a model does on a fixed set of tasks. The measuring programs live beside what
 //! they measure; this only knows where, and fetches what they need.
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
 
-/// `cargo xtask eval local [MODEL] [--verbose]` measures this one where no other is named.
-const LOCAL_MODEL: &str = "gemma-3-270m";
+/// `cargo xtask eval local [MODEL] [--verbose] [--check]` measures this one where no other is named. With `--check`
+/// it fails if the model does worse than is required, which the measuring program knows.
+pub(crate) const LOCAL_MODEL: &str = "gemma-3-270m";
 
 const PROGRAM: &str = "run --quiet -p archon-cli --features local";
 
@@ -33,6 +36,13 @@ fn local(words: Vec<String>) -> Result<()> {
         CommandLine::cargo(&format!("{PROGRAM} -- model path {model}")).output()?.trim().to_owned()
     };
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
+}
+
+/// The model that is measured, if it was fetched to the default place.
+pub(crate) fn fetched_model() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))?;
+    Some(data.join(format!("archon/models/{LOCAL_MODEL}.gguf"))).filter(|path| path.is_file())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod command_line;
 mod demo;
 mod deps;
 mod eval;
+mod kept_run;
 mod layers;
 mod metadata;
 mod native_tools;
@@ -19,6 +20,7 @@ mod rust_source;
 mod sizes;
 mod spec;
 mod spec_citations;
+mod third_party;
 mod tidy;
 
 use std::process::ExitCode;
@@ -37,7 +39,12 @@ struct Command {
 
 const COMMANDS: &[Command] = &[
     Command { name: "ci", usage: "[--list]", about: "every check, in the order CI runs them", run: ci::run },
-    Command { name: "demo", usage: "", about: "from a fresh clone to an agent's answer", run: demo::run },
+    Command {
+        name: "demo",
+        usage: "[--check]",
+        about: "from a fresh clone to an agent's answer",
+        run: demo::run,
+    },
     Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
     Command { name: "tidy", usage: "", about: "file headers, sizes, names and banned words", run: tidy::run },
     Command {
@@ -55,6 +62,12 @@ const COMMANDS: &[Command] = &[
         run: accept::run,
     },
     Command { name: "eval", usage: "NAME [ARG...]", about: "measure how well a model does", run: eval::run },
+    Command {
+        name: "third-party",
+        usage: "",
+        about: "the command against llama.cpp's own server",
+        run: third_party::run,
+    },
     Command {
         name: "deps",
         usage: "[--build]",

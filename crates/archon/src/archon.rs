@@ -8,7 +8,7 @@ use archon_types::{
     NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
-use crate::{ArchonBuilder, Conversation, Error, RunHandle, watch};
+use crate::{ArchonBuilder, AutoSave, Conversation, Error, RunHandle, watch};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
@@ -18,6 +18,7 @@ pub struct Archon {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) auto_save: Option<AutoSave>,
 }
 
 /// How a run is started; the default is a new run in a new session that nobody watches.
@@ -235,9 +236,20 @@ impl Archon {
     {
         let (sink, events) = watch::channel();
         let before = std::mem::replace(&mut context.sink, Arc::new(NullSink));
-        context.sink = Arc::new(Tee { before, queue: sink });
+        context.sink = Arc::new(Both(before, Arc::new(sink)));
         let (run, session, cancel) = (context.run.clone(), context.session.clone(), context.cancel.clone());
-        let task = tokio::spawn(work(self.agent.clone(), context));
+        let saving = self
+            .auto_save
+            .as_ref()
+            .map(|saver| saver.of(session.clone(), self.journal.clone(), self.clock.clone()));
+        let task = match saving {
+            Some(saving) => {
+                let (before, queue) = (saving.clone(), context.sink);
+                context.sink = Arc::new(Both(before, queue));
+                tokio::spawn(saving.beside(work(self.agent.clone(), context)))
+            }
+            None => tokio::spawn(work(self.agent.clone(), context)),
+        };
         RunHandle { archon: self.clone(), run, session, cancel, events, task: Some(task) }
     }
 }
@@ -248,15 +260,12 @@ impl std::fmt::Debug for Archon {
     }
 }
 
-/// Feeds the caller's own sink beside the handle's queue.
-struct Tee {
-    before: Arc<dyn Sink>,
-    queue: watch::EventSink,
-}
+/// Feeds two, the first one first.
+struct Both(Arc<dyn Sink>, Arc<dyn Sink>);
 
-impl Sink for Tee {
+impl Sink for Both {
     fn emit(&self, event: Event) {
-        self.before.emit(event.clone());
-        self.queue.emit(event);
+        self.0.emit(event.clone());
+        self.1.emit(event);
     }
 }

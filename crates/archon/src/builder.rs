@@ -2,21 +2,23 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{ContextParts, ReactAgent, ReactAgentOptions};
+use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice, Provider, QueueMode,
-    RequestOptions, RetryConfig, Tool, ToolMode, Toolbox,
+    CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal, ModelPrice,
+    OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
 };
 
-use crate::{Archon, Error, RandomIds, SystemClock};
+use crate::{Archon, AutoSave, Error, RandomIds, SystemClock};
 
 /// Collects the parts of an agent. Only the model is needed.
 #[derive(Default)]
 #[must_use]
 pub struct ArchonBuilder {
     model: Option<Model>,
+    keys: Vec<Secret>,
+    fallbacks: Vec<Standby>,
     tools: Vec<Arc<dyn Tool>>,
     toolbox: Option<Arc<dyn Toolbox>>,
     journal: Option<Result<Arc<dyn Journal>, Error>>,
@@ -26,6 +28,9 @@ pub struct ArchonBuilder {
     system: Option<String>,
     limits: Option<ExecutionLimits>,
     retry: Option<RetryConfig>,
+    /// `None` is the default, `Some(None)` none at all.
+    breaker: Option<Option<CircuitBreaker>>,
+    on_storage_failure: OnStorageFailure,
     tool_mode: Option<ToolMode>,
     request: Option<RequestOptions>,
     expected_output: Option<String>,
@@ -36,12 +41,20 @@ pub struct ArchonBuilder {
     queue_modes: (QueueMode, QueueMode),
     hooks: Option<Arc<dyn Hooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
+    auto_save: Option<AutoSave>,
 }
 
 enum Model {
     #[cfg(feature = "openai-compatible")]
     Named(String),
-    Given(Arc<dyn Provider>, String),
+    /// The provider with each of its keys, at least one.
+    Given(Vec<Arc<dyn Provider>>, String),
+}
+
+enum Standby {
+    #[cfg(feature = "openai-compatible")]
+    Named(String),
+    Given(Fallback),
 }
 
 impl ArchonBuilder {
@@ -55,8 +68,42 @@ impl ArchonBuilder {
     }
 
     /// Any provider, and the model as it names it.
-    pub fn provider(mut self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        self.model = Some(Model::Given(provider, model.into()));
+    pub fn provider(self, provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        self.provider_with_keys(provider, [], model)
+    }
+
+    /// Any provider, the same with further keys in the order in which they are tried, and the model as it
+    /// names it. When a key is refused or spent, the run goes on with the next.
+    pub fn provider_with_keys(
+        mut self,
+        provider: Arc<dyn Provider>,
+        further: impl IntoIterator<Item = Arc<dyn Provider>>,
+        model: impl Into<String>,
+    ) -> Self {
+        let providers = std::iter::once(provider).chain(further).collect();
+        self.model = Some(Model::Given(providers, model.into()));
+        self
+    }
+
+    /// The keys of a model that is given by its [name](Self::model), in the order in which they are
+    /// tried, instead of the one in the environment. Ignored when a whole provider is given.
+    #[cfg(feature = "openai-compatible")]
+    pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        self.keys = keys.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// A model to ask when the one before it cannot answer, by [name](Self::model); after those that were
+    /// added before. The run then stays with it.
+    #[cfg(feature = "openai-compatible")]
+    pub fn fallback(mut self, name: impl Into<String>) -> Self {
+        self.fallbacks.push(Standby::Named(name.into()));
+        self
+    }
+
+    /// As [`fallback`](Self::fallback), with any provider, several keys, a price.
+    pub fn fallback_provider(mut self, fallback: Fallback) -> Self {
+        self.fallbacks.push(Standby::Given(fallback));
         self
     }
 
@@ -123,6 +170,20 @@ impl ArchonBuilder {
     /// How failed model calls are retried.
     pub fn retry(mut self, retry: RetryConfig) -> Self {
         self.retry = Some(retry);
+        self
+    }
+
+    /// When a tool that keeps failing is left alone, and for how long; `None` never leaves one alone. By
+    /// default for 60 seconds after 5 failures in a row.
+    pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
+        self.breaker = Some(breaker.into());
+        self
+    }
+
+    /// What happens to a run that cannot be kept because the storage fails when it begins; by default it
+    /// does not begin.
+    pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
+        self.on_storage_failure = what;
         self
     }
 
@@ -195,17 +256,26 @@ impl ArchonBuilder {
         self
     }
 
+    /// Keeps every run's session in a store while the run works; see [`AutoSave`].
+    pub fn save_sessions(mut self, saver: AutoSave) -> Self {
+        self.auto_save = Some(saver);
+        self
+    }
+
     /// Puts the agent together.
     ///
     /// # Errors
     /// No model was given or its name leads nowhere, two tools have one name, or the journal's
     /// directory or database cannot be used.
     pub fn build(self) -> Result<Archon, Error> {
-        let (provider, model) = match self.model.ok_or(Error::NoModel)? {
+        let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
             #[cfg(feature = "openai-compatible")]
-            Model::Named(name) => named(&name)?,
-            Model::Given(provider, model) => (provider, model),
+            Model::Named(name) => named(&name, &self.keys)?,
+            Model::Given(providers, model) => (providers, model),
         };
+        let keys = providers.split_off(1);
+        let provider = providers.swap_remove(0);
+        let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools)?,
@@ -220,6 +290,10 @@ impl ArchonBuilder {
         options.expected_output = self.expected_output;
         options.limits = self.limits.unwrap_or_default();
         options.retry = self.retry.unwrap_or_default();
+        if let Some(breaker) = self.breaker {
+            options.breaker = breaker;
+        }
+        options.on_storage_failure = self.on_storage_failure;
         options.request = self.request.unwrap_or_default();
         if let Some(context) = self.context {
             options.context = context;
@@ -231,6 +305,8 @@ impl ArchonBuilder {
         options.price = self.price;
         (options.steers, options.follow_ups) = self.queue_modes;
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
+            .with_keys(keys)
+            .with_fallbacks(fallbacks)
             .with_toolbox(toolbox.clone())
             .with_context_parts(self.context_parts)
             .with_input_filters(self.filters);
@@ -239,7 +315,7 @@ impl ArchonBuilder {
         }
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
-        Ok(Archon { agent, toolbox, journal, clock, ids })
+        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save: self.auto_save })
     }
 }
 
@@ -249,9 +325,33 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
     Ok(Arc::new(ToolEngine::new(registry)))
 }
 
+impl Standby {
+    fn ready(self) -> Result<Fallback, Error> {
+        match self {
+            #[cfg(feature = "openai-compatible")]
+            Self::Named(name) => {
+                let (mut providers, model) = named(&name, &[])?;
+                Ok(Fallback::new(providers.swap_remove(0), model))
+            }
+            Self::Given(fallback) => Ok(fallback),
+        }
+    }
+}
+
+/// The model's service once with each key, or with the key in the environment.
 #[cfg(feature = "openai-compatible")]
-fn named(name: &str) -> Result<(Arc<dyn Provider>, String), Error> {
+fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+    use archon_providers::{OpenAiOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
-    let found = archon_providers::resolve(name, variable, Default::default())?;
-    Ok((found.provider, found.model))
+    let with_key = |key: &Secret| OpenAiOptions::default().with_api_key(key.clone());
+    let Some((first, further)) = keys.split_first() else {
+        let found = resolve(name, variable, OpenAiOptions::default())?;
+        return Ok((vec![found.provider], found.model));
+    };
+    let found = resolve(name, variable, with_key(first))?;
+    let mut providers = vec![found.provider];
+    for key in further {
+        providers.push(resolve(name, variable, with_key(key))?.provider);
+    }
+    Ok((providers, found.model))
 }

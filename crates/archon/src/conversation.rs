@@ -228,10 +228,11 @@ impl Conversation {
         Ok(self.session(&mut state))
     }
 
-    /// Begins a new session if nothing was said for longer than `idle`; true if it did.
-    pub fn check_and_rotate(&self, idle: std::time::Duration) -> bool {
+    /// Begins a new session if nothing was said for longer than `idle`, and returns its id if it did.
+    pub fn check_and_rotate(&self, idle: std::time::Duration) -> Option<SessionId> {
         let last_used = self.state().last_used;
-        self.archon.clock.now().since(last_used) > idle && self.new_session().is_ok()
+        let is_idle = self.archon.clock.now().since(last_used) > idle;
+        is_idle.then(|| self.new_session().ok()).flatten()
     }
 
     async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, Error> {

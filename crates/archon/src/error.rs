@@ -8,7 +8,7 @@ use archon_types::{JournalError, RunId, SessionId};
 #[non_exhaustive]
 pub enum Error {
     /// The builder was given no model.
-    #[error("no model: call `model(\"provider:name\")` or `provider(…)` on the builder")]
+    #[error("no model was chosen")]
     NoModel,
     /// The model's name leads nowhere.
     #[cfg(feature = "openai-compatible")]
@@ -21,7 +21,7 @@ pub enum Error {
     #[error("no run of session {0} was found")]
     UnknownSession(SessionId),
     /// The conversation works on something already.
-    #[error("run {run} is under way: steer it, queue a follow-up, or wait until it has ended")]
+    #[error("run {run} is under way")]
     AlreadyRunning {
         /// The run under way.
         run: RunId,
@@ -36,8 +36,28 @@ pub enum Error {
     #[error(transparent)]
     Run(#[from] LoopError),
     /// The run's task ended without an outcome: it panicked, or its runtime was shut down.
-    #[error("the run's task ended without an outcome; `resume` takes the run up where its log ends")]
+    #[error("the run's task ended without an outcome")]
     Lost,
+}
+
+impl Error {
+    /// What a person can do about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",
+            #[cfg(feature = "openai-compatible")]
+            Self::Model(_) => "name a model as PROVIDER:MODEL, with the key that its service needs",
+            Self::Tool(_) => {
+                "give every tool a name of its own, an object as its parameters, and a folder that is there"
+            }
+            Self::UnknownSession(_) => "continue a session that has a run in this journal",
+            Self::AlreadyRunning { .. } => "steer it, queue a follow-up, or wait until it has ended",
+            Self::Messages(_) => "restore what `save` wrote",
+            Self::NothingToContinue => "start a run first",
+            Self::Run(e) => e.advice(),
+            Self::Lost => "resume the run: it is taken up where its log ends",
+        }
+    }
 }
 
 impl From<JournalError> for Error {

@@ -1,6 +1,7 @@
-//! Agents that plan, act with tools, remember, ask before they do harm, and survive a crash.
+//! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate stitches the others together; each can be used without it.
+//! This crate stitches the others together; each can be used without it. The traits of a planner and of memories are
+//! in [`types`]; nothing here implements or uses them yet.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};
@@ -31,9 +32,11 @@
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
 mod archon;
+mod auto_save;
 mod builder;
 mod conversation;
 mod error;
@@ -49,6 +52,7 @@ pub use archon_types::{
     Agent, Context, Event, Journal, Outcome, OutcomeStatus, Provider, RunId, SessionId, Tool, ToolContext,
     ToolError, ToolResult, Toolbox,
 };
+pub use auto_save::AutoSave;
 pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::Error;

@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> Exit {
     output.stop_waiting();
     result.unwrap_or_else(|failure| {
         output.failure(&failure);
-        failure.exit
+        failure.exit()
     })
 }
 

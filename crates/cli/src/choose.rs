@@ -11,16 +11,19 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use archon::{
     providers::{
-        FoundServer, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, SetupError,
-        find_local_servers,
+        LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
+        ask_local_servers,
     },
-    types::{Provider, Secret},
+    types::{FallbackModel, Provider, Secret},
 };
 
-use crate::{app::App, config::Origin, failure::Failure, local};
+use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
 
-/// How long a server on this machine may take to list its models.
+/// How long a server on this machine may take to list its models: much for one that is idle, and nobody
+/// notices the wait. One that is busy may be [late](LATE_PATIENCE).
 pub(crate) const PATIENCE: Duration = Duration::from_millis(400);
+/// How long one that was late may take when no other has what is wanted.
+const LATE_PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a service that was named, which may be far away.
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -63,9 +66,61 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     }
 }
 
-/// The servers that run on this machine now.
-pub(crate) async fn running() -> Vec<FoundServer> {
-    find_local_servers(LocalServer::defaults(), PATIENCE).await
+/// The servers that are looked for on this machine.
+pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
+    app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)
+}
+
+/// The first server on this machine in whose list `pick` finds a model. If none has one, those that were
+/// late are asked once more and waited for.
+async fn running(app: &App, pick: impl Fn(Vec<String>) -> Option<String>) -> Option<(LocalServer, String)> {
+    let mut asked = local_servers(app);
+    for patience in [PATIENCE, LATE_PATIENCE] {
+        let mut late = Vec::new();
+        for (server, answer) in ask_local_servers(asked, patience).await {
+            match answer {
+                ServerAnswer::Models(models) => {
+                    if let Some(model) = pick(models) {
+                        return Some((server, model));
+                    }
+                }
+                ServerAnswer::Late => late.push(server),
+                _ => {}
+            }
+        }
+        asked = late;
+    }
+    None
+}
+
+/// The models to ask when the chosen one cannot answer: those that the settings name, or those that a run
+/// was begun with.
+pub(crate) async fn fallbacks(app: &App, recorded: Option<&[FallbackModel]>) -> Result<Vec<Chosen>, Failure> {
+    let said = app.config.settings.fallback.as_deref().unwrap_or_default();
+    let names = match recorded {
+        Some(models) => models.iter().map(|m| format!("{}:{}", m.provider, m.model)).collect(),
+        None => said.to_vec(),
+    };
+    let mut chosen = Vec::new();
+    for name in &names {
+        let origin = app.config.origin("fallback").filter(|_| said.contains(name));
+        chosen.push(fallback(app, name, origin).await?);
+    }
+    Ok(chosen)
+}
+
+async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
+    let why = format!("{} says {name}", who(origin));
+    if local::is_meant(app, name) {
+        return local::load(app, name, why).await;
+    }
+    let ModelRef { profile, base_url, model, .. } = name.parse().map_err(|e: SetupError| {
+        Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
+    })?;
+    let url = elsewhere(profile, base_url.as_deref());
+    // The key that the settings name is the chosen model's, and nobody else's.
+    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
+    Ok(Chosen { provider, model, why })
 }
 
 /// The services whose keys are in the environment.
@@ -108,9 +163,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         }
         Err(wrong) => wrong,
     };
-    if let Some(FoundServer { server, .. }) =
-        running().await.into_iter().find(|found| found.models.iter().any(|m| m == name))
-    {
+    if let Some((server, _)) = running(app, |models| models.into_iter().find(|m| m == name)).await {
         let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
         return Ok(Chosen { provider, model: name.to_owned(), why });
@@ -121,13 +174,17 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
             let provider = service(app, Some(profile), None, None)?;
             Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
         }
-        None => Err(Failure::usage(
-            match wrong {
-                SetupError::UnknownProfile { .. } => wrong.to_string(),
-                _ => format!("nobody was found who runs the model {name:?}"),
-            },
-            "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is",
-        )),
+        None => {
+            let (what, meant) = match wrong {
+                SetupError::UnknownProfile { name, nearest } => (
+                    format!("no provider is called {name:?}"),
+                    format!("did you mean {}? ", nearest.join(", ")),
+                ),
+                _ => (format!("nobody was found who runs the model {name:?}"), String::new()),
+            };
+            let advice = "say who runs it: --model PROVIDER:MODEL or --base-url U; `archon models list` shows what there is";
+            Err(Failure::usage(what, meant + advice))
+        }
     }
 }
 
@@ -139,13 +196,12 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
             return Ok(Chosen { provider, model: (*model).to_owned(), why });
         }
     }
-    for FoundServer { server, models, .. } in running().await {
-        // Servers also list models that only embed; they cannot answer.
-        if let Some(model) = models.into_iter().find(|m| !m.to_lowercase().contains("embed")) {
-            let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
-            let why = format!("{} runs on this machine, and no model was named", server.profile);
-            return Ok(Chosen { provider, model, why });
-        }
+    // Servers also list models that only embed; they cannot answer.
+    let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
+    if let Some((server, model)) = running(app, answers).await {
+        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let why = format!("{} runs on this machine, and no model was named", server.profile);
+        return Ok(Chosen { provider, model, why });
     }
     match local::first(app) {
         Some(path) => {
@@ -156,12 +212,13 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 }
 
 fn nothing_found() -> Failure {
-    Failure::usage(
+    Failure::choices(
+        Exit::Usage,
         "no model is configured. With a service: set OPENAI_API_KEY, or use --model PROVIDER:MODEL",
-        format!(
-            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M\n{}",
-            local::CHOICE
-        ),
+        &[
+            "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
+            local::CHOICE,
+        ],
     )
 }
 
@@ -172,22 +229,36 @@ fn service(
     url: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Arc<dyn Provider>, Failure> {
+    let url = elsewhere(profile, url);
+    connect(profile, url, key(app, profile, url, origin)?)
+}
+
+/// An address that is not the service's own.
+fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a str> {
+    let own = profile.map_or("", |p| p.base_url);
+    url.filter(|url| !same_address(url, own))
+}
+
+fn connect(
+    profile: Option<&'static Profile>,
+    url: Option<&str>,
+    key: Option<Secret>,
+) -> Result<Arc<dyn Provider>, Failure> {
     let name = profile.map_or("openai-compatible", |p| p.name);
     let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-    let own = profile.map_or("", |p| p.base_url);
-    let url = url.filter(|url| !same_address(url, own));
     if let Some(url) = url.filter(|url| !url.contains('@')) {
         // The log then says where the run was, and `archon resume` finds it again.
         options.id = format!("{name}@{url}");
     }
-    options.api_key = key(app, profile, url, origin)?;
+    options.api_key = key;
+    let own = profile.map_or("", |p| p.base_url);
     let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
         .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
     Ok(Arc::new(provider))
 }
 
-/// The key to send. A service's own key goes to the service's own address only, and an address from a
-/// project's settings gets no key at all: both would hand it to whoever wrote the address.
+/// The key to send. A service's own key goes to the service's own address only, and a [foreign](is_foreign)
+/// address gets no key at all: both would hand it to whoever wrote the address.
 fn key(
     app: &App,
     profile: Option<&Profile>,
@@ -195,15 +266,45 @@ fn key(
     origin: Option<&Origin>,
 ) -> Result<Option<Secret>, Failure> {
     let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
-    if url.is_some() && matches!(origin, Some(Origin::Project(_))) {
-        return Ok(None);
-    }
-    if let Some(name) = &app.config.settings.api_key_env {
+    if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
         let missing = || {
             let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
             Failure::usage(what, format!("set it: export {name}=…"))
         };
         return secret(name).map(Some).ok_or_else(missing);
+    }
+    own_key(app, profile, url, origin)
+}
+
+/// An address that a project's settings name, or that only the log of a run names: a project's settings may have
+/// put it there. Servers of this machine that were found, not named, are not meant.
+fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
+    url.is_some_and(|url| match origin {
+        Some(Origin::Project(_)) => true,
+        Some(_) => false,
+        None => !is_this_machine(url),
+    })
+}
+
+fn is_this_machine(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    // Whatever stands before an `@` is no host.
+    let known =
+        |name: &str| host == name || host.strip_prefix(name).is_some_and(|port| port.starts_with(':'));
+    !host.contains('@') && ["127.0.0.1", "localhost", "[::1]"].into_iter().any(known)
+}
+
+/// The key that the environment holds for a service.
+fn own_key(
+    app: &App,
+    profile: Option<&Profile>,
+    url: Option<&str>,
+    origin: Option<&Origin>,
+) -> Result<Option<Secret>, Failure> {
+    let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
+    if is_foreign(url, origin) {
+        return Ok(None);
     }
     match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
         (Some((service, variable)), None) => secret(variable).map(Some).ok_or_else(|| {
@@ -227,13 +328,17 @@ fn same_address(a: &str, b: &str) -> bool {
 
 async fn first_model(url: &str) -> Result<String, Failure> {
     let servers = vec![LocalServer::new("openai-compatible", url)];
-    let found = find_local_servers(servers, FAR_PATIENCE).await.into_iter().next();
-    let Some(found) = found else {
-        let what = format!("{url} did not list its models");
-        return Err(Failure::usage(what, "check that it runs, or name the model: --model M"));
+    let (what, advice) = match ask_local_servers(servers, FAR_PATIENCE).await.pop() {
+        Some((_, ServerAnswer::Models(models))) => match models.into_iter().next() {
+            Some(model) => return Ok(model),
+            None => ("has no models", "load one there, or name it: --model M"),
+        },
+        Some((_, ServerAnswer::Late)) => {
+            ("did not list its models in time", "try again, or name the model: --model M")
+        }
+        _ => ("did not list its models", "check that it runs, or name the model: --model M"),
     };
-    let none = || Failure::usage(format!("{url} has no models"), "load one there, or name it: --model M");
-    found.models.into_iter().next().ok_or_else(none)
+    Err(Failure::usage(format!("{url} {what}"), advice))
 }
 
 #[cfg(test)]

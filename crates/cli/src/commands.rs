@@ -99,12 +99,20 @@ pub(crate) struct ModelFlags {
 /// Flags that choose tools and what they see.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ToolFlags {
-    /// The tools: names separated by commas, `all` or `none` [default: all]
+    /// The tools: names separated by commas, `all` or `none` [default: those that change nothing]
     #[arg(long, value_name = "a,b|all|none")]
     pub(crate) tools: Option<ToolSelection>,
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+}
+
+/// The settings that both kinds of flags make.
+fn settings(model: &ModelFlags, tools: &ToolFlags) -> Settings {
+    let mut settings = Settings::default();
+    model.apply(&mut settings);
+    tools.apply(&mut settings);
+    settings
 }
 
 impl ModelFlags {

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use value::FromText;
-pub(crate) use value::{Mode, ToolSelection};
+pub(crate) use value::{LocalServers, Mode, ToolSelection};
 
 /// Declares the settings once: the file's keys, the environment's variables and the merge follow.
 macro_rules! settings {
@@ -58,11 +58,14 @@ macro_rules! settings {
 settings! {
     /// The model: a name, `provider:name`, or the path of a GGUF file.
     model: String,
+    /// Models to ask, in this order, when the one before cannot answer: `provider:name` or GGUF files.
+    fallback: Vec<String>,
     /// Address of an OpenAI-compatible service, up to and including `/v1`.
     base_url: String,
     /// The environment variable that holds the service's key. Keys themselves never stand in a file.
     api_key_env: String,
-    /// The tools that the agent has: `"all"`, `"none"`, or a list of names.
+    /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
+    /// nothing.
     tools: ToolSelection,
     /// The folder that tools may see.
     workspace: PathBuf,
@@ -74,6 +77,9 @@ settings! {
     system: String,
     /// Where runs and models are kept.
     data_dir: PathBuf,
+    /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)
+    /// and `PROFILE@URL`; by default `ollama`, `lmstudio` and `llamacpp`.
+    local_servers: LocalServers,
 }
 
 /// Where a setting came from.

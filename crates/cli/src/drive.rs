@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     RunHandle,
-    types::{Event, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
+    types::{Event, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
 };
 use futures_util::StreamExt;
 
@@ -59,10 +59,7 @@ fn ended(
             app.output.note(Look::Plain, format!("resume with: {resume}"));
         }
         OutcomeStatus::Limit(limit) => {
-            let what = format!(
-                "{limit}: raise it, for instance with --max-turns, or go on with `archon run --continue`"
-            );
-            app.output.note(Look::Plain, what);
+            app.output.note(Look::Plain, format!("{limit}: {}", way_on(&limit)));
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
@@ -70,10 +67,21 @@ fn ended(
                 || format!("archon runs show {} tells what happened", outcome.run),
                 |f| format!("{}; then: {resume}", advice(&f.code)),
             );
-            return Err(Failure { exit, what: one_line(&what, SHOWN), advice });
+            return Err(Failure::new(exit, one_line(&what, SHOWN), advice));
         }
     }
     Ok(exit)
+}
+
+/// What to do about a run that stopped at a limit.
+fn way_on(limit: &LimitReached) -> &'static str {
+    match limit {
+        LimitReached::Turns { .. } => {
+            "allow more with --max-turns, or go on with `archon run --continue TASK`"
+        }
+        LimitReached::Repeats { .. } => "put the task another way with `archon run --continue TASK`",
+        _ => "go on with `archon run --continue TASK`",
+    }
 }
 
 /// What to do about a model that gave no answer, by the code of its failure.

@@ -1,48 +1,77 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
-use crate::exit::Exit;
+use crate::{exit::Exit, output::one_line};
 
-/// Ends a command with a message and an exit code.
+/// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
+/// is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// What the shell is told.
-    pub(crate) exit: Exit,
-    /// What went wrong, on what and why; a line.
-    pub(crate) what: String,
-    /// What to do about it; usually a line.
-    pub(crate) advice: String,
+    exit: Exit,
+    what: String,
+    advice: Vec<String>,
 }
+
+/// Characters of a line that are shown.
+const SHOWN: usize = 600;
 
 impl Failure {
     /// The command was asked wrongly, or what it needs is not there.
-    pub(crate) fn usage(what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, what: what.into(), advice: advice.into() }
+    pub(crate) fn usage(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
+        Self::new(Exit::Usage, what, advice)
     }
 
     /// It tried and failed.
-    pub(crate) fn failed(what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, what: what.into(), advice: advice.into() }
+    pub(crate) fn failed(what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
+        Self::new(Exit::Failed, what, advice)
+    }
+
+    /// Ends with this code. What went wrong, on what and why; then what to do about it.
+    pub(crate) fn new(exit: Exit, what: impl AsRef<str>, advice: impl AsRef<str>) -> Self {
+        Self::choices(exit, what, &[advice.as_ref()])
+    }
+
+    /// The same with several things that can be done, each in a line of its own.
+    pub(crate) fn choices(exit: Exit, what: impl AsRef<str>, choices: &[&str]) -> Self {
+        let line = |text: &str| Some(one_line(text, SHOWN)).filter(|line| !line.is_empty());
+        let mut advice: Vec<_> = choices.iter().filter_map(|choice| line(choice)).collect();
+        if advice.is_empty() {
+            advice.push(ANYTHING.to_owned());
+        }
+        Self { exit, what: line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned()), advice }
+    }
+
+    /// What the shell is told.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// What went wrong, on what and why; a line.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// What to do about it: a line, or one for each choice there is.
+    pub(crate) fn advice(&self) -> &[String] {
+        &self.advice
     }
 }
+
+/// Helps wherever nothing better is known.
+const ANYTHING: &str = "`archon doctor` shows what can be used";
 
 impl From<archon::types::JournalError> for Failure {
     fn from(e: archon::types::JournalError) -> Self {
         use archon::types::JournalError::{BadId, UnknownRun};
         let exit = if matches!(e, UnknownRun { .. } | BadId { .. }) { Exit::Usage } else { Exit::Failed };
-        Self { exit, what: e.to_string(), advice: e.advice().to_owned() }
+        Self::new(exit, e.to_string(), e.advice())
     }
 }
 
 impl From<archon::types::SessionError> for Failure {
     fn from(e: archon::types::SessionError) -> Self {
-        use archon::types::SessionError::{BadId, Locked};
-        match e {
-            BadId { .. } => Self::usage(e.to_string(), "`archon sessions list` shows the sessions there are"),
-            Locked { .. } => Self::failed(e.to_string(), "wait for the other process, or stop it"),
-            e => {
-                Self::failed(e.to_string(), "check that the directory exists, is writable and has free space")
-            }
-        }
+        use archon::types::SessionError::{BadId, Unknown};
+        let exit = if matches!(e, Unknown { .. } | BadId { .. }) { Exit::Usage } else { Exit::Failed };
+        Self::new(exit, e.to_string(), e.advice())
     }
 }
 
@@ -61,12 +90,161 @@ impl From<archon::Error> for Failure {
             Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
                 Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
             }
-            Error::Run(_) => Self::failed(e.to_string(), "`archon runs list` shows the runs there are"),
+            Error::Run(LoopError::ProcessesLeft { group, .. }) => Self::failed(
+                e.to_string(),
+                format!("end it yourself (kill -9 -{group}), then resume the run"),
+            ),
             Error::UnknownSession(_) | Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
-            Error::Lost => Self::failed(e.to_string(), "`archon resume RUN` takes it up"),
-            e => Self::usage(e.to_string(), "`archon doctor` shows what can be used"),
+            Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
+            e => Self::usage(e.to_string(), e.advice()),
         }
+    }
+}
+
+/// What the parser of the command line says, in our form. Its first line is what; its tips and the usage
+/// are what to do.
+impl From<&clap::Error> for Failure {
+    fn from(e: &clap::Error) -> Self {
+        let text = e.to_string();
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
+        let first = lines.next().unwrap_or_default();
+        let mut what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+        // What is missing stands in lines of its own.
+        while what.ends_with([':', '>']) {
+            let Some(line) = lines.next_if(|line| line.starts_with(['<', '-'])) else { break };
+            what = format!("{what} {line}");
+        }
+        let tip = |line: &str| match line {
+            line if line.starts_with("For more information") => None,
+            line => Some(line.strip_prefix("tip: ").unwrap_or(line).replace("Usage:", "usage:")),
+        };
+        let mut advice: Vec<_> = lines.filter_map(tip).collect();
+        advice.push("--help says more".to_owned());
+        Self::usage(what, advice.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon::{
+        Error, RunId, SessionId,
+        react_loop::LoopError,
+        types::{EvaluationError, JournalError, SessionError},
+    };
+    use clap::Parser as _;
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check_shape(failure: &Failure) {
+        assert_eq!(failure.advice.len(), 1, "{failure:?}");
+        for line in failure.advice.iter().chain([&failure.what]) {
+            assert!(!line.trim().is_empty() && !line.contains('\n'), "{failure:?}");
+        }
+        // What to do stands in the second line only.
+        assert!(!failure.what.contains("; ") && !failure.what.contains(". "), "{failure:?}");
+        assert_ne!(failure.advice[0], failure.what);
+    }
+
+    #[test]
+    fn a_failure_without_advice_cannot_be_made() {
+        check_shape(&Failure::usage("the file is broken", ""));
+        check_shape(&Failure::failed("", " \n"));
+        check_shape(&Failure::failed("two\nlines", "and\r\nmore\x1b[2J"));
+    }
+
+    #[test]
+    fn every_error_of_a_run_says_what_and_then_what_to_do() {
+        let run = || RunId::new("run_1");
+        let gone = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let place = || "the log".to_owned();
+        let journal = [
+            JournalError::UnknownRun { run: run() },
+            JournalError::Locked { run: run() },
+            JournalError::BadId { id: "/".into() },
+            JournalError::Storage { action: "write", place: place(), source: gone() },
+        ];
+        let session = SessionId::new("session_1");
+        let sessions = [
+            SessionError::Unknown { session: session.clone() },
+            SessionError::Locked { session: session.clone() },
+            SessionError::BadId { id: "/".into() },
+            SessionError::Corrupt { session: session.clone(), problem: "no JSON".into() },
+            SessionError::Unsupported { action: "list" },
+            SessionError::Storage { action: "write", place: place(), source: gone() },
+        ];
+        let loops = [
+            LoopError::EmptyPrompt,
+            LoopError::NotARun { run: run() },
+            LoopError::NothingAsked { run: run() },
+            LoopError::NoSuchTurn { run: run(), asked: 3, turns: 2 },
+            LoopError::NothingToAnswer,
+            LoopError::Unpaired,
+            LoopError::UnknownPrice { model: "m".into(), max_cost: 5 },
+            LoopError::TooDeep { depth: 6, max: 5 },
+            LoopError::NoBranch,
+            LoopError::Evaluation(EvaluationError::Cancelled),
+            LoopError::Parallel { run: run() },
+            LoopError::OtherBranches { run: run(), found: 2, given: 3 },
+            LoopError::Ended { run: run() },
+        ];
+        let others = [
+            Error::NoModel,
+            Error::UnknownSession(session),
+            Error::AlreadyRunning { run: run() },
+            Error::NothingToContinue,
+            Error::Lost,
+        ];
+        for failure in journal
+            .map(Failure::from)
+            .into_iter()
+            .chain(sessions.map(Failure::from))
+            .chain(loops.map(|e| Error::Run(e).into()))
+            .chain(others.map(Failure::from))
+        {
+            check_shape(&failure);
+            assert_ne!(failure.advice[0], ANYTHING, "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_answered_in_the_same_form() {
+        let check = |line: &str, expected: Expect| {
+            let failure = Failure::from(&crate::args::Args::try_parse_from(line.split(' ')).unwrap_err());
+            check_shape(&failure);
+            expected.assert_eq(&format!("{}\n  {}", failure.what, failure.advice[0]));
+        };
+        check(
+            "archon run",
+            expect![[r#"
+            the following required arguments were not provided: <TASK>...
+              usage: archon run <TASK>...; --help says more"#]],
+        );
+        check(
+            "archon run --mode loud hi",
+            expect![[r#"
+            invalid value 'loud' for '--mode <MODE>'
+              [possible values: native, text]; --help says more"#]],
+        );
+        check(
+            "archon rnu hi",
+            expect![[r#"
+            unrecognized subcommand 'rnu'
+              a similar subcommand exists: 'runs'; usage: archon [OPTIONS] <COMMAND>; --help says more"#]],
+        );
+        check(
+            "archon run --continue --session s hi",
+            expect![[r#"
+            the argument '--continue' cannot be used with '--session <ID>'
+              usage: archon run --continue <TASK>...; --help says more"#]],
+        );
+        check(
+            "archon run --max-turns 0 hi",
+            expect![[r#"
+            invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295
+              --help says more"#]],
+        );
     }
 }

@@ -10,23 +10,28 @@ mod exit;
 mod failure;
 mod interrupt;
 mod local;
-mod nearest;
 mod output;
 mod render;
 mod toolset;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, error::ErrorKind};
 
 fn main() -> ExitCode {
     // Nothing is started before the words are understood: `--version` and mistakes answer at once.
     match args::Args::try_parse() {
         Ok(args) => app::run(args).into(),
-        Err(e) => {
-            // Help and versions go to stdout and are no failures; a reader that went away is neither.
+        // Help and versions go to stdout and are no failures; a reader that went away is neither. Who says
+        // nothing is shown the whole help.
+        Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = e.print();
             if e.use_stderr() { exit::Exit::Usage.into() } else { ExitCode::SUCCESS }
+        }
+        Err(e) => {
+            let failure = failure::Failure::from(&e);
+            output::Output::system().failure(&failure);
+            failure.exit().into()
         }
     }
 }

@@ -96,8 +96,8 @@ impl Output {
 
     /// Says why a command cannot go on.
     pub(crate) fn failure(&self, failure: &Failure) {
-        self.note(Look::Warning, format!("error: {}", failure.what));
-        for line in failure.advice.lines() {
+        self.note(Look::Warning, format!("error: {}", failure.what()));
+        for line in failure.advice() {
             self.note(Look::Plain, format!("  {line}"));
         }
     }

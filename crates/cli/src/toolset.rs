@@ -4,13 +4,12 @@ use std::{path::Path, sync::Arc};
 
 use archon::{
     tools::{Workspace, builtin},
-    types::Tool,
+    types::{Tool, nearest},
 };
 
 use crate::{
     config::{Settings, ToolSelection},
     failure::Failure,
-    nearest::nearest,
 };
 
 /// Tools, ready to be called.
@@ -77,11 +76,11 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_a_usage_error_that_names_the_nearest() {
         let e = names(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
-        assert_eq!(e.exit, Exit::Usage);
-        assert_eq!(e.what, "there is no tool \"calclator\"");
+        assert_eq!(e.exit(), Exit::Usage);
+        assert_eq!(e.what(), "there is no tool \"calclator\"");
         assert_eq!(
-            e.advice,
-            "did you mean calculator? the tools are: calculator, list_files, read_file, search"
+            e.advice(),
+            ["did you mean calculator? the tools are: calculator, list_files, read_file, search"]
         );
     }
 
@@ -93,6 +92,6 @@ mod tests {
         };
         assert_eq!(with(Some(ToolSelection::None)), Ok(0));
         let e = with(None).unwrap_err();
-        assert!(e.what.contains("/nowhere/at/all") && e.exit == Exit::Usage, "{e:?}");
+        assert!(e.what().contains("/nowhere/at/all") && e.exit() == Exit::Usage, "{e:?}");
     }
 }

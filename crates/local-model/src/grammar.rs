@@ -7,21 +7,21 @@
 //! function interface, and it is asked about one token at a time, so that the whole vocabulary is looked
 //! at only after the model's first choice was refused.
 //!
-//! [`Grammar`] is built by [`crate::schema`] from a JSON Schema and walked by [`crate::Matcher`].
+//! [`Grammar`] is built by [`crate::schema`] from a JSON Schema and walked by [`crate::matcher::Matcher`].
 
 use std::fmt;
 
 /// The number of a node in a [`Grammar`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 /// A set of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct ByteSet([u64; 4]);
+pub(crate) struct ByteSet([u64; 4]);
 
 impl ByteSet {
     /// The bytes of these inclusive ranges.
-    pub fn ranges(ranges: &[(u8, u8)]) -> Self {
+    pub(crate) fn ranges(ranges: &[(u8, u8)]) -> Self {
         let mut set = Self::default();
         for &(low, high) in ranges {
             for byte in low..=high {
@@ -32,7 +32,7 @@ impl ByteSet {
     }
 
     /// Whether the byte is in the set.
-    pub fn contains(&self, byte: u8) -> bool {
+    pub(crate) fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
     }
 
@@ -66,7 +66,7 @@ pub(crate) enum Node {
 
 /// What a text may look like: nodes that refer to each other by number, so that a schema may recurse.
 #[derive(Clone, Debug)]
-pub struct Grammar {
+pub(crate) struct Grammar {
     nodes: Vec<Node>,
     root: NodeId,
 }
@@ -83,38 +83,38 @@ impl Grammar {
 
 /// Builds a [`Grammar`], node by node.
 #[derive(Debug, Default)]
-pub struct GrammarBuilder {
+pub(crate) struct GrammarBuilder {
     nodes: Vec<Node>,
 }
 
 impl GrammarBuilder {
     /// A builder with no node yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Exactly this text.
-    pub fn text(&mut self, text: &str) -> NodeId {
+    pub(crate) fn text(&mut self, text: &str) -> NodeId {
         self.add(Node::Bytes(text.as_bytes().into()))
     }
 
     /// One byte of these inclusive ranges.
-    pub fn byte(&mut self, ranges: &[(u8, u8)]) -> NodeId {
+    pub(crate) fn byte(&mut self, ranges: &[(u8, u8)]) -> NodeId {
         self.add(Node::Set(ByteSet::ranges(ranges)))
     }
 
     /// All of these, in this order.
-    pub fn seq(&mut self, parts: &[NodeId]) -> NodeId {
+    pub(crate) fn seq(&mut self, parts: &[NodeId]) -> NodeId {
         self.add(Node::Seq(parts.into()))
     }
 
     /// One of these. With no alternatives, nothing can be written here.
-    pub fn any(&mut self, choices: &[NodeId]) -> NodeId {
+    pub(crate) fn any(&mut self, choices: &[NodeId]) -> NodeId {
         self.add(Node::Any(choices.into()))
     }
 
     /// This one, between `min` and `max` times; `u32::MAX` is no limit.
-    pub fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
+    pub(crate) fn repeat(&mut self, node: NodeId, min: u32, max: u32) -> NodeId {
         // Nothing, however often, is nothing; the matcher would try every count.
         if matches!(self.nodes.get(node.0 as usize), Some(Node::Bytes(bytes)) if bytes.is_empty()) {
             return node;
@@ -123,22 +123,22 @@ impl GrammarBuilder {
     }
 
     /// This one or nothing.
-    pub fn optional(&mut self, node: NodeId) -> NodeId {
+    pub(crate) fn optional(&mut self, node: NodeId) -> NodeId {
         self.repeat(node, 0, 1)
     }
 
     /// A place for a node that is filled in later, for schemas that contain themselves.
-    pub fn reserve(&mut self) -> NodeId {
+    pub(crate) fn reserve(&mut self) -> NodeId {
         self.any(&[])
     }
 
     /// Makes the reserved place `place` mean `node`.
-    pub fn fill(&mut self, place: NodeId, node: NodeId) {
+    pub(crate) fn fill(&mut self, place: NodeId, node: NodeId) {
         self.nodes[place.0 as usize] = Node::Seq([node].into());
     }
 
     /// The grammar that starts at `root`.
-    pub fn finish(self, root: NodeId) -> Grammar {
+    pub(crate) fn finish(self, root: NodeId) -> Grammar {
         Grammar { nodes: self.nodes, root }
     }
 

@@ -21,28 +21,28 @@ const MAX_STEPS: usize = 20_000;
 
 /// How far a text has got through a [`Grammar`].
 #[derive(Clone, Debug)]
-pub struct Matcher {
+pub(crate) struct Matcher {
     grammar: Arc<Grammar>,
     paths: Vec<Path>,
 }
 
 impl Matcher {
     /// A matcher at the start of the grammar.
-    pub fn new(grammar: Arc<Grammar>) -> Self {
+    pub(crate) fn new(grammar: Arc<Grammar>) -> Self {
         let mut paths = Vec::new();
         expand(&grammar, vec![(grammar.root(), 0)], &mut paths);
         Self { grammar, paths }
     }
 
     /// Takes these bytes. False, and no change, if the grammar does not allow them here.
-    pub fn advance(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn advance(&mut self, bytes: &[u8]) -> bool {
         let Some(paths) = self.after(bytes) else { return false };
         self.paths = paths;
         true
     }
 
     /// Whether these bytes may come next.
-    pub fn accepts(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn accepts(&self, bytes: &[u8]) -> bool {
         // Most tokens fail on their first byte, which needs no copy.
         let Some(&first) = bytes.first() else { return false };
         self.paths.iter().any(|path| leaf_takes(&self.grammar, path, first))
@@ -50,17 +50,17 @@ impl Matcher {
     }
 
     /// Whether the text may end here.
-    pub fn may_end(&self) -> bool {
+    pub(crate) fn may_end(&self) -> bool {
         self.paths.iter().any(Vec::is_empty)
     }
 
     /// Whether the text must end here.
-    pub fn must_end(&self) -> bool {
+    pub(crate) fn must_end(&self) -> bool {
         self.paths.iter().all(Vec::is_empty)
     }
 
     /// The bytes that must come next, because the grammar leaves no choice. Empty if there is one.
-    pub fn forced(&self) -> Vec<u8> {
+    pub(crate) fn forced(&self) -> Vec<u8> {
         let mut ahead = self.clone();
         let mut bytes = Vec::new();
         while let Some(byte) = ahead.forced_byte() {

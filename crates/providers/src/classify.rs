@@ -39,6 +39,25 @@ pub const OVERFLOW_PHRASES: &[(&str, &str)] = &[
     ("range of input length should be", "Alibaba"),
 ];
 
+/// Phrases, in lower case, by which services say that a model does not think as much as was asked.
+const THINKING_PHRASES: &[(&str, &str)] = &[
+    ("reasoning_effort", "OpenAI, Groq, xAI: the parameter, unknown or with a value that is not taken"),
+    ("reasoning.effort", "OpenAI: responses"),
+    ("reasoning effort", "OpenRouter"),
+    ("thinking.budget_tokens", "Anthropic: too small, or no less than max_tokens"),
+    ("thinking budget", "Gemini"),
+    ("thinking level", "Gemini"),
+    ("thinking_config", "Gemini"),
+    ("does not support thinking", "Ollama"),
+    ("thinking is not supported", "Anthropic, Gemini"),
+    ("reasoning is not supported", "Mistral, OpenRouter"),
+];
+
+fn is_about_thinking(text: &str) -> bool {
+    let text = text.to_lowercase();
+    THINKING_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+}
+
 /// Whether a service's words mean that the conversation does not fit into the model's window.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_lowercase();
@@ -85,7 +104,11 @@ impl Failure {
         }
         if has(&["insufficient_quota", "billing"]) {
             // Sent with 429, and no wait helps.
-            return self.api(ApiErrorKind::Other, said.message);
+            return self.api(ApiErrorKind::Quota, said.message);
+        }
+        let refused = !overflow && matches!(self.status, 0 | 400 | 404 | 422);
+        if refused && (is_about_thinking(&said.message) || is_about_thinking(&said.parameter)) {
+            return self.api(ApiErrorKind::Thinking, said.message);
         }
         if self.status != 0 {
             return self.by_status(said.message, overflow);
@@ -107,6 +130,7 @@ impl Failure {
         let retry_after = self.retry_after;
         match self.status {
             401 | 403 => ProviderError::Auth(message),
+            402 => self.api(ApiErrorKind::Quota, message),
             429 => ProviderError::RateLimited { retry_after, message },
             // 413 alone may as well be a body that is too large, for instance a picture.
             _ if overflow => ProviderError::ContextOverflow(message),
@@ -136,6 +160,8 @@ struct Said {
     message: String,
     /// Type and code, joined.
     kind: String,
+    /// The parameter that is wrong, where the service names one.
+    parameter: String,
     /// A status in the object itself.
     status: Option<u16>,
 }
@@ -159,11 +185,12 @@ impl Said {
         let status = error.get("code").or_else(|| error.get("status"));
         let status = status.and_then(|s| s.as_u64().or_else(|| s.as_str()?.parse().ok()));
         let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (100..600).contains(s));
-        Some(Self { message, kind: words.join(" "), status })
+        let parameter = error.get("param").and_then(Json::as_str).unwrap_or_default().to_owned();
+        Some(Self { message, kind: words.join(" "), parameter, status })
     }
 
     fn text(text: &str) -> Self {
-        Self { message: text.to_owned(), kind: String::new(), status: None }
+        Self { message: text.to_owned(), kind: String::new(), parameter: String::new(), status: None }
     }
 }
 

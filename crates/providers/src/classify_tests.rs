@@ -156,14 +156,14 @@ fn status_and_words_are_classified() {
         400 final Api { status: 400, kind: InvalidRequest, message: "bad" }
         400 final Api { status: 400, kind: ContentFiltered, message: "no" }
         401 final Auth("no key")
-        402 final Api { status: 402, kind: Other, message: "pay" }
+        402 final Api { status: 402, kind: Quota, message: "pay" }
         403 final Auth("not you")
         404 final Api { status: 404, kind: NotFound, message: "no such model" }
         408 again Timeout("slow")
         413 final Api { status: 413, kind: InvalidRequest, message: "large" }
         422 final Api { status: 422, kind: InvalidRequest, message: "[{\"msg\":\"field required\"}]" }
         429 again RateLimited { retry_after: Some(7s), message: "slow down" }
-        429 final Api { status: 429, kind: Other, message: "no credit" }
+        429 final Api { status: 429, kind: Quota, message: "no credit" }
         500 again Overloaded { status: 500, retry_after: Some(7s), message: "oops" }
         501 final Api { status: 501, kind: Other, message: "no" }
         502 again Overloaded { status: 502, retry_after: Some(7s), message: "status 502, text/html: <html> <h1>Bad Gateway</h1>" }
@@ -179,6 +179,23 @@ fn status_and_words_are_classified() {
         200 again RateLimited { retry_after: Some(7s), message: "provider is busy" }
         200 final Protocol("status 200, text/html: <html>log in")
     "#]].assert_eq(&table);
+}
+
+// spec: ER-09
+#[test]
+fn a_model_that_does_not_think_that_much_is_told_from_other_refusals() {
+    for (status, body, thinking) in [
+        (400, r#"{"error":{"message":"Unrecognized request argument supplied: reasoning_effort"}}"#, true),
+        (400, r#"{"error":{"message":"unsupported value: 'high'","param":"reasoning_effort"}}"#, true),
+        (400, r#"{"error":"\"phi3\" does not support thinking"}"#, true),
+        (422, r#"{"error":{"message":"max_tokens must exceed thinking.budget_tokens"}}"#, true),
+        (400, r#"{"error":{"message":"unsupported value: 'high'","param":"temperature"}}"#, false),
+        (429, r#"{"error":{"message":"too many requests with reasoning_effort"}}"#, false),
+        (500, r#"{"error":{"message":"thinking budget service failed"}}"#, false),
+    ] {
+        let found = classify(status, body).refusal() == Some(ApiErrorKind::Thinking);
+        assert_eq!(found, thinking, "{status} {body}");
+    }
 }
 
 // spec: P-31

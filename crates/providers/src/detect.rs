@@ -7,7 +7,11 @@ use futures_util::future::join_all;
 use serde::Deserialize;
 
 use crate::{
-    http::{HttpOptions, Timeouts, Transport, body::Body, watch::Watch},
+    http::{
+        HttpOptions, Timeouts, Transport,
+        body::{Body, BodyError},
+        watch::Watch,
+    },
     openai_compatible::Profile,
 };
 
@@ -37,24 +41,32 @@ impl LocalServer {
 /// Profiles of the servers that are looked for.
 const LOCAL: [&str; 3] = ["ollama", "lmstudio", "llamacpp"];
 
-/// A server that answered.
+/// What came of asking a server for its models.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FoundServer {
-    /// Which one.
-    pub server: LocalServer,
+pub enum ServerAnswer {
     /// The models that it has, as it names and orders them.
-    pub models: Vec<String>,
+    Models(Vec<String>),
+    /// It said nothing, or not everything, in time: it may be busy, for instance with loading a model.
+    Late,
+    /// Nobody listens there, or it is something else.
+    Absent,
 }
 
-/// Asks all servers at once for their models and keeps those that answer within `patience`, in the
-/// order in which they were given. What listens on the port and is something else is left out.
-pub async fn find_local_servers(servers: Vec<LocalServer>, patience: Duration) -> Vec<FoundServer> {
+/// Asks all servers at once for their models, each for at most `patience`. The answers stand in the
+/// order of the servers.
+///
+/// A machine refuses a port on which nobody listens at once, so only a server that is there and slow
+/// makes anybody wait; who cannot wait for long asks those that were late again.
+pub async fn ask_local_servers(
+    servers: Vec<LocalServer>,
+    patience: Duration,
+) -> Vec<(LocalServer, ServerAnswer)> {
     let asked = servers.into_iter().map(async |server| {
-        let models = models(&server, patience).await?;
-        Some(FoundServer { server, models })
+        let answer = ask(&server, patience).await;
+        (server, answer)
     });
-    join_all(asked).await.into_iter().flatten().collect()
+    join_all(asked).await
 }
 
 #[derive(Deserialize)]
@@ -67,19 +79,25 @@ struct Model {
     id: String,
 }
 
-async fn models(server: &LocalServer, patience: Duration) -> Option<Vec<String>> {
+async fn ask(server: &LocalServer, patience: Duration) -> ServerAnswer {
+    use ServerAnswer::{Absent, Late, Models};
     let timeouts =
         Timeouts { connect: patience, first_byte: patience, idle: patience, total: Some(patience) };
     let options = HttpOptions { timeouts, ..HttpOptions::default() };
-    let transport = Transport::new(&server.base_url, "/models", options).ok()?;
-    let response = tokio::time::timeout(patience, transport.send(None).ok()?).await.ok()?.ok()?;
-    if !response.status().is_success() {
-        return None;
-    }
+    let Ok(transport) = Transport::new(&server.base_url, "/models", options) else { return Absent };
+    let Ok(sent) = transport.send(None) else { return Absent };
+    let response = match tokio::time::timeout(patience, sent).await {
+        Ok(Ok(response)) if response.status().is_success() => response,
+        Ok(Err(e)) if e.is_timeout() => return Late,
+        Ok(_) => return Absent,
+        Err(_) => return Late,
+    };
     let (text, end) = Body::new(response, Watch::new(CancellationToken::new(), timeouts)).text().await;
-    end.ok()?;
-    let list: ModelList = serde_json::from_str(&text).ok()?;
-    Some(list.data.into_iter().map(|model| model.id).collect())
+    match (end, serde_json::from_str::<ModelList>(&text)) {
+        (Ok(()), Ok(list)) => Models(list.data.into_iter().map(|model| model.id).collect()),
+        (Err(BodyError::Interrupted(_)), _) => Late,
+        _ => Absent,
+    }
 }
 
 #[cfg(test)]
@@ -102,20 +120,27 @@ mod tests {
         for server in [&running, &other, &failing] {
             servers.push(LocalServer::new("lmstudio", format!("{}/v1", server.url())));
         }
-        let expected = servers[1].clone();
-        let found = find_local_servers(servers, PATIENCE).await;
-        let models = vec!["qwen3".to_owned(), "gemma3".to_owned()];
-        assert_eq!(found, [FoundServer { server: expected, models }]);
+        let answers = ask_local_servers(servers.clone(), PATIENCE).await;
+        let (asked, answers): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+        let models = ServerAnswer::Models(vec!["qwen3".to_owned(), "gemma3".to_owned()]);
+        let absent = ServerAnswer::Absent;
+        assert_eq!((asked, answers), (servers, vec![absent.clone(), models, absent.clone(), absent]));
         assert_eq!(running.requests()[0].path, "/v1/models");
         assert_eq!(running.requests()[0].method, "GET");
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_is_given_up() {
-        let server = MockServer::start([MockResponse::new(200).hang()]).await;
-        let servers = vec![LocalServer::new("ollama", server.url())];
-        assert_eq!(find_local_servers(servers, Duration::from_millis(50)).await, []);
-        server.until_gone(1).await;
+    async fn a_server_that_hangs_is_given_up_and_told_from_one_that_is_not_there() {
+        for hangs in [MockResponse::new(200).hang(), MockResponse::new(200).chunk("{\"data\":").hang()] {
+            let server = MockServer::start([hangs]).await;
+            let gone = MockServer::start([]).await.url();
+            let servers = vec![LocalServer::new("ollama", server.url()), LocalServer::new("lmstudio", gone)];
+            let short = Duration::from_millis(50);
+            let answers = ask_local_servers(servers, short).await;
+            let answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
+            assert_eq!(answers, [ServerAnswer::Late, ServerAnswer::Absent]);
+            server.until_gone(1).await;
+        }
     }
 
     #[test]

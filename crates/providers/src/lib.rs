@@ -8,7 +8,7 @@
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
-//! | [`find_local_servers`] | what runs on this machine |
+//! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
 //! | [`ScriptedProvider`] | a model that says what a test wrote down |
 //!
 //! Providers never retry: the loop decides that, so that each attempt is recorded.
@@ -47,7 +47,7 @@ pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
 #[cfg(feature = "openai-compatible")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
-    detect::{FoundServer, LocalServer, find_local_servers},
+    detect::{LocalServer, ServerAnswer, ask_local_servers},
     error::SetupError,
     http::{HttpOptions, Timeouts},
     openai_compatible::{

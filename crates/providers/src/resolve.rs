@@ -6,7 +6,7 @@
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{Provider, Secret};
+use archon_types::{Provider, Secret, likeness};
 
 use crate::{
     error::SetupError,
@@ -142,24 +142,9 @@ pub fn openai_compatible_from(
 
 fn unknown(name: &str) -> SetupError {
     let mut names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).chain([ANY]).collect();
-    names.sort_by_key(|known| distance(name, known));
+    names.sort_by(|a, b| likeness(name, b).total_cmp(&likeness(name, a)));
     names.truncate(3);
     SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
-}
-
-/// Levenshtein's distance, in bytes: how many letters have to be added, taken or changed.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let changed = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! The ReAct agent: how a run is started, continued and taken up again.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, Context, ContextConfig, Encoded,
-    EvaluationError, ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId, Message,
-    ModelPrice, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, RecordBody, RequestOptions,
-    RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode, Toolbox, TurnTrigger,
+    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
+    Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal, JournalError, LoopId,
+    Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode,
+    Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted, TenantId, ToolMode,
+    Toolbox, TurnTrigger,
 };
+use futures_util::FutureExt;
 
 use crate::{
-    Command, ContextParts, Driver, History, LlmJudge, Messages, Opening, ReactMachine, RunLog, fold,
-    fold_chain, fold_with, fork::branch_id, is_paired, is_parallel, tool_batch::NoTools,
+    Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
+    RunLog, driver::panic_text, fallback, fold, fold_chain, fold_with, fork::branch_id, is_paired,
+    is_parallel, spawns::left_behind, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -40,6 +43,10 @@ pub struct ReactAgentOptions {
     pub limits: ExecutionLimits,
     /// How failed model calls are retried; ignored where the provider retries by itself.
     pub retry: RetryConfig,
+    /// When a tool that keeps failing is left alone; `None` never.
+    pub breaker: Option<CircuitBreaker>,
+    /// What happens when a run cannot be kept from its beginning.
+    pub on_storage_failure: OnStorageFailure,
     /// How tools are spoken about; by default as the model can.
     pub tool_mode: Option<ToolMode>,
     /// Sampling, output length and so on.
@@ -68,6 +75,8 @@ impl ReactAgentOptions {
             system: None,
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
+            breaker: Some(CircuitBreaker::default()),
+            on_storage_failure: OnStorageFailure::default(),
             tool_mode: None,
             request: RequestOptions::default(),
             expected_output: None,
@@ -80,94 +89,6 @@ impl ReactAgentOptions {
     }
 }
 
-/// Why a run could not be started or taken up. What goes wrong inside a run is an [`Outcome`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoopError {
-    /// The journal failed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// There is nothing to work on.
-    #[error("the prompt is empty: say what is to be done")]
-    EmptyPrompt,
-    /// The log is there and is not the log of a run.
-    #[error("run {run} has a log that does not begin as a run's log does")]
-    NotARun {
-        /// The run.
-        run: RunId,
-    },
-    /// The process died before the prompt was in the log.
-    #[error("run {run} was cut off before its prompt was kept: start it again")]
-    NothingAsked {
-        /// The run.
-        run: RunId,
-    },
-    /// The run has fewer turns.
-    #[error("run {run} has {turns} turns: it cannot be forked after turn {asked}")]
-    NoSuchTurn {
-        /// The run.
-        run: RunId,
-        /// After which turn the fork was to be.
-        asked: u32,
-        /// The turns that the run has.
-        turns: u32,
-    },
-    /// The conversation ends with an answer, so there is nothing to go on with.
-    #[error("the conversation ends with the model's answer: say something to go on")]
-    NothingToAnswer,
-    /// A conversation from elsewhere holds a tool call without its result, or a result without its call.
-    #[error("the messages cannot be restored: every tool call needs its result right behind it")]
-    Unpaired,
-    /// Money is limited and nobody knows what the model costs.
-    #[error(
-        "the run may cost {max_cost} millionths at most and the price of {model} is unknown: give its price"
-    )]
-    UnknownPrice {
-        /// The model.
-        model: String,
-        /// The limit.
-        max_cost: u64,
-    },
-    /// Agents called agents too often.
-    #[error("a run at depth {depth} is not started: the limit is {max}")]
-    TooDeep {
-        /// The depth of the run that was to start.
-        depth: u32,
-        /// [`ExecutionLimits::max_depth`].
-        max: u32,
-    },
-    /// A parallel loop was given no branch.
-    #[error("a parallel loop needs at least one branch")]
-    NoBranch,
-    /// The strategy cannot choose among so many branches.
-    #[error(transparent)]
-    Evaluation(#[from] EvaluationError),
-    /// The run is a parallel loop, which asks no model itself.
-    #[error(
-        "run {run} is a parallel loop: speak to the runs of its branches, and resume it with its branches"
-    )]
-    Parallel {
-        /// The run.
-        run: RunId,
-    },
-    /// The run is no parallel loop, or one with other branches.
-    #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
-    OtherBranches {
-        /// The run.
-        run: RunId,
-        /// The branches that its log names; 0 if it is no parallel loop.
-        found: usize,
-        /// The branches that were given.
-        given: usize,
-    },
-    /// The run has its outcome.
-    #[error("run {run} has ended: continue its session with a new prompt instead")]
-    Ended {
-        /// The run.
-        run: RunId,
-    },
-}
-
 impl ReactAgent {
     /// An agent without tools; see [`with_toolbox`](Self::with_toolbox).
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
@@ -178,6 +99,18 @@ impl ReactAgent {
     /// The same agent with tools.
     pub fn with_toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.driver.toolbox = toolbox;
+        self
+    }
+
+    /// The same agent with further keys of its model's service: providers that differ in their key only.
+    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
+        self.driver.keys = keys;
+        self
+    }
+
+    /// The same agent with models that are asked, in this order, when its own cannot answer.
+    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
+        self.driver.fallbacks = fallbacks;
         self
     }
 
@@ -246,6 +179,7 @@ impl ReactAgent {
         let context = &cancelled_alone(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.started(origin, earlier, parallel, context);
+        self.check_tools(&started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
             started.first_turn = TurnTrigger::Continuation;
@@ -261,15 +195,49 @@ impl ReactAgent {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
         }
-        let open = self.journal.open(&context.run, OpenMode::Create).await?;
-        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
-        let records = log.append_all(bodies).await?;
+        let (mut log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
         for record in &records[1..] {
             machine.apply(record);
         }
-        Ok(driver.drive(&mut machine, &mut log, context).await?)
+        drive(&driver, &mut machine, &mut log, context).await
+    }
+
+    /// The log of a new run with its first records; see [`OnStorageFailure`].
+    async fn open_log(
+        &self,
+        mut bodies: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
+        let error = match self.kept_log(bodies.clone(), context).await {
+            Err(error @ JournalError::Storage { .. })
+                if self.options.on_storage_failure == OnStorageFailure::Ephemeral =>
+            {
+                error
+            }
+            kept => return kept,
+        };
+        // With more than its first record it could be taken up, and would do everything again.
+        match self.journal.read(&context.run).await {
+            Ok(records) if records.len() > 1 => return Err(error),
+            _ => tracing::warn!(run = %context.run, %error, "the run is not kept"),
+        }
+        bodies.insert(1, RecordBody::NotKept { reason: error.to_string() });
+        let mut log = RunLog::not_kept(context.clone());
+        let records = log.append_all(bodies).await?;
+        Ok((log, records))
+    }
+
+    async fn kept_log(
+        &self,
+        bodies: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<(RunLog, Vec<Arc<Record>>), JournalError> {
+        let open = self.journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
+        let records = log.append_all(bodies).await?;
+        Ok((log, records))
     }
 
     fn check(&self, opening: &Opening, context: &Context) -> Result<(), LoopError> {
@@ -283,11 +251,26 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        match limits.max_cost {
-            Some(max_cost) if self.options.price.is_none() => {
-                Err(LoopError::UnknownPrice { model: self.options.model.clone(), max_cost })
+        let own = (&self.options.model, self.options.price);
+        let mut models = [own].into_iter().chain(self.driver.fallbacks.iter().map(|f| (&f.model, f.price)));
+        match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
+            (Some(max_cost), Some((model, _))) => {
+                Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether every model can be told of the tools as `config` says.
+    fn check_tools(&self, config: &RunConfig) -> Result<(), LoopError> {
+        let needs_tools = config.tool_mode == ToolMode::Native && !config.tools.is_empty();
+        let cannot = |f: &&Fallback| !f.provider.capabilities(&f.model).native_tools;
+        match self.driver.fallbacks.iter().find(|f| needs_tools && cannot(f)) {
+            Some(Fallback { provider, model, .. }) => Err(LoopError::FallbackWithoutTools {
+                provider: provider.id().to_owned(),
+                model: model.clone(),
+            }),
+            None => Ok(()),
         }
     }
 
@@ -296,7 +279,8 @@ impl ReactAgent {
     /// The run keeps the model, the tools' descriptions and the limits that it was started with.
     ///
     /// # Errors
-    /// The run is unknown, in use, or has ended, or the journal failed.
+    /// The run is unknown, in use, or has ended, processes that it started cannot be ended, or the
+    /// journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let origin = match open.records.first().map(|r| &r.body) {
@@ -317,13 +301,29 @@ impl ReactAgent {
             return Err(LoopError::NothingAsked { run: context.run.clone() });
         }
         let context = &cancelled_alone(context);
+        let groups = left_behind(&open.records);
+        if !groups.is_empty() {
+            let left = self.driver.toolbox.end_processes(&groups, context).await;
+            if let Some(group) = left.first() {
+                return Err(LoopError::ProcessesLeft { run: context.run.clone(), group: group.id });
+            }
+        }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
             .with_inbox(self.journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
         if let Some((command, attempt)) = machine.open_request() {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
-        Ok(self.driver.drive(&mut machine, &mut log, context).await?)
+        drive(&self.driver, &mut machine, &mut log, context).await
+    }
+
+    fn failure_policy(&self) -> FailurePolicy {
+        let mut policy = FailurePolicy::default();
+        policy.keys = fallback::count(&self.driver.keys);
+        policy.fallbacks =
+            self.driver.fallbacks.iter().map(|model| model.recorded(&self.options.retry)).collect();
+        policy.breaker = self.options.breaker;
+        policy
     }
 
     /// The same agent with its runs in another journal.
@@ -355,6 +355,7 @@ impl ReactAgent {
         config.options = Arc::new(options.request.clone());
         config.limits = options.limits.clone();
         config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
+        config.failure = Some(self.failure_policy());
         config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
             true => ToolMode::Native,
             false => ToolMode::Text,
@@ -379,6 +380,19 @@ impl ReactAgent {
         started.parallel = parallel.cloned();
         started.first_turn = options.first_turn;
         started
+    }
+}
+
+/// Drives a run; a panic, for instance of a hook, ends the run and not the process.
+async fn drive(
+    driver: &Driver,
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    context: &Context,
+) -> Result<Outcome, LoopError> {
+    match AssertUnwindSafe(driver.drive(machine, log, context)).catch_unwind().await {
+        Ok(outcome) => Ok(outcome?),
+        Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
     }
 }
 

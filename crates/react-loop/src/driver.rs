@@ -1,21 +1,21 @@
 //! The driver: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
     AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, JournalError,
-    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Timestamp,
-    ToolCallId, Toolbox,
+    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Request,
+    Timestamp, ToolCallId, Toolbox,
 };
 use futures_util::{
-    StreamExt,
+    FutureExt, StreamExt,
     future::{Either, select},
 };
 
 use tracing::Instrument;
 
 use crate::{
-    Command, History, ReactMachine, RunLog, decode_answer,
+    Command, Fallback, History, ReactMachine, RunLog, decode_answer, fallback,
     hooked::Turns,
     interrupt::{Interrupt, Watch},
     summarize::summarize,
@@ -28,6 +28,10 @@ use crate::{
 pub struct Driver {
     /// The model.
     pub provider: Arc<dyn Provider>,
+    /// The same service with further keys, in the order in which they are tried.
+    pub keys: Vec<Arc<dyn Provider>>,
+    /// The models that are asked when this one cannot answer.
+    pub fallbacks: Vec<Fallback>,
     /// The tools.
     pub toolbox: Arc<dyn Toolbox>,
     /// The program's own code at fixed places, if it has any.
@@ -37,7 +41,7 @@ pub struct Driver {
 impl Driver {
     /// A driver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { provider, toolbox, hooks: None }
+        Self { provider, keys: Vec::new(), fallbacks: Vec::new(), toolbox, hooks: None }
     }
 
     /// Whether the run that goes on from `history`, the `earlier`th of its chain, may begin.
@@ -89,7 +93,10 @@ impl Driver {
         let mut watch = Watch::new(context, machine.deadline());
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
         loop {
-            log.receive(machine).await?;
+            // Who cancelled is known by what came for the run, so that is looked at first.
+            if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
+                log.receive(machine).await?;
+            }
             if context.cancel.is_cancelled() {
                 note_cancel(machine, log).await?;
             }
@@ -112,8 +119,8 @@ impl Driver {
                     log.step(machine, answer).await?;
                 }
                 Command::Summarize(due) => {
-                    let summary =
-                        summarize(&*self.provider, machine.config(), &due, &mut watch, context).await;
+                    let provider = self.provider_of(machine);
+                    let summary = summarize(provider, machine, &due, &mut watch, context).await;
                     log.step(machine, RecordBody::Summarized(summary)).await?;
                 }
                 Command::RunCalls(_) => {
@@ -153,59 +160,116 @@ impl Driver {
     ) -> RecordBody {
         let mode = machine.config().tool_mode;
         let mut deltas = Deltas::new(command, attempt, context);
-        let mut stream = self.provider.stream(machine.request(), context.cancel.clone());
-        let answer = std::future::poll_fn(|task| {
-            loop {
-                match stream.poll_next_unpin(task) {
-                    Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Ok(*answer)),
-                    Poll::Ready(Some(Ok(event))) => deltas.emit(event),
-                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                    Poll::Ready(None) => {
-                        let text = "the provider's stream ended without a final message";
-                        return Poll::Ready(Err(ProviderError::Protocol(text.into())));
-                    }
-                    Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|cause| Err(error_of(cause))),
-                }
+        let provider = self.provider_of(machine);
+        let answer = match provider {
+            Some(provider) => {
+                let answer = answer(&**provider, machine.request(), &mut deltas, watch, context);
+                // A provider that panics has failed like any other.
+                AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+                    Err(ProviderError::Other(format!("the provider panicked: {}", panic_text(&*panic))))
+                })
             }
-        })
-        .await;
+            None => Err(not_here(machine)),
+        };
         match answer {
             Ok(answer) => RecordBody::ModelAnswered {
                 command,
                 attempt,
-                message: Box::new(decode_answer(self.signed(answer, machine, context), mode, command)),
+                message: Box::new(decode_answer(signed(answer, provider, machine, context), mode, command)),
             },
             Err(error) => {
-                tracing::warn!(run = %context.run, attempt, %error, "the model gave no answer");
-                let failure = ModelFailure::new(&error, draw_jitter(context));
+                tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
+                let mut failure = ModelFailure::new(&error, draw_jitter(context));
+                failure.partial = deltas.any();
                 RecordBody::ModelFailed { command, attempt, failure }
             }
         }
     }
 
-    /// Fills in what a provider may leave out.
-    fn signed(
-        &self,
-        mut answer: AssistantMessage,
-        machine: &ReactMachine,
-        context: &Context,
-    ) -> AssistantMessage {
-        if answer.provider.is_empty() {
-            self.provider.id().clone_into(&mut answer.provider);
+    /// Who answers the machine's next request. None when the run was begun with a model or a key that
+    /// this process does not have.
+    fn provider_of(&self, machine: &ReactMachine) -> Option<&Arc<dyn Provider>> {
+        let target = machine.target();
+        let (first, further) = match fallback::fallback(machine.config(), target) {
+            None => (&self.provider, &self.keys),
+            Some(recorded) => {
+                let here = self.fallbacks.iter().find(|fallback| fallback.is(recorded))?;
+                (&here.provider, &here.keys)
+            }
+        };
+        match target.key.checked_sub(1) {
+            None => Some(first),
+            Some(place) => further.get(place as usize),
         }
-        if answer.model.is_empty() {
-            answer.model.clone_from(&machine.config().model);
-        }
-        if answer.timestamp == Timestamp::default() {
-            answer.timestamp = context.clock.now();
-        }
-        answer
     }
+}
+
+/// Asks once and hands on what comes on the way.
+async fn answer(
+    provider: &dyn Provider,
+    request: Request,
+    deltas: &mut Deltas<'_>,
+    watch: &mut Watch<'_>,
+    context: &Context,
+) -> Result<AssistantMessage, ProviderError> {
+    let mut stream = provider.stream(request, context.cancel.clone());
+    std::future::poll_fn(|task| {
+        loop {
+            match stream.poll_next_unpin(task) {
+                Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Ok(*answer)),
+                Poll::Ready(Some(Ok(event))) => deltas.emit(event),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => {
+                    let text = "the provider's stream ended without a final message";
+                    return Poll::Ready(Err(ProviderError::Protocol(text.into())));
+                }
+                Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|cause| Err(error_of(cause))),
+            }
+        }
+    })
+    .await
+}
+
+/// Fills in what a provider may leave out.
+fn signed(
+    mut answer: AssistantMessage,
+    provider: Option<&Arc<dyn Provider>>,
+    machine: &ReactMachine,
+    context: &Context,
+) -> AssistantMessage {
+    if let Some(provider) = provider.filter(|_| answer.provider.is_empty()) {
+        provider.id().clone_into(&mut answer.provider);
+    }
+    if answer.model.is_empty() {
+        machine.model().clone_into(&mut answer.model);
+    }
+    if answer.timestamp == Timestamp::default() {
+        answer.timestamp = context.clock.now();
+    }
+    answer
+}
+
+/// The run was begun with more models or keys than this process has.
+fn not_here(machine: &ReactMachine) -> ProviderError {
+    let key = machine.target().key + 1;
+    let text =
+        format!("{} with key {key} is not set up here, and the run was begun with it", machine.model());
+    ProviderError::Other(text)
 }
 
 impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("provider", &self.provider.id()).finish_non_exhaustive()
+    }
+}
+
+/// Whether what somebody says now can change what is done next: before a question, before the end, and while
+/// there is nothing to do. Between calls their batch looks for itself.
+fn is_open_to_messages(next: &Command<'_>) -> bool {
+    match next {
+        Command::Append(body) => matches!(body, RecordBody::RunFinished(_)),
+        Command::RunCalls(_) | Command::Done(_) => false,
+        _ => true,
     }
 }
 
@@ -224,6 +288,12 @@ pub(crate) async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &
         Poll::Pending => watch.poll(task, Duration::ZERO).map(|_| ()),
     })
     .await;
+}
+
+/// What a panic says of itself.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
 }
 
 pub(crate) fn error_of(cause: Interrupt) -> ProviderError {
@@ -256,6 +326,11 @@ struct Deltas<'a> {
 impl<'a> Deltas<'a> {
     fn new(command: CommandId, attempt: u32, context: &'a Context) -> Self {
         Self { context, command, attempt, text: 0, thinking: 0, calls: Vec::new() }
+    }
+
+    /// Whether anything was shown.
+    fn any(&self) -> bool {
+        self.text > 0 || self.thinking > 0 || !self.calls.is_empty()
     }
 
     fn emit(&mut self, event: ModelEvent) {

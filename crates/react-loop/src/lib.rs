@@ -13,9 +13,11 @@
 //! | what does the model see, and what when it gets too long? | `window.rs`, `text_mode.rs` |
 //! | what did a model without tool calling mean? | `action_parser.rs` |
 //! | when is a failed call tried again? | `retry.rs` |
+//! | and when that does not help? | `fallback.rs`, `machine/failures.rs` |
+//! | which tools are left alone? | `circuit_breaker.rs` |
 //! | who calls whom? | `driver.rs`, `tool_batch.rs`, `summarize.rs`, `hooked.rs` |
 //! | what ends a wait? | `interrupt.rs` |
-//! | what happens after a crash? | `resume.rs` |
+//! | what happens after a crash? | `resume.rs`, `spawns.rs` |
 //! | how does a run leave another? | `fork.rs` |
 //! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | does a log hold together? | `replay.rs` |
@@ -23,8 +25,11 @@
 mod action_parser;
 mod agent;
 mod calls;
+mod circuit_breaker;
 mod driver;
+mod error;
 mod evaluation;
+mod fallback;
 mod fork;
 mod hooked;
 mod interrupt;
@@ -41,16 +46,19 @@ mod resume;
 mod retry;
 mod run_log;
 mod single_call;
+mod spawns;
 mod summarize;
 mod text_mode;
 mod tool_batch;
 mod window;
 
 pub use action_parser::{Action, ParseFailure, parse_action};
-pub use agent::{LoopError, ReactAgent, ReactAgentOptions, conversation};
+pub use agent::{ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
+pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
+pub use fallback::Fallback;
 pub use fork::{Fork, fork};
 pub use judge::LlmJudge;
 pub use machine::{Command, ReactMachine};

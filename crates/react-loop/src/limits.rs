@@ -142,9 +142,11 @@ impl Money {
         self.spent = self.spent.saturating_add(std::mem::take(&mut self.reserved));
     }
 
-    /// The call failed. A service that refused it did no work; one that was cut off may have.
+    /// The call failed. A service that refused it did no work; one that was cut off may have, and one
+    /// that had begun to answer has.
     pub(crate) fn failed(&mut self, failure: &ModelFailure) {
         match failure.code.as_str() {
+            _ if failure.partial => self.forfeit(),
             "rate_limited" | "overloaded" | "auth" | "api" | "context_overflow" => self.reserved = 0,
             _ => self.forfeit(),
         }

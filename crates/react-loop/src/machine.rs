@@ -7,6 +7,7 @@
 
 mod answers;
 mod endings;
+mod failures;
 mod interruption;
 mod prompts;
 
@@ -21,7 +22,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
-    limits::Meter, queues::Queues, repetition::Repetition, retry, text_mode,
+    circuit_breaker::Circuits, fallback::Chain, limits::Meter, queues::Queues, repetition::Repetition,
+    text_mode,
 };
 
 /// What the driver is to do.
@@ -62,6 +64,8 @@ pub struct ReactMachine {
     phase: Phase,
     meter: Meter,
     repetition: Repetition,
+    chain: Chain,
+    circuits: Circuits,
     next_command: u64,
     /// What was said while something else was under way.
     queues: Queues,
@@ -128,6 +132,8 @@ impl ReactMachine {
             phase: Phase::Fresh,
             meter,
             repetition: Repetition::default(),
+            chain: Chain::default(),
+            circuits: Circuits::default(),
             next_command: 0,
             queues: Queues::default(),
             begun: false,
@@ -159,6 +165,7 @@ impl ReactMachine {
             RecordBody::ModelFailed { command, attempt, failure } if self.is_asking(*command, *attempt) => {
                 self.failed(*command, *attempt, failure, record.at);
             }
+            RecordBody::SteppedDown { step, .. } => self.stepped_down(step),
             RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
                 self.meter.money.forfeit();
                 self.phase = Phase::BackingOff { command: *command, attempt: *attempt, until: record.at };
@@ -166,12 +173,13 @@ impl ReactMachine {
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)
             }
-            RecordBody::ToolFinished { call, result } => self.tool_ended(*call, result, record.at),
+            RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::Summarized(summary) => {
                 self.meter.usage += summary.usage;
-                self.meter.money.charge(&summary.usage, self.config.price.as_ref());
+                let price = self.price().copied();
+                self.meter.money.charge(&summary.usage, price.as_ref());
                 self.window.summarized(summary);
             }
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
@@ -182,7 +190,7 @@ impl ReactMachine {
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
             RecordBody::ParallelEnded(choice) => self.settled(choice),
-            RecordBody::RunFinished(outcome) => self.phase = Phase::Ended(outcome.clone()),
+            RecordBody::RunFinished(outcome) => self.ended_with(outcome),
             _ => {}
         }
     }
@@ -198,10 +206,12 @@ impl ReactMachine {
             Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
             Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
-            Phase::BackingOff { command, attempt, .. } => match self.window.recovery() {
-                Some(record) => Command::Append(record),
-                None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
-            },
+            Phase::BackingOff { command, attempt, .. } => {
+                match self.step_due(*command, *attempt).or_else(|| self.window.recovery()) {
+                    Some(record) => Command::Append(record),
+                    None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
+                }
+            }
             // Only a driver that lost its place asks while an answer is on its way; the deadline
             // is what ends the wait.
             Phase::Asking { .. } => Command::WaitUntil(self.deadline()),
@@ -211,10 +221,10 @@ impl ReactMachine {
     /// The request that [`Command::AskModel`] means.
     pub fn request(&self) -> Request {
         let mut request = Request::default();
-        request.model.clone_from(&self.config.model);
+        self.model().clone_into(&mut request.model);
         request.system.clone_from(&self.system);
         request.messages = self.window.messages().clone();
-        request.options = self.config.options.clone();
+        request.options = self.request_options();
         // A forced summary is an answer, so no tools are offered for it.
         if self.limit.is_none() && self.config.tool_mode == ToolMode::Native {
             request.tools = self.config.tools.clone();
@@ -358,7 +368,7 @@ impl ReactMachine {
             _ if self.is_steered() => ToolResult::cancelled(SKIPPED),
             ToolGate::Blocked(text) => ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
-            _ => return Command::RunCalls(calls),
+            _ => return self.refusal_due(calls).unwrap_or(Command::RunCalls(calls)),
         };
         Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) })
     }
@@ -382,41 +392,14 @@ impl ReactMachine {
         };
         if expected {
             self.next_command = command.0 + 1;
+            if attempt == 0 {
+                self.chain.asked_anew();
+            }
             self.meter.money.reserve(self.cost_estimate());
             self.window.asked();
             self.queues.asked();
             self.phase = Phase::Asking { command, attempt };
         }
-    }
-
-    fn failed(
-        &mut self,
-        command: CommandId,
-        attempt: u32,
-        failure: &archon_types::ModelFailure,
-        at: Timestamp,
-    ) {
-        self.meter.money.failed(failure);
-        let overflow = failure.code == "context_overflow" && at < self.deadline();
-        // Sending a smaller request is not trying the same one again.
-        let tries = attempt.saturating_sub(self.window.overflows());
-        let due = retry::next_attempt_at(&self.config.retry, failure, tries, at, self.deadline());
-        self.phase = match due {
-            Some(until) => Phase::BackingOff { command, attempt, until },
-            None if overflow && self.window.overflowed() => Phase::BackingOff { command, attempt, until: at },
-            None if overflow && self.config.context.is_some() => {
-                Phase::Finishing(Box::new(self.failure(TOO_LONG.to_owned())))
-            }
-            None if failure.code == "cancelled" => {
-                self.cancelled = true;
-                Phase::Ready
-            }
-            None if at >= self.deadline() => match self.limit {
-                Some(_) => Phase::Finishing(Box::new(self.outcome_at_limit())),
-                None => Phase::Ready,
-            },
-            None => Phase::Finishing(Box::new(self.failure(failure.message.clone()))),
-        };
     }
 
     fn with_call(&mut self, id: CallId, change: impl FnOnce(&mut CallState)) {
@@ -475,7 +458,6 @@ const NOT_CARRIED_OVER: &str = "Not carried over: this call had no result when t
                                 without it. Nothing is known of its effect.";
 /// What a call reads that was not started because somebody spoke into the turn.
 const SKIPPED: &str = "Skipped due to queued user message.";
-const TOO_LONG: &str = "Conversation too long, please start a new conversation";
 
 fn vetoed(hook: HookPoint) -> &'static str {
     match hook {

@@ -109,6 +109,7 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
         | RecordBody::ModelFailed { command, attempt, .. }
         | RecordBody::CallLost { command, attempt } => machine.open_request() == Some((*command, *attempt)),
         RecordBody::ToolStarted { call, .. }
+        | RecordBody::ToolSpawned { call, .. }
         | RecordBody::ToolFinished { call, .. }
         | RecordBody::ToolRefused { call, .. }
         | RecordBody::ToolAsked { call, .. }

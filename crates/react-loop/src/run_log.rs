@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunWriter};
+use archon_types::{
+    BoxFuture, Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunWriter,
+};
 
 use crate::{ReactMachine, mailbox::Mailbox};
 
@@ -18,6 +20,11 @@ impl RunLog {
     /// A log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
         Self { writer, next_seq, context, mailbox: None }
+    }
+
+    /// A log that goes to the watchers only.
+    pub(crate) fn not_kept(context: Context) -> Self {
+        Self::new(Box::new(Nowhere), 0, context)
     }
 
     /// The same log, into which the messages in `inbox` are moved but for those that `records`, the
@@ -89,6 +96,19 @@ impl RunLog {
             self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
         }
         Ok(records)
+    }
+}
+
+/// Keeps nothing.
+struct Nowhere;
+
+impl RunWriter for Nowhere {
+    fn append<'a>(
+        &'a mut self,
+        _: &'a [Arc<Record>],
+        _: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }
 

@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Context, Encoded, Message, Provider, Request, RunConfig, StopReason, Summary,
-    ToolChoice,
+    AssistantMessage, Context, Encoded, Message, Provider, Request, StopReason, Summary, ToolChoice,
 };
 
-use crate::{SummaryDue, interrupt::Watch, single_call::ask_once};
+use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask_once};
 
 /// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
 /// digested without a model.
 pub(crate) async fn summarize(
-    provider: &dyn Provider,
-    config: &RunConfig,
+    provider: Option<&Arc<dyn Provider>>,
+    machine: &ReactMachine,
     due: &SummaryDue,
     watch: &mut Watch<'_>,
     context: &Context,
 ) -> Summary {
-    let answer = ask_once(provider, request(config, due, context), watch, context).await;
+    let Some(provider) = provider else {
+        return Summary { from: due.from, to: due.to, ..Summary::default() };
+    };
+    let answer = ask_once(&**provider, request(machine, due, context), watch, context).await;
     let answer = answer.inspect_err(|error| {
         tracing::warn!(run = %context.run, %error, "no summary of old turns");
     });
@@ -26,11 +28,11 @@ pub(crate) async fn summarize(
     Summary { from: due.from, to: due.to, text: answer.ok().and_then(|answer| text_of(&answer)), usage }
 }
 
-fn request(config: &RunConfig, due: &SummaryDue, context: &Context) -> Request {
+fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Request {
     let text = format!("<conversation>\n{}\n</conversation>\n\n{QUESTION}", due.transcript);
-    let mut request = Request::new(config.model.clone(), vec![Message::user(text, context.clock.now())]);
+    let mut request = Request::new(machine.model(), vec![Message::user(text, context.clock.now())]);
     request.system = Some(Arc::new(Encoded::new(ROLE.to_owned())));
-    let mut options = (*config.options).clone();
+    let mut options = (*machine.request_options()).clone();
     options.max_tokens = Some(due.max_tokens);
     options.tool_choice = ToolChoice::Auto;
     options.response_format = None;

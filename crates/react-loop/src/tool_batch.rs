@@ -12,6 +12,7 @@ use crate::{
     CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
+    spawns::{Spawned, Spawns},
 };
 
 /// Runs the calls that have no result yet: side by side if every tool of the turn allows it, one
@@ -25,7 +26,8 @@ pub(crate) async fn run<'c>(
 ) -> Result<(), JournalError> {
     let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
     let open: Vec<CallState> = calls.iter().filter(|c| c.result().is_none()).cloned().collect();
-    let side_by_side = open.len() > 1 && open.iter().all(|c| is_concurrency_safe(c, machine));
+    let together = |call| is_concurrency_safe(call, machine) && !machine.is_on_trial(call);
+    let side_by_side = open.len() > 1 && open.iter().all(together);
     let before = machine.window().usage();
     let notice = match machine.window().tool_gate(open.len()) {
         ToolGate::Warn(text) => Some(text),
@@ -33,12 +35,16 @@ pub(crate) async fn run<'c>(
     };
     let mut batch = Batch { driver, machine, log, watch, context, notice };
     if side_by_side {
-        batch.run_together(open).await?;
+        batch.log.receive(batch.machine).await?;
+        // The machine settles the calls that are not started.
+        if !open.iter().any(|call| batch.is_interrupted(call)) {
+            batch.run_together(open).await?;
+        }
     } else {
         let all = open.len();
         for (done, call) in open.into_iter().enumerate() {
             batch.log.receive(batch.machine).await?;
-            if batch.is_interrupted(&call) || batch.is_blocked(done) {
+            if batch.is_interrupted(&call) || batch.is_blocked(done) || batch.machine.is_left_alone(&call) {
                 break; // The machine settles the calls that were not started.
             }
             batch.run_together(vec![call]).await?;
@@ -67,11 +73,15 @@ struct Batch<'a, 'c> {
 }
 
 impl Batch<'_, '_> {
-    /// Whether the run is to stop, or somebody spoke into the turn. A call that a crash cut off ends all
-    /// the same.
+    /// Whether the call is not to start because the run is to stop, or because somebody spoke into the turn.
+    /// One that a crash cut off ends in spite of a steer, and one in doubt in spite of all.
     fn is_interrupted(&self, call: &CallState) -> bool {
-        let is_new = matches!(call.stage, CallStage::Requested { attempts: 0 });
-        self.context.cancel.is_cancelled() || (is_new && self.machine.is_steered())
+        match call.stage {
+            CallStage::Requested { attempts } => {
+                self.context.cancel.is_cancelled() || (attempts == 0 && self.machine.is_steered())
+            }
+            _ => false,
+        }
     }
 
     /// Whether the window got full while the first `done` calls ran.
@@ -126,7 +136,10 @@ impl Batch<'_, '_> {
     /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
         let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.context);
-        let (toolbox, context) = (&self.driver.toolbox, hooked.as_ref().unwrap_or(self.context));
+        let spawns = Arc::new(Spawns::default());
+        let mut context = hooked.unwrap_or_else(|| self.context.clone());
+        context.processes = Some(spawns.clone());
+        let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
             None => Calls::new(),
@@ -141,16 +154,24 @@ impl Batch<'_, '_> {
             .collect();
         while !open.is_empty() {
             let next = std::future::poll_fn(|task| match running.poll_next_unpin(task) {
-                Poll::Ready(next) => Poll::Ready(Ok(next)),
-                Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Err),
+                Poll::Ready(Some((id, executed))) => Poll::Ready(Next::Ended(id, executed)),
+                Poll::Ready(None) => Poll::Ready(Next::Nothing),
+                Poll::Pending => match spawns.0.poll(task) {
+                    Poll::Ready(spawned) => Poll::Ready(Next::Spawned(spawned)),
+                    Poll::Pending => self.watch.poll(task, TOOL_GRACE).map(Next::Stopped),
+                },
             });
             match next.await {
-                Ok(Some((id, executed))) => {
+                Next::Ended(id, executed) => {
                     open.retain(|other| *other != id);
                     self.ended(id, result_of(executed), &calls).await?;
                 }
-                Ok(None) => break,
-                Err(cause) => {
+                Next::Spawned(spawned) => {
+                    self.log.step(self.machine, spawned.record()).await?;
+                    spawned.logged();
+                }
+                Next::Nothing => break,
+                Next::Stopped(cause) => {
                     running.clear();
                     for id in open.drain(..) {
                         self.ended(id, stopped(cause), &calls).await?;
@@ -202,6 +223,23 @@ impl Batch<'_, '_> {
     async fn finish(&mut self, call: CallId, result: ToolResult) -> Result<(), JournalError> {
         let result = Box::new(result);
         self.log.step(self.machine, RecordBody::ToolFinished { call, result }).await
+    }
+}
+
+/// What a batch waited for.
+enum Next {
+    Ended(CallId, Executed),
+    Spawned(Spawned),
+    Stopped(Interrupt),
+    Nothing,
+}
+
+/// Takes reports until it is dropped, whatever ends the batch.
+struct Open(Arc<Spawns>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

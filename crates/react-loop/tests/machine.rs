@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use archon_react_loop::{CallStage, Command, ReactMachine, decode_answer};
 use archon_types::{
-    AssistantMessage, CallId, CommandId, Content, Effect, Encoded, HookPoint, LimitReached, Message,
-    ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode,
-    Record, RecordBody, RunConfig, RunId, RunStarted, StopReason, Timestamp, ToolCall, ToolMode, ToolResult,
-    ToolSpec,
+    AssistantMessage, CallId, CircuitBreaker, CommandId, Content, Effect, Encoded, FailurePolicy,
+    FailureStep, FallbackModel, HookPoint, LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome,
+    OutcomeStatus, PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted,
+    StopReason, Timestamp, ToolCall, ToolMode, ToolResult, ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -32,6 +32,7 @@ impl Walk {
         config.limits.max_turns = max_turns;
         config.limits.on_limit = on_limit;
         config.price = Some(ModelPrice::new(3_000_000, 15_000_000));
+        config.failure = Some(failure_policy());
         config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("t", "A tool.", json!({"type": "object"}))]));
         let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
         let machine = ReactMachine::new(&started, Timestamp::from_millis(0), Default::default());
@@ -102,13 +103,23 @@ impl Walk {
     }
 }
 
+/// Two keys, a dearer fallback, and a breaker that opens soon and not for long.
+fn failure_policy() -> FailurePolicy {
+    let mut policy = FailurePolicy::default();
+    policy.keys = 2;
+    policy.fallbacks = vec![FallbackModel::new("other", "small")];
+    policy.fallbacks[0].price = Some(ModelPrice::new(5_000_000, 20_000_000));
+    policy.breaker = Some(CircuitBreaker::new(2, std::time::Duration::from_millis(9)));
+    policy
+}
+
 fn prompt() -> RecordBody {
     let message = Message::user("do it", Timestamp::default()).into();
     RecordBody::Prompted { message, source: PromptSource::Prompt }
 }
 
 fn lost(command: CommandId, attempt: u32) -> RecordBody {
-    let failure = ModelFailure::new(&ProviderError::Timeout("late".into()), 0.0);
+    let failure = ModelFailure::new(&ProviderError::Network("late".into()), 0.0);
     RecordBody::ModelFailed { command, attempt, failure }
 }
 
@@ -143,6 +154,7 @@ fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
             RecordBody::ToolStarted { call, attempt: *attempts, effect: Effect::ReadOnly, child_run: None }
         }
         CallStage::Requested { .. } => RecordBody::ToolRefused { call, result },
+        _ if choice % 8 > 4 => RecordBody::ToolFinished { call, result: Box::new(ToolResult::error("no")) },
         _ => RecordBody::ToolFinished { call, result },
     }
 }
@@ -157,6 +169,13 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         1 => lost(command, 1),
         2 => RecordBody::ToolFinished { call, result },
         3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
+        4 if n > 2 => RecordBody::SteppedDown {
+            command,
+            attempt: 0,
+            step: FailureStep::NextModel { fallback: 7, provider: "p".into(), model: "m".into() },
+            code: "auth".into(),
+            reason: "no".into(),
+        },
         4 => RecordBody::ToolRefused { call, result },
         5 => RecordBody::Resumed,
         6 => RecordBody::CallLost { command, attempt: 0 },
@@ -356,6 +375,7 @@ fn three_answers_in_a_row_that_make_no_sense_fail_the_run() {
 fn a_failed_call_is_tried_again_and_then_given_up() {
     let mut attempts = Vec::new();
     let mut walk = Walk::new(ToolMode::Native, OnLimit::Stop, 5);
+    walk.change(|config| config.failure = None);
     loop {
         if let Command::AskModel { command, attempt, .. } = walk.machine.next() {
             attempts.push((command.0, attempt, walk.at));
@@ -366,7 +386,7 @@ fn a_failed_call_is_tried_again_and_then_given_up() {
     }
     let outcome = walk.machine.ended().expect("an outcome");
     assert_eq!(outcome.status, OutcomeStatus::Failed);
-    assert_eq!(outcome.error.as_deref(), Some("timed out: late"));
+    assert_eq!(outcome.error.as_deref(), Some("network: late"));
     let waits: Vec<_> = attempts.windows(2).map(|w| (w[1].1, (w[1].2 - w[0].2) / 1000)).collect();
     assert_eq!(waits, [(1, 1), (2, 2), (3, 4)]);
 }

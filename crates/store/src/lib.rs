@@ -15,7 +15,7 @@
 //! | a full disk | — | undoes the append that met it | the same |
 //! | a directory without write permission | — | logs can be read | refuses to open |
 //! | the second writer of a run | [`Locked`] | [`Locked`], across processes | [`Locked`], across processes |
-//! | messages to a run of another process | — | a file each, noticed within 250 ms | no |
+//! | messages to a run of another process | — | a file each, noticed within 250 ms | a row each, noticed within 250 ms |
 //! | a list of runs | reads all | reads the ends of every file | reads the ends of every log |
 //! | works on a network file system | — | if it has locks | no |
 //!

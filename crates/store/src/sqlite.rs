@@ -2,9 +2,10 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{path}` | the tables that `sqlite/v1.sql` explains |
+//! | `{path}` | the tables that `sqlite/v1.sql` and `sqlite/v2.sql` explain |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
 //! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
+//! | `{path}-locks/{run}.inbox` | nothing; there while messages wait for the run |
 //!
 //! - **Durability.** Every append is a transaction. A synced one is on the medium when it returns
 //!   (`synchronous = FULL`), and takes all the buffered ones before it along. A buffered one is handed
@@ -20,6 +21,7 @@ mod database;
 mod delete;
 mod error;
 mod heads;
+mod inbox;
 mod log;
 mod schema;
 mod writer;
@@ -29,9 +31,9 @@ use std::{
     sync::Arc,
 };
 
-use archon_types::{BoxFuture, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
-use crate::{blocking::blocking, records::Salvaged, rules::check_id};
+use crate::{blocking::blocking, doorbell::Doorbell, records::Salvaged, rules::check_id};
 use database::Database;
 
 /// Keeps all runs in one SQLite database. Clones share it.
@@ -40,6 +42,7 @@ use database::Database;
 #[derive(Clone, Debug)]
 pub struct SqliteJournal {
     database: Arc<Database>,
+    bell: Doorbell,
 }
 
 impl SqliteJournal {
@@ -50,7 +53,7 @@ impl SqliteJournal {
     /// [`JournalError::Storage`], also for a file that is somebody else's, and
     /// [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        Ok(Self { database: Arc::new(Database::open(path.as_ref())?) })
+        Ok(Self { database: Arc::new(Database::open(path.as_ref())?), bell: Doorbell::default() })
     }
 
     /// Where the database is.
@@ -97,5 +100,9 @@ impl Journal for SqliteJournal {
             let (database, run) = (self.database.clone(), run.clone());
             blocking(move || delete::delete(&database, &run)).await
         })
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.clone()))
     }
 }

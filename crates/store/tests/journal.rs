@@ -373,6 +373,47 @@ async fn messages_to_runs_that_are_not_there_or_with_ids_that_are_no_file_names_
     }
 }
 
+/// The inbox of another journal on the same files.
+#[allow(unused_variables, reason = "without features there are no files")]
+fn other(dir: &std::path::Path) -> Option<std::sync::Arc<dyn archon_types::Inbox>> {
+    #[cfg(feature = "sqlite")]
+    if dir.join("runs.db").exists() {
+        return archon_store::SqliteJournal::open(dir.join("runs.db")).unwrap().inbox();
+    }
+    #[cfg(feature = "jsonl")]
+    return archon_store::JsonlJournal::new(dir).inbox();
+    #[cfg(not(feature = "jsonl"))]
+    None
+}
+
+/// Posters and a reader that removes what it read: each message is read once, whoever comes in between.
+#[tokio::test]
+async fn no_message_is_lost_while_others_are_removed() {
+    for (journal, _dir) in inboxes() {
+        begin(&*journal).await;
+        let inbox = journal.inbox().unwrap();
+        let posting = inbox.clone();
+        let poster = tokio::spawn(async move {
+            for n in 0..100 {
+                posting.post(&run("r1"), message(&format!("m{n}"), n)).await.unwrap();
+            }
+        });
+        let mut read = Vec::new();
+        while read.len() < 100 {
+            let ids: Vec<_> = inbox.waiting(&run("r1")).await.unwrap().into_iter().map(|m| m.id).collect();
+            match ids.is_empty() {
+                true => tokio::task::yield_now().await,
+                false => inbox.remove(&run("r1"), &ids).await.unwrap(),
+            }
+            read.extend(ids);
+        }
+        poster.await.unwrap();
+        read.sort();
+        read.dedup();
+        assert_eq!((read.len(), inbox.waiting(&run("r1")).await.unwrap().len()), (100, 0));
+    }
+}
+
 #[tokio::test]
 async fn who_waits_for_a_message_is_woken_by_one_that_came_since() {
     for (journal, dir) in inboxes() {
@@ -380,12 +421,8 @@ async fn who_waits_for_a_message_is_woken_by_one_that_came_since() {
         begin(&*journal).await;
         let changed = inbox.changed(&id);
         // Another journal on the same files stands for another process.
-        #[cfg(feature = "jsonl")]
-        let inbox = dir
-            .as_ref()
-            .map_or(inbox.clone(), |dir| archon_store::JsonlJournal::new(dir.path()).inbox().unwrap());
-        let _ = &dir;
-        inbox.post(&id, message("m", 1)).await.unwrap();
+        let other = dir.as_ref().and_then(|dir| other(dir.path())).unwrap_or_else(|| inbox.clone());
+        other.post(&id, message("m", 1)).await.unwrap();
         changed.await;
     }
 }

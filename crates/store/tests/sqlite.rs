@@ -10,7 +10,7 @@ use std::{
 };
 
 use archon_store::SqliteJournal;
-use archon_types::{Durability, Journal, JournalError, OpenMode, Record};
+use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
 use expect_test::{expect, expect_file};
 use rusqlite::Connection;
 use sample::{
@@ -67,12 +67,13 @@ fn dump(path: &Path) -> String {
     all.extend(insert(&["id", "run", "continues"], "runs"));
     all.extend(insert(&["place", "line"], "records"));
     all.extend(insert(&["run", "sha256", "length(body)"], "blobs"));
+    all.extend(insert(&["run", "id", "at", "message"], "inbox"));
     all.join("\n") + "\n"
 }
 
 #[test]
 fn the_format_does_not_change_by_accident() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v1.sql");
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v2.sql");
     let f = fixture();
     expect_file![golden].assert_eq(&dump(&f.journal.path()));
     let path = f.dir.path().join("golden.db");
@@ -81,6 +82,40 @@ fn the_format_does_not_change_by_accident() {
     assert_eq!(block_on(journal.read(&run("r1"))).unwrap(), log("r1"));
     let e = block_on(journal.delete(&run("r1"))).unwrap_err();
     assert!(matches!(&e, JournalError::Needed { by, .. } if *by == [run("other")]), "{e}");
+}
+
+/// A database that the first version wrote, with the runs of the fixture and another one.
+#[test]
+fn a_database_of_the_first_version_is_brought_up_to_date_with_all_its_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("runs.db");
+    fs::write(&path, include_bytes!("golden/store-v1.db")).unwrap();
+    for _ in 0..2 {
+        let journal = SqliteJournal::open(&path).unwrap();
+        assert_eq!(block_on(journal.read(&run("r1"))).unwrap(), log("r1"));
+        assert_eq!(block_on(journal.read(&run("other"))).unwrap().len(), 2);
+        assert_eq!(block_on(journal.read(&run("big"))).unwrap().len(), 3);
+    }
+    let journal = SqliteJournal::open(&path).unwrap();
+    let cancel = InboxRequest::Cancel { reason: "why not".into() };
+    let message = InboxEntry::new("m1", archon_types::Timestamp::from_millis(1), cancel);
+    let inbox = journal.inbox().unwrap();
+    block_on(inbox.post(&run("big"), message.clone())).unwrap();
+    assert_eq!(block_on(inbox.waiting(&run("big"))).unwrap(), [message]);
+    block_on(journal.delete(&run("big"))).unwrap();
+    assert_eq!(dump(&path), dump(&fixture().journal.path()), "as if the newest version had written it");
+}
+
+#[test]
+fn messages_of_a_database_that_was_copied_alone_are_found_when_the_run_is_taken_up() {
+    let f = fixture();
+    let cancel = InboxRequest::Cancel { reason: "why not".into() };
+    let message = InboxEntry::new("m1", archon_types::Timestamp::from_millis(1), cancel);
+    block_on(f.journal.inbox().unwrap().post(&run("r1"), message.clone())).unwrap();
+    fs::remove_dir_all(f.dir.path().join("runs.db-locks")).unwrap();
+    let journal = SqliteJournal::open(f.journal.path()).unwrap();
+    let _open = block_on(journal.open(&run("r1"), OpenMode::Existing)).unwrap();
+    assert_eq!(block_on(journal.inbox().unwrap().waiting(&run("r1"))).unwrap(), [message]);
 }
 
 #[test]
@@ -96,12 +131,12 @@ fn the_lines_are_those_of_the_file_journal() {
 #[test]
 fn a_store_of_a_future_version_is_refused_and_left_alone() {
     let f = fixture();
-    f.change("INSERT INTO schema_version VALUES (2)");
+    f.change("INSERT INTO schema_version VALUES (3)");
     let path = f.journal.path();
     let before = dump(&path);
     let e = SqliteJournal::open(&path).unwrap_err();
-    assert!(matches!(e, JournalError::FutureStore { found: 2, supported: 1, .. }), "{e}");
-    assert!(e.to_string().contains("has store format 2, and this version reads up to 1"), "{e}");
+    assert!(matches!(e, JournalError::FutureStore { found: 3, supported: 2, .. }), "{e}");
+    assert!(e.to_string().contains("has store format 3, and this version reads up to 2"), "{e}");
     assert_eq!(dump(&path), before);
 }
 

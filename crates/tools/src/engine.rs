@@ -17,6 +17,11 @@ use archon_types::{
 
 use tracing::Instrument;
 
+#[cfg(unix)]
+use crate::process::{self, CallProcesses};
+#[cfg(unix)]
+use archon_types::ProcessGroup;
+
 use crate::{
     ToolRegistry,
     execute::execute,
@@ -237,9 +242,17 @@ impl ToolEngine {
         let mut context = ToolContext::new(run.clone(), call_id, name);
         context.progress = Some(progress_to_sink(run, id));
         let started = run.clock.now();
+        #[cfg(unix)]
+        let processes = CallProcesses::new(id, run);
+        #[cfg(unix)]
+        {
+            context.processes = Some(processes.registry());
+        }
         let span =
             log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
         let mut result = execute(&notes.tool.tool, arguments, &context, limit).instrument(span).await;
+        #[cfg(unix)]
+        processes.end(&*run.clock).await;
         let execution_ms = millis(run.clock.now().since(started));
         let (call, run) = (context.tool_call_id.as_str(), run.run.as_str());
         log::finished(&context.tool_name, call, run, 1, execution_ms, &result);
@@ -263,6 +276,15 @@ impl Toolbox for ToolEngine {
     /// is asked: whoever made it has seen to that. Arguments must not be changed in between.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(self.execute_ready(ready, run))
+    }
+
+    #[cfg(unix)]
+    fn end_processes<'a>(
+        &'a self,
+        groups: &'a [ProcessGroup],
+        run: &'a Context,
+    ) -> BoxFuture<'a, Vec<ProcessGroup>> {
+        Box::pin(process::end_left(groups, &run.run, &*run.clock))
     }
 }
 

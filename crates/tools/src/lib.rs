@@ -9,6 +9,7 @@
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
 //! | what a call has to pass, in order | `guard.rs` and `guards/` |
 //! | time limit, cancellation, panics | `execute.rs` |
+//! | [`process`], what tools start outside this process | `process.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
@@ -40,6 +41,7 @@
 extern crate self as archon_tools;
 
 mod arguments;
+mod dialect;
 mod engine;
 mod error;
 mod execute;
@@ -50,6 +52,8 @@ mod into_tool;
 mod invocation;
 mod lint;
 mod log;
+#[cfg(unix)]
+pub mod process;
 mod registry;
 mod schema;
 mod suggestion;

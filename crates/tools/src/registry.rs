@@ -9,7 +9,7 @@ use std::{
 use archon_types::{Encoded, Json, Tool, ToolSpec};
 use jsonschema::Validator;
 
-use crate::{Error, IntoTool, lint};
+use crate::{Error, IntoTool, dialect, lint};
 
 /// Tools by name, in the order of their names.
 ///
@@ -141,7 +141,7 @@ fn compile(parameters: &Json) -> Result<Validator, String> {
         Some(Json::String(kind)) if kind == "object" => {}
         _ => return Err("arguments are an object, so the schema has to say \"type\": \"object\"".to_owned()),
     }
-    jsonschema::options().build(parameters).map_err(|e| e.to_string())
+    dialect::options(parameters).build(parameters).map_err(|e| e.to_string())
 }
 
 fn name_problem(name: &str) -> Option<&'static str> {

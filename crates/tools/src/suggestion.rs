@@ -1,43 +1,8 @@
-//! What a model probably meant, and what a right call looks like.
+//! What a right call looks like.
 
 use archon_types::{Json, ToolSpec};
 
 use crate::arguments::excerpt;
-
-/// Names less alike than this (0 to 1) are different words, not slips.
-const ALIKE: f64 = 0.6;
-
-/// Longer names are not compared: nobody meant them, and comparing takes their product in time.
-const LONGEST: usize = 100;
-
-/// The candidate that is most like `name`, if any is like it. Case and `-` for `_` count little.
-pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = simplified(name)?;
-    let likeness = |candidate: &str| match simplified(candidate) {
-        Some(known) if known == wanted => 1.0,
-        // `file` for `file_path`, `search_files` for `search`: a part of a name stands for it.
-        Some(known)
-            if wanted.len() > 3
-                && known.len() > 3
-                && (known.contains(&wanted) || wanted.contains(&known)) =>
-        {
-            0.9
-        }
-        Some(known) => strsim::normalized_damerau_levenshtein(&wanted, &known),
-        None => 0.0,
-    };
-    candidates
-        .into_iter()
-        .map(|candidate| (likeness(candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        // The first of equals, so that the answer does not depend on what comes later.
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, candidate)| candidate)
-}
-
-fn simplified(name: &str) -> Option<String> {
-    (name.len() <= LONGEST).then(|| name.to_lowercase().replace(['-', '.', ' '], "_"))
-}
 
 /// A call as a model could write it: `tool(param="value", other=1)`.
 pub(crate) fn example_call(spec: &ToolSpec, parameters: &[&str]) -> String {
@@ -89,27 +54,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    // spec: TE-05, TE-07
-    #[test]
-    fn a_slip_is_recognised_and_another_word_is_not() {
-        let known = ["expression", "file_path", "old_string", "recursive", "a"];
-        for (name, expected) in [
-            ("expresion", Some("expression")),
-            ("Expression", Some("expression")),
-            ("filePath", Some("file_path")),
-            ("file-path", Some("file_path")),
-            ("path", Some("file_path")),
-            ("old_str", Some("old_string")),
-            ("recusrive", Some("recursive")),
-            ("b", None),
-            ("colour", None),
-            ("", None),
-        ] {
-            assert_eq!(closest(name, known), expected, "{name}");
-        }
-        assert_eq!(closest(&"expression".repeat(100_000), known), None);
-    }
 
     // spec: TE-05
     #[test]

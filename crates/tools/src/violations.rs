@@ -92,7 +92,7 @@ impl Findings<'_> {
             properties.and_then(|p| p.get(name)?.get("type")?.as_str()).map(|kind| format!(" ({kind})"));
         let sent = error.instance().as_object().into_iter().flatten().map(|(key, _)| key.as_str());
         let stray = sent.filter(|key| properties.is_none_or(|p| p.get(*key).is_none()));
-        if let Some(slip) = suggestion::closest(name, stray) {
+        if let Some(slip) = archon_types::nearest(name, stray) {
             self.slip(slip, name);
         }
         if path == "$" && !self.missing.iter().any(|known| known == name) {
@@ -111,7 +111,7 @@ impl Findings<'_> {
         let slips: Vec<_> = names
             .iter()
             .filter_map(|name| {
-                Some((name.clone(), suggestion::closest(name, unused.iter().copied())?.to_owned()))
+                Some((name.clone(), archon_types::nearest(name, unused.iter().copied())?.to_owned()))
             })
             .collect();
         for name in names.iter().take(LISTED) {
@@ -129,7 +129,7 @@ impl Findings<'_> {
             path,
         );
         let words = options.iter().filter_map(Json::as_str);
-        if let Some(meant) = sent.as_str().and_then(|sent| suggestion::closest(sent, words)) {
+        if let Some(meant) = sent.as_str().and_then(|sent| archon_types::nearest(sent, words)) {
             self.slip(sent.as_str().unwrap_or_default(), meant);
         }
     }

@@ -9,7 +9,7 @@ use std::{
 
 use archon_types::ToolError;
 
-use crate::{Error, arguments::clip, suggestion};
+use crate::{Error, arguments::clip};
 
 /// Entries that are looked through for a file of the same name elsewhere.
 const LOOKED_THROUGH: usize = 2_000;
@@ -172,7 +172,7 @@ impl Workspace {
             .filter(|beside| beside != name)
             .collect();
         beside.sort();
-        let like = suggestion::closest(name, beside.iter().map(String::as_str));
+        let like = archon_types::nearest(name, beside.iter().map(String::as_str));
         let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
         let elsewhere = walker(self.root()).build().flatten().take(LOOKED_THROUGH);
         for entry in elsewhere.filter(|entry| entry.file_name() == name && entry.path().exists()) {

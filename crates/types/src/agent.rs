@@ -6,7 +6,9 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Clock, CredentialStore, Ids, LimitReached, NullSink, RunId, SessionId, Sink, TenantId, Usage};
+use crate::{
+    Clock, CredentialStore, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink, TenantId, Usage,
+};
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
 pub trait Agent: Send + Sync {
@@ -107,6 +109,8 @@ pub struct Context {
     pub ids: Arc<dyn Ids>,
     /// The tenant's accounts, if the application gave any.
     pub credentials: Option<Arc<dyn CredentialStore>>,
+    /// Writes down the processes that the run's calls start; set by the loop that runs them.
+    pub processes: Option<Arc<dyn ProcessLog>>,
 }
 
 impl Context {
@@ -122,6 +126,7 @@ impl Context {
             clock,
             ids,
             credentials: None,
+            processes: None,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Verdict {
 #[non_exhaustive]
 pub enum EvaluationError {
     /// There are more branches than it can choose from.
-    #[error("the strategy {strategy} takes {max} branch at most and there are {branches}: use another one")]
+    #[error("the strategy {strategy} takes {max} branch at most and there are {branches}")]
     TooMany {
         /// [`EvaluationStrategy::name`].
         strategy: String,
@@ -117,6 +117,17 @@ pub enum EvaluationError {
     /// Anything else.
     #[error("{0}")]
     Other(String),
+}
+
+impl EvaluationError {
+    /// What a person can do about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::TooMany { .. } => "give it fewer branches, or use another strategy",
+            Self::Cancelled => "resume the run: branches with an answer keep it",
+            Self::Other(_) => "use another strategy, or mend this one",
+        }
+    }
 }
 
 /// A branch of a parallel loop, as the loop's log names it before it starts.

@@ -41,8 +41,10 @@ mod conversation;
 mod credentials;
 mod cycle;
 mod encoded;
+mod error_context;
 mod evaluation;
 mod event;
+mod failure;
 mod hooks;
 mod ids;
 mod inbox;
@@ -51,8 +53,10 @@ mod journal;
 mod limits;
 mod memory;
 mod message;
+mod nearest;
 mod plan;
 mod price;
+mod process;
 mod projection;
 mod provider;
 mod record;
@@ -88,10 +92,12 @@ pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use encoded::Encoded;
+pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
 pub use evaluation::{
     BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
 };
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
@@ -106,8 +112,10 @@ pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
+pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use price::ModelPrice;
+pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
     ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,

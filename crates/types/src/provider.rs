@@ -154,6 +154,30 @@ pub enum ThinkingLevel {
     High,
 }
 
+impl ThinkingLevel {
+    /// The next level below that models tell apart: high, medium, low, off; `None` below off.
+    pub fn lower(self) -> Option<Self> {
+        match self {
+            Self::High => Some(Self::Medium),
+            Self::Medium => Some(Self::Low),
+            Self::Low | Self::Minimal => Some(Self::Off),
+            Self::Off => None,
+        }
+    }
+}
+
+impl std::fmt::Display for ThinkingLevel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        })
+    }
+}
+
 /// What a model says while it answers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -246,6 +270,7 @@ pub enum ProviderError {
 
 /// What kind of refusal a service gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApiErrorKind {
@@ -255,6 +280,10 @@ pub enum ApiErrorKind {
     NotFound,
     /// A filter stopped the request or the answer.
     ContentFiltered,
+    /// The model does not think that much, or not at all.
+    Thinking,
+    /// What the key's account may spend is spent; no wait helps.
+    Quota,
     /// Anything else.
     Other,
 }
@@ -266,6 +295,14 @@ impl ProviderError {
             self,
             Self::RateLimited { .. } | Self::Overloaded { .. } | Self::Network(_) | Self::Timeout(_)
         )
+    }
+
+    /// What kind of refusal it was, if the service refused the request.
+    pub fn refusal(&self) -> Option<ApiErrorKind> {
+        match self {
+            Self::Api { kind, .. } => Some(*kind),
+            _ => None,
+        }
     }
 
     /// How long the service asked to wait.

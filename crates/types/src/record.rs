@@ -10,10 +10,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction,
-    ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, HookPoint, LimitReached, LoopId, Message,
-    ModelPrice, Outcome, ParallelBranch, ParallelChoice, RequestOptions, RetryConfig, RunId, SessionId,
-    Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
+    Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
+    HookPoint, LimitReached, LoopId, Message, ModelPrice, Outcome, ParallelBranch, ParallelChoice,
+    ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Summary, TenantId, Timestamp, ToolResult,
+    ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -68,6 +69,12 @@ pub enum RecordBody {
         /// Which.
         hook: HookPoint,
     },
+    /// The storage failed when the run began, and the run goes on without being kept. Only watchers see
+    /// this record: no log ever holds it.
+    NotKept {
+        /// What failed.
+        reason: String,
+    },
     /// A request is on its way to the model. Derived.
     ModelAsked {
         /// The command that this carries out.
@@ -98,6 +105,19 @@ pub enum RecordBody {
         attempt: u32,
         /// Why.
         failure: ModelFailure,
+    },
+    /// After a failure that another try would not mend the run asks differently from here on. Derived.
+    SteppedDown {
+        /// The command that is asked again.
+        command: CommandId,
+        /// The attempt that failed.
+        attempt: u32,
+        /// What is different.
+        step: FailureStep,
+        /// [`ModelFailure::code`] of the failure that led to it.
+        code: String,
+        /// The failure's text.
+        reason: String,
     },
     /// A model call was under way when the process died; its answer is lost.
     CallLost {
@@ -138,6 +158,13 @@ pub enum RecordBody {
         /// The run of a sub-agent, if the call starts one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child_run: Option<RunId>,
+    },
+    /// A running tool started processes; in the log before they do anything.
+    ToolSpawned {
+        /// Which call.
+        call: CallId,
+        /// The processes.
+        group: ProcessGroup,
     },
     /// A tool ended.
     ToolFinished {
@@ -198,6 +225,7 @@ impl RecordBody {
         !matches!(
             self,
             Self::ModelAsked { .. }
+                | Self::SteppedDown { .. }
                 | Self::Noted { .. }
                 | Self::Compacted(_)
                 | Self::ContextStatus { .. }
@@ -368,6 +396,9 @@ pub struct RunConfig {
     pub limits: ExecutionLimits,
     /// How failed model calls are retried.
     pub retry: RetryConfig,
+    /// What follows when that does not help; without it the run fails, and tools may fail for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailurePolicy>,
     /// How tools are spoken about.
     pub tool_mode: ToolMode,
     /// What the answer should be, for text mode and for checks.
@@ -445,6 +476,12 @@ pub struct ModelFailure {
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
+    /// What kind of refusal it was, if the service refused the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<ApiErrorKind>,
+    /// A part of the answer had been shown. It does not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// How long the service asked to wait, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -460,6 +497,8 @@ impl ModelFailure {
             code: error.code().to_owned(),
             message: error.to_string(),
             retryable: error.is_retryable(),
+            refusal: error.refusal(),
+            partial: false,
             retry_after_ms: error.retry_after().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
             jitter,
         }

@@ -86,3 +86,18 @@ pub enum SessionError {
         source: std::io::Error,
     },
 }
+
+impl SessionError {
+    /// What a person can do about it, in a line.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } | Self::BadId { .. } => {
+                "`archon sessions list` shows the sessions there are"
+            }
+            Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Corrupt { .. } => "remove what is kept; the runs' own logs still hold the session",
+            Self::Unsupported { .. } => "use a store that can",
+            Self::Storage { .. } => "check that the directory exists, is writable and has free space",
+        }
+    }
+}

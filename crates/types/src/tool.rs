@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, Json, ToolCallId, ToolResult, metadata};
+use crate::{Context, Json, Processes, ToolCallId, ToolResult, metadata};
 
 /// Something that a model can call.
 ///
@@ -50,6 +50,10 @@ pub struct ToolSpec {
     /// Calls that show how the tool is used: argument objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Json>,
+    /// Names of tools that do about the same, best first: named to the model while this one is left
+    /// alone because it keeps failing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
 }
 
 /// The part of a [`ToolSpec`] that a model reads.
@@ -75,7 +79,14 @@ impl ToolSpec {
             version: default_version(),
             annotations: ToolAnnotations::default(),
             examples: Vec::new(),
+            alternatives: Vec::new(),
         }
+    }
+
+    /// The same spec with tools that can stand in for it, best first.
+    pub fn with_alternatives<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.alternatives = names.into_iter().map(Into::into).collect();
+        self
     }
 
     /// The same spec with other annotations.
@@ -186,13 +197,30 @@ pub struct ToolContext {
     pub run: Context,
     /// Takes what the tool says before it is done; without one it is not heard.
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    /// Keeps the processes that the tool starts; see [`register_process`](Self::register_process).
+    pub processes: Option<Arc<dyn Processes>>,
 }
 
 impl ToolContext {
     /// A context for one call of `run`. The call's token ends with the run's.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
-        Self { tool_call_id, tool_name: tool_name.into(), cancel, run, progress: None }
+        Self { tool_call_id, tool_name: tool_name.into(), cancel, run, progress: None, processes: None }
+    }
+
+    /// Hands over the process group that `leader` leads, so that it ends when the call does, however that
+    /// happens, and so that whoever takes the run up after a crash ends it first.
+    ///
+    /// A process that works before this returns may outlive a crash unseen. Outside a run nobody takes
+    /// charge, and this does nothing.
+    ///
+    /// # Errors
+    /// The call is over; the group was ended.
+    pub async fn register_process(&self, leader: u32) -> Result<(), ToolError> {
+        match &self.processes {
+            Some(processes) => processes.register(leader).await,
+            None => Ok(()),
+        }
     }
 
     /// Tells a person what the tool is doing.

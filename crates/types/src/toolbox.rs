@@ -4,7 +4,9 @@ use std::{any::Any, fmt, sync::Arc};
 
 use futures_core::future::BoxFuture;
 
-use crate::{ApprovalRequest, CallId, Context, Effect, Encoded, ToolCall, ToolResult, ToolSpec};
+use crate::{
+    ApprovalRequest, CallId, Context, Effect, Encoded, ProcessGroup, ToolCall, ToolResult, ToolSpec,
+};
 
 /// A set of tools behind guards.
 ///
@@ -19,6 +21,18 @@ pub trait Toolbox: Send + Sync {
 
     /// Runs a call that was ready. The caller records the start before, and the result after.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed>;
+
+    /// Ends process groups that calls of this run started before the process that drove it died, and
+    /// returns those that are still there. Groups that cannot be told from somebody else's are left alone
+    /// and not returned. A toolbox whose tools start no processes, which is the default, does nothing.
+    fn end_processes<'a>(
+        &'a self,
+        groups: &'a [ProcessGroup],
+        run: &'a Context,
+    ) -> BoxFuture<'a, Vec<ProcessGroup>> {
+        let _ = (groups, run);
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
 
 /// What came of looking at a call.

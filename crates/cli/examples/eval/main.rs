@@ -1,7 +1,8 @@
 //! Measures how well a local model uses tools: the 40 tasks of `tasks.json`, each a run of its own of at most three
 //! turns, greedy, with the real loop, the real guards and the real tools. Prints one line a task and a table.
 //!
-//! `cargo xtask eval local` fetches the model and runs it; `… --example eval -- MODEL.gguf [--verbose]` takes any.
+//! `cargo xtask eval local` fetches the model and runs it; `… --example eval -- MODEL.gguf [--verbose] [--check]`
+//! takes any. With `--check` it fails if a share is below what is [required](REQUIRED).
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
@@ -15,6 +16,15 @@ use archon::types::{Content, ExecutionLimits, Json, OnLimit, RecordBody, ToolCal
 use archon::{Archon, Provider};
 use archon_local_model::{LocalModel, LocalModelOptions};
 use serde::Deserialize;
+
+/// The rows of the table, and the percentage that each must reach. The first is what the grammar guarantees, the
+/// others are what the smallest model that can be fetched must make of it.
+const REQUIRED: [(&str, usize); 4] = [
+    ("calls valid against their schema", 100),
+    ("right tool, or none", 75),
+    ("right arguments", 55),
+    ("right final answer", 50),
+];
 
 /// A run that has not ended by then has failed.
 const MAX_TURNS: u32 = 3;
@@ -56,7 +66,7 @@ struct Outcome {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let (path, verbose) = arguments()?;
+    let Arguments { path, verbose, check } = arguments()?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/eval");
     let tasks: Tasks = serde_json::from_str(&std::fs::read_to_string(folder.join("tasks.json"))?)?;
     let model = LocalModel::load(&path, LocalModelOptions::default())?;
@@ -81,22 +91,33 @@ async fn main() -> Result<()> {
         }
         outcomes.push(outcome);
     }
-    table(&outcomes, begun.elapsed().as_secs_f64());
+    let missed = table(&outcomes, begun.elapsed().as_secs_f64());
+    if check && !missed.is_empty() {
+        bail!("below what is required: {}", missed.join(", "));
+    }
     Ok(())
 }
 
+struct Arguments {
+    path: PathBuf,
+    verbose: bool,
+    check: bool,
+}
+
 /// The model's path: the first argument, or the variable that the tests use too.
-fn arguments() -> Result<(PathBuf, bool)> {
+fn arguments() -> Result<Arguments> {
     let mut path = std::env::var_os("ARCHON_TEST_MODEL").map(PathBuf::from);
-    let mut verbose = false;
+    let (mut verbose, mut check) = (false, false);
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--verbose" => verbose = true,
-            other if other.starts_with('-') => bail!("unknown option {other}; there is: --verbose"),
+            "--check" => check = true,
+            other if other.starts_with('-') => bail!("unknown option {other}; there is: --verbose, --check"),
             file => path = Some(file.into()),
         }
     }
-    Ok((path.context("name a model: eval MODEL.gguf, or set ARCHON_TEST_MODEL")?, verbose))
+    let path = path.context("name a model: eval MODEL.gguf, or set ARCHON_TEST_MODEL")?;
+    Ok(Arguments { path, verbose, check })
 }
 
 fn agent(model: Arc<dyn Provider>, workspace: &Path) -> Result<Archon> {
@@ -187,20 +208,23 @@ fn without_thousands(text: &str) -> String {
     text.char_indices().filter(|(at, c)| *c != ',' || !between(*at)).map(|(_, c)| c).collect()
 }
 
-fn table(outcomes: &[Outcome], seconds: f64) {
+/// Prints the table and returns the rows that miss what is required of them.
+fn table(outcomes: &[Outcome], seconds: f64) -> Vec<String> {
     let all = outcomes.len();
     let count = |good: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| good(outcome)).count();
     let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
     let (calls, valid): (usize, usize) =
         outcomes.iter().fold((0, 0), |(calls, valid), o| (calls + o.calls, valid + o.valid_calls));
-    println!("\n| | of | right | share |\n|---|---|---|---|");
-    for (what, of, right) in [
-        ("calls valid against their schema", calls, valid),
-        ("right tool, or none", all, count(|o| o.tool)),
-        ("right arguments", all, count(|o| o.args)),
-        ("right final answer", all, count(|o| o.answer)),
-    ] {
-        println!("| {what} | {of} | {right} | {:.0} % |", 100.0 * right as f64 / of.max(1) as f64);
+    let shares =
+        [(calls, valid), (all, count(|o| o.tool)), (all, count(|o| o.args)), (all, count(|o| o.answer))];
+    let mut missed = Vec::new();
+    println!("\n| | of | right | share | required |\n|---|---|---|---|---|");
+    for ((what, required), (of, right)) in REQUIRED.into_iter().zip(shares) {
+        let share = 100.0 * right as f64 / of.max(1) as f64;
+        println!("| {what} | {of} | {right} | {share:.0} % | {required} % |");
+        if of == 0 || 100 * right < required * of {
+            missed.push(format!("{what} ({right} of {of}, {required} % wanted)"));
+        }
     }
     println!(
         "\n{seconds:.0} s; prompt tokens read {}, reused {}; tokens written {}",
@@ -208,4 +232,5 @@ fn table(outcomes: &[Outcome], seconds: f64) {
         sum(|o| o.usage.cache_read),
         sum(|o| o.usage.output)
     );
+    missed
 }

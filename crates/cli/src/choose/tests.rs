@@ -38,7 +38,7 @@ fn settings(model: &str, url: &str) -> Settings {
 async fn choose(app: &App, recorded: Option<&str>) -> Result<(String, String), (Exit, String)> {
     match model(app, recorded).await {
         Ok(chosen) => Ok((chosen.provider.id().to_owned(), chosen.model)),
-        Err(failure) => Err((failure.exit, failure.what)),
+        Err(failure) => Err((failure.exit(), failure.what().to_owned())),
     }
 }
 
@@ -124,16 +124,49 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
 }
 
 #[test]
+fn an_address_that_only_the_log_names_gets_no_key_unless_it_is_this_machine() {
+    let app = app(Settings::default(), flag(), &[OPENAI, ANY]);
+    for (url, expected) in [
+        (FAR, None),
+        ("http://localhost.evil.example/v1", None),
+        ("http://127.0.0.1:1@evil.example/v1", None),
+        ("http://127.0.0.1:11434/v1", Some(ANY.1)),
+        ("http://localhost/v1", Some(ANY.1)),
+    ] {
+        let key = key(&app, None, Some(url), None).unwrap();
+        assert_eq!(key.as_ref().map(|k| k.expose().as_str()), expected, "{url}");
+    }
+}
+
+// spec: ER-09
+#[tokio::test]
+async fn fallbacks_are_those_that_were_said_or_those_of_the_log() {
+    let mut said = settings("openai:gpt-x", "");
+    said.fallback = Some(vec!["ollama:small".into(), format!("openai-compatible@{FAR}:m")]);
+    let app = app(said, flag(), &[]);
+    let ids = |chosen: Vec<Chosen>| -> Vec<String> {
+        chosen.iter().map(|c| format!("{}:{}", c.provider.id(), c.model)).collect()
+    };
+    let all = ids(fallbacks(&app, None).await.unwrap());
+    assert_eq!(all, ["ollama:small", "openai-compatible@https://example.com/v1:m"]);
+    let recorded = [FallbackModel::new("vllm@http://gpu:8000/v1", "big")];
+    assert_eq!(ids(fallbacks(&app, Some(&recorded)).await.unwrap()), ["vllm@http://gpu:8000/v1:big"]);
+    assert_eq!(ids(fallbacks(&app, Some(&[])).await.unwrap()), [""; 0]);
+    let e = fallback(&app, "nonsense", None).await.unwrap_err();
+    assert!(e.what().contains("nonsense") && e.advice()[0].contains("--fallback"), "{e:?}");
+}
+
+#[test]
 fn a_key_that_is_named_and_not_there_is_an_error() {
     let settings = Settings { api_key_env: Some("MY_KEY".into()), ..settings("m", FAR) };
     let e = key(&app(settings, flag(), &[]), None, Some(FAR), Some(&flag())).unwrap_err();
-    assert_eq!(e.exit, Exit::Usage);
-    assert!(e.what.contains("MY_KEY") && e.advice.contains("export MY_KEY="), "{e:?}");
+    assert_eq!(e.exit(), Exit::Usage);
+    assert!(e.what().contains("MY_KEY") && e.advice()[0].contains("export MY_KEY="), "{e:?}");
 }
 
 #[test]
 fn with_nothing_found_three_lines_say_what_the_choices_are() {
     let failure = nothing_found();
-    assert_eq!(failure.exit, Exit::Usage);
-    assert_eq!(1 + failure.advice.lines().count(), 3);
+    assert_eq!(failure.exit(), Exit::Usage);
+    assert_eq!(1 + failure.advice().len(), 3);
 }

@@ -1,6 +1,9 @@
 //! `archon doctor`: what was found on this machine, and what would be used and why.
 
-use archon::{providers::LocalServer, types::Journal};
+use archon::{
+    providers::{LocalServer, ServerAnswer, ask_local_servers},
+    types::Journal,
+};
 use serde::Serialize;
 
 use super::{ModelFlags, ToolFlags};
@@ -35,10 +38,7 @@ struct Finding {
 
 impl DoctorArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        super::settings(&self.model, &self.tools)
     }
 
     /// Fails if no model can be used, so that scripts can ask.
@@ -49,14 +49,14 @@ impl DoctorArgs {
         };
         settings(app).into_iter().for_each(show);
         show(data_directory(app).await);
-        servers().await.into_iter().for_each(show);
+        servers(app).await.into_iter().for_each(show);
         show(keys(app));
         show(models(app));
         show(tools(app));
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
         app.output.stop_waiting();
-        let exit = chosen.as_ref().map_or_else(|failure| failure.exit, |_| Exit::Finished);
+        let exit = chosen.as_ref().map_or_else(|failure| failure.exit(), |_| Exit::Finished);
         show(match chosen {
             Ok(c) => Finding {
                 check: "model",
@@ -66,7 +66,7 @@ impl DoctorArgs {
             Err(e) => Finding {
                 check: "model",
                 ok: false,
-                found: format!("{}\n{}", e.what, e.advice).replace('\n', "; "),
+                found: format!("{}; {}", e.what(), e.advice().join("; ")),
             },
         });
         Ok(exit)
@@ -90,24 +90,24 @@ async fn data_directory(app: &App) -> Finding {
     }
 }
 
-async fn servers() -> Vec<Finding> {
-    let running = choose::running().await;
-    let known = LocalServer::defaults().into_iter();
-    known
-        .map(|LocalServer { profile, base_url: url, .. }| {
-            match running.iter().find(|found| found.server.base_url == url) {
-                Some(found) => {
-                    let models = found.models.join(", ");
-                    Finding { check: "server", ok: true, found: format!("{profile} at {url} has: {models}") }
-                }
-                None => Finding {
-                    check: "server",
-                    ok: false,
-                    found: format!("{profile} does not answer at {url}"),
-                },
-            }
-        })
-        .collect()
+async fn servers(app: &App) -> Vec<Finding> {
+    let answers = ask_local_servers(choose::local_servers(app), choose::PATIENCE).await.into_iter();
+    let finding = |(server, answer): (LocalServer, ServerAnswer)| {
+        let at = format!("{} at {}", server.profile, server.base_url);
+        let (ok, found) = match answer {
+            ServerAnswer::Models(models) => (true, format!("{at} has: {}", models.join(", "))),
+            ServerAnswer::Late => (
+                false,
+                format!(
+                    "{at} did not list its models within {} ms; a run that needs it waits longer",
+                    choose::PATIENCE.as_millis()
+                ),
+            ),
+            _ => (false, format!("nobody answers as {at}")),
+        };
+        Finding { check: "server", ok, found }
+    };
+    answers.map(finding).collect()
 }
 
 /// Names of variables only: a value never leaves the environment.
@@ -136,6 +136,8 @@ fn tools(app: &App) -> Finding {
             let names: Vec<_> = tools.iter().map(|t| t.spec().name.clone()).collect();
             Finding { check: "tools", ok: true, found: names.join(", ") }
         }
-        Err(e) => Finding { check: "tools", ok: false, found: format!("{}; {}", e.what, e.advice) },
+        Err(e) => {
+            Finding { check: "tools", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 
-use archon::providers::{LocalServer, find_local_servers};
+use archon::providers::{LocalServer, ServerAnswer, ask_local_servers};
 
 use super::ModelFlags;
 use crate::{app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look};
@@ -38,16 +38,26 @@ impl ModelsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let mut items = Vec::new();
         let configured = app.config.settings.base_url.as_deref();
-        let mut servers = LocalServer::defaults();
+        let mut servers = choose::local_servers(app);
         servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
         app.output.wait("looking for models");
-        for found in find_local_servers(servers, choose::PATIENCE).await {
-            let (profile, url) = (found.server.profile, found.server.base_url);
+        for (LocalServer { profile, base_url: url, .. }, answer) in
+            ask_local_servers(servers, choose::PATIENCE).await
+        {
+            let models = match answer {
+                ServerAnswer::Models(models) => models,
+                ServerAnswer::Late => {
+                    app.output
+                        .note(Look::Plain, format!("{profile} at {url} was too slow to list its models"));
+                    continue;
+                }
+                _ => continue,
+            };
             let named = |model: &String| match configured {
                 Some(configured) if configured == url => format!("openai-compatible@{url}:{model}"),
                 _ => format!("{profile}:{model}"),
             };
-            items.extend(found.models.iter().map(|m| Item { model: named(m), from: url.clone() }));
+            items.extend(models.iter().map(|m| Item { model: named(m), from: url.clone() }));
         }
         items.extend(choose::keyed(app).map(|(profile, variable)| Item {
             model: format!("{}:MODEL", profile.name),

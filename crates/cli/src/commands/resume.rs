@@ -18,10 +18,7 @@ pub(crate) struct ResumeArgs {
 
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        super::settings(&self.model, &self.tools)
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
@@ -37,7 +34,9 @@ impl ResumeArgs {
         };
         let recorded = format!("{}:{}", config.provider, config.model);
         let chosen = choose::model(app, Some(&recorded)).await?;
-        let archon = run::assemble(app, chosen, tools)?;
+        let recorded = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
+        let fallbacks = choose::fallbacks(app, Some(recorded)).await?;
+        let archon = run::assemble(app, chosen, fallbacks, tools)?;
         let resume = run::resume_line(app, run.as_str());
         drive(archon.resume(run).await?, &records, &resume, app).await
     }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use archon::{Archon, RunOptions, types::SessionId};
+use archon::{Archon, RunOptions, react_loop::Fallback, types::SessionId};
 
 use super::{ModelFlags, ToolFlags};
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
 pub(crate) struct RunArgs {
     #[command(flatten)]
     model: ModelFlags,
+    /// Another model to ask when the one before cannot answer; may be given again
+    #[arg(long, value_name = "M")]
+    fallback: Option<Vec<String>>,
     #[command(flatten)]
     tools: ToolFlags,
     /// Most model calls of the run
@@ -41,17 +44,16 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings { max_turns: self.max_turns, mode: self.mode, ..Settings::default() };
-        self.model.apply(&mut settings);
-        self.tools.apply(&mut settings);
-        settings
+        let flags = super::settings(&self.model, &self.tools);
+        let fallback = self.fallback.clone();
+        Settings { fallback, max_turns: self.max_turns, mode: self.mode, ..flags }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
         let tools = toolset::chosen(&app.config.settings)?;
         let chosen = choose::model(app, None).await?;
-        let archon = assemble(app, chosen, tools)?;
+        let archon = assemble(app, chosen, choose::fallbacks(app, None).await?, tools)?;
         let session = match self.session {
             Some(id) => Some(SessionId::new(id)),
             None if self.go_on => Some(last_session(&archon).await?),
@@ -66,7 +68,12 @@ impl RunArgs {
 }
 
 /// The agent that the settings describe.
-pub(crate) fn assemble(app: &App, chosen: Chosen, tools: toolset::Tools) -> Result<Archon, Failure> {
+pub(crate) fn assemble(
+    app: &App,
+    chosen: Chosen,
+    fallbacks: Vec<Chosen>,
+    tools: toolset::Tools,
+) -> Result<Archon, Failure> {
     let settings = &app.config.settings;
     let mut limits = archon::types::ExecutionLimits::default();
     if let Some(turns) = settings.max_turns {
@@ -77,6 +84,9 @@ pub(crate) fn assemble(app: &App, chosen: Chosen, tools: toolset::Tools) -> Resu
         .tools(tools)
         .data_dir(&app.data_dir)
         .limits(limits);
+    for Chosen { provider, model, .. } in fallbacks {
+        builder = builder.fallback_provider(Fallback::new(provider, model));
+    }
     if let Some(system) = &settings.system {
         builder = builder.system(system);
     }

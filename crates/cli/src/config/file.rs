@@ -8,7 +8,7 @@ use std::{
 use toml::de::DeTable;
 
 use super::{KEYS, Settings, resolve};
-use crate::{failure::Failure, nearest::nearest};
+use crate::failure::Failure;
 
 /// Reads a file; `None` if there is none.
 pub(super) fn read(path: Option<&Path>) -> Result<Option<(PathBuf, Settings)>, Failure> {
@@ -39,7 +39,7 @@ fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {
     for key in table.get_ref().keys() {
         let name: &str = key.get_ref();
         if !KEYS.contains(&name) {
-            let advice = match nearest(name, KEYS.iter().copied()) {
+            let advice = match archon::types::nearest(name, KEYS.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => advice(),
             };

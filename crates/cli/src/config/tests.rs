@@ -2,6 +2,8 @@
 
 use expect_test::{Expect, expect};
 
+use archon::providers::LocalServer;
+
 use super::*;
 
 /// Files in a directory of their own, and an environment.
@@ -21,7 +23,7 @@ fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Res
         env: env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
     };
     let shorten = |text: &str| text.replace(&format!("{}/", dir.path().display()), "");
-    Config::load(&sources, flags).map_err(|e| Failure { what: shorten(&e.what), ..e })
+    Config::load(&sources, flags).map_err(|e| Failure::new(e.exit(), shorten(e.what()), e.advice().concat()))
 }
 
 #[test]
@@ -86,11 +88,34 @@ fn tools_are_written_in_several_ways() {
 }
 
 #[test]
+fn servers_of_this_machine_are_written_in_several_ways() {
+    let of = |servers: &[(&'static str, &str)]| {
+        servers.iter().map(|(profile, url)| LocalServer::new(profile, *url)).collect::<LocalServers>()
+    };
+    let elsewhere = ("llamacpp", "http://127.0.0.1:9000/v1");
+    for (text, expected) in [
+        ("none", of(&[])),
+        ("ollama", of(&[("ollama", "http://127.0.0.1:11434/v1")])),
+        (
+            "ollama, llamacpp@http://127.0.0.1:9000/v1",
+            of(&[("ollama", "http://127.0.0.1:11434/v1"), elsewhere]),
+        ),
+    ] {
+        assert_eq!(LocalServers::from_text(text), Ok(expected.clone()), "{text}");
+        let set = load("", "", &[("ARCHON_LOCAL_SERVERS", text)], Settings::default()).unwrap();
+        assert_eq!(set.settings.local_servers, Some(expected), "{text}");
+    }
+    let listed = "local_servers = ['llamacpp@http://127.0.0.1:9000/v1']";
+    let listed = load(listed, "", &[], Settings::default()).unwrap().settings.local_servers;
+    assert_eq!(listed, Some(of(&[elsewhere])));
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place() {
     let check = |user: &str, project: &str, env: &[(&str, &str)], expected: Expect| {
         let e = load(user, project, env, Settings::default()).unwrap_err();
-        assert_eq!(e.exit, crate::exit::Exit::Usage);
-        expected.assert_eq(&format!("{}\n  {}", e.what, e.advice));
+        assert_eq!(e.exit(), crate::exit::Exit::Usage);
+        expected.assert_eq(&format!("{}\n  {}", e.what(), e.advice().concat()));
     };
     check(
         "# mine\nmodel = 'm'\nmax_turn = 3\n",
@@ -106,7 +131,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
         user/archon.toml:1: there is no setting `limits`
-          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
     );
     check(
         "max_turns = 'three'",
@@ -114,7 +139,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
         user/archon.toml:1: invalid type: string "three", expected u32
-          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
     );
     check(
         "model = \n",
@@ -122,7 +147,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
         user/archon.toml:1: string values must be quoted, expected literal string
-          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
     );
     check(
         "mode = 'loud'",
@@ -130,7 +155,7 @@ fn what_is_wrong_is_said_with_its_place() {
         &[],
         expect![[r#"
         user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-          known settings: model, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir"#]],
+          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -147,6 +172,22 @@ fn what_is_wrong_is_said_with_its_place() {
         expect![[r#"
         the variable ARCHON_MODE is "loud": `native` or `text` is needed
           change it or unset it: unset ARCHON_MODE"#]],
+    );
+    check(
+        "",
+        "",
+        &[("ARCHON_LOCAL_SERVERS", "olama")],
+        expect![[r#"
+        the variable ARCHON_LOCAL_SERVERS is "olama": there is no profile "olama"; write PROFILE or PROFILE@URL
+          change it or unset it: unset ARCHON_LOCAL_SERVERS"#]],
+    );
+    check(
+        "",
+        "local_servers = 'ollama@http://example.com/v1'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `local_servers` may not stand in a project's settings: a project does not know your machine
+          say it with a flag or in your own settings, or remove `local_servers` there"#]],
     );
     check(
         "",
@@ -193,5 +234,5 @@ fn the_data_directory_follows_the_environment() {
         dir(&[("XDG_DATA_HOME", "rel"), ("HOME", "/h")]).unwrap(),
         Path::new("/h/.local/share/archon")
     );
-    assert!(dir(&[]).unwrap_err().advice.contains("--data-dir"));
+    assert!(dir(&[]).unwrap_err().advice()[0].contains("--data-dir"));
 }

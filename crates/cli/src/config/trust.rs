@@ -1,9 +1,10 @@
 //! What a project's archon.toml may not do.
 //!
 //! The file comes with a repository that its user may just have cloned. It may choose a model and
-//! tools; it may not choose where keys and files go. What is refused here can be said in the user's
-//! own file, the environment or a flag. (A `base_url` is allowed: the user's keys are not sent to it;
-//! see `choose.rs`.)
+//! tools, and the address of the model's service: no key is sent to an address that it chose (see
+//! `choose.rs`). It may not choose which key is sent, where logs go, which servers of this machine are
+//! asked, or a workspace outside the project. What is refused here can be said in the user's own file,
+//! the environment or a flag.
 
 use std::path::{Component, Path};
 
@@ -29,6 +30,12 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
         return refuse(
             "data_dir",
             "may not stand in a project's settings: a project does not choose where logs go",
+        );
+    }
+    if layer.local_servers.is_some() {
+        return refuse(
+            "local_servers",
+            "may not stand in a project's settings: a project does not know your machine",
         );
     }
     match (&layer.workspace, path.parent()) {

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, path::PathBuf};
 
-use archon::types::ToolMode;
+use archon::{
+    providers::{LocalServer, Profile},
+    types::ToolMode,
+};
 use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -50,6 +53,58 @@ impl JsonSchema for ToolSelection {
     }
 }
 
+/// The servers that are looked for on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrList")]
+pub(crate) struct LocalServers(pub(crate) Vec<LocalServer>);
+
+impl TryFrom<TextOrList> for LocalServers {
+    type Error = String;
+
+    fn try_from(value: TextOrList) -> Result<Self, String> {
+        match value {
+            TextOrList::Text(text) => Self::from_text(&text),
+            TextOrList::List(servers) => servers.iter().map(|server| local_server(server)).collect(),
+        }
+    }
+}
+
+impl FromIterator<LocalServer> for LocalServers {
+    fn from_iter<I: IntoIterator<Item = LocalServer>>(servers: I) -> Self {
+        Self(servers.into_iter().collect())
+    }
+}
+
+impl JsonSchema for LocalServers {
+    fn schema_name() -> Cow<'static, str> {
+        "LocalServers".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "`none`, servers separated by commas, or a list of servers; each `PROFILE` or `PROFILE@URL`.",
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        })
+    }
+}
+
+impl FromText for LocalServers {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "none" | "" => Ok(Self(Vec::new())),
+            list => list_of(list).map(local_server).collect(),
+        }
+    }
+}
+
+fn local_server(text: &str) -> Result<LocalServer, String> {
+    let (name, url) = text.split_once('@').unzip();
+    let profile = Profile::named(name.unwrap_or(text)).ok_or_else(|| {
+        format!("there is no profile {:?}; write PROFILE or PROFILE@URL", name.unwrap_or(text))
+    })?;
+    Ok(LocalServer::new(profile.name, url.unwrap_or(profile.base_url)))
+}
+
 /// How tools are spoken about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -81,6 +136,13 @@ impl FromText for String {
     }
 }
 
+/// Names separated by commas.
+impl FromText for Vec<String> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok(list_of(text).map(str::to_owned).collect())
+    }
+}
+
 impl FromText for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(Self::from(text))
@@ -104,11 +166,14 @@ impl FromText for ToolSelection {
         match text.trim() {
             "all" => Ok(Self::All),
             "none" | "" => Ok(Self::None),
-            list => Ok(Self::Names(
-                list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
-            )),
+            list => Vec::from_text(list).map(Self::Names),
         }
     }
+}
+
+/// What stands between commas.
+fn list_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
 /// For clap.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archon::types::CancellationToken;
+use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
     LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions, default_model,
     find, pull as fetch,
@@ -15,7 +15,6 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    nearest::nearest,
     output::{Look, Output, printable},
 };
 

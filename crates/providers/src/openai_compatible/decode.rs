@@ -265,6 +265,12 @@ impl ChatDecoder {
                 self.push_text(left_out, out);
             }
         }
+        // The message is kept for as long as its run.
+        for content in &mut self.message.content {
+            if let Content::Text { text } = content {
+                text.shrink_to_fit();
+            }
+        }
     }
 
     fn finish_calls(&mut self, out: &mut VecDeque<ModelEvent>) {

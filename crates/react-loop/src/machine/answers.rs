@@ -12,7 +12,8 @@ use crate::{
 
 impl ReactMachine {
     pub(super) fn answered(&mut self, command: CommandId, answer: &AssistantMessage) {
-        self.meter.answered(answer, self.config.price.as_ref());
+        let price = self.price().copied();
+        self.meter.answered(answer, price.as_ref());
         self.window.answered(answer.usage);
         match answer.stop_reason {
             // What an aborted answer asked for was never agreed to: it stays out of the window.
@@ -80,10 +81,8 @@ impl ReactMachine {
 
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
-        self.last_answer.clone_from(&text);
-        let mut outcome = self.outcome(OutcomeStatus::Finished);
-        outcome.answer = text;
-        self.phase = Phase::Finishing(Box::new(outcome));
+        self.last_answer = text;
+        self.phase = Phase::Finishing(Box::new(self.outcome(OutcomeStatus::Finished)));
         self.go_on_if_asked();
     }
 

@@ -33,7 +33,7 @@ impl ReactMachine {
 
     /// What the next request may cost.
     pub(super) fn cost_estimate(&self) -> u64 {
-        let Some(price) = &self.config.price else { return 0 };
+        let Some(price) = self.price() else { return 0 };
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
@@ -61,6 +61,9 @@ impl ReactMachine {
             Phase::Ended(outcome)
                 if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
             {
+                if outcome.status == OutcomeStatus::Failed {
+                    self.forget_failures();
+                }
                 self.ready();
             }
             Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready(),
@@ -90,11 +93,20 @@ impl ReactMachine {
         }
     }
 
+    /// The answer may be long, and is mostly the one that the machine has at hand.
+    pub(super) fn ended_with(&mut self, outcome: &Outcome) {
+        let ended = match std::mem::replace(&mut self.phase, Phase::Ready) {
+            Phase::Finishing(ours) if *ours == *outcome => ours,
+            _ => Box::new(outcome.clone()),
+        };
+        self.phase = Phase::Ended(ended);
+    }
+
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
-        outcome.cost = self.config.price.map(|_| self.meter.money.spent);
+        outcome.cost = self.is_priced().then_some(self.meter.money.spent);
         outcome.answer.clone_from(&self.last_answer);
         outcome
     }

@@ -247,11 +247,6 @@ impl ContextManager {
         may
     }
 
-    /// How often the request that is under way was made smaller and sent again.
-    pub(crate) fn overflows(&self) -> u32 {
-        self.state.recovery.overflows
-    }
-
     /// About how many tokens the next request has; 0 where nobody counts.
     pub(crate) fn request_tokens(&self) -> u64 {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))

@@ -1,13 +1,12 @@
 //! Messages to runs, one file each: `{dir}/runs/{run}.inbox/{id}.json`.
 //!
 //! A file that has its name is whole: it is written under another one first. Messages of other processes
-//! are noticed by looking at the directory's time of change, [`PERIOD`] after they came at the latest.
+//! are noticed by the directory's time of change; see [`doorbell`](crate::doorbell). It is there while there are any.
 
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    path::Path,
 };
 
 use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
@@ -19,11 +18,8 @@ use crate::{
     rules::check_id,
 };
 
-/// How often the directory of a run that is being driven is looked at.
-const PERIOD: Duration = Duration::from_millis(250);
-
-/// Longer than the tick of any file system's clock.
-const TICK: Duration = Duration::from_secs(2);
+/// How often a directory that is removed whenever it is made is made again.
+const PATIENCE: u32 = 100;
 
 impl Inbox for JsonlJournal {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -40,9 +36,9 @@ impl Inbox for JsonlJournal {
         Box::pin(async move {
             let inbox = self.files(run)?.inbox;
             // Most runs never get a message.
-            match changed_at(&inbox) {
-                None => Ok(Vec::new()),
-                Some(_) => blocking(move || read(&inbox)).await,
+            match inbox.exists() {
+                false => Ok(Vec::new()),
+                true => blocking(move || read(&inbox)).await,
             }
         })
     }
@@ -55,45 +51,18 @@ impl Inbox for JsonlJournal {
         })
     }
 
-    /// Messages of other processes are noticed within a tokio runtime only, which needs its timers.
     fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
-        let inbox = self.runs.join(format!("{run}.inbox"));
-        let (before, rung) = (changed_at(&inbox), self.bell.rung());
-        Box::pin(async move {
-            if tokio::runtime::Handle::try_current().is_err() {
-                return rung.await;
-            }
-            let elsewhere = async {
-                // Of two changes within one tick of the file system's clock the second cannot be seen.
-                let settled = before.is_none_or(|at| at.elapsed().is_ok_and(|age| age > TICK));
-                loop {
-                    tokio::time::sleep(PERIOD).await;
-                    if !settled || changed_at(&inbox) != before {
-                        break;
-                    }
-                }
-            };
-            tokio::select! {
-                () = rung => {}
-                () = elsewhere => {}
-            }
-        })
+        self.bell.changed(self.runs.join(format!("{run}.inbox")))
     }
-}
-
-/// When something was last added to or removed from the directory; `None` if it is not there.
-fn changed_at(inbox: &Path) -> Option<SystemTime> {
-    fs::metadata(inbox).and_then(|m| m.modified()).ok()
 }
 
 fn write(files: &RunFiles, entry: &InboxEntry) -> Result<(), JournalError> {
     if !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run.clone() });
     }
-    create_directory(&files.inbox)?;
     let path = files.inbox.join(format!("{}.json", entry.id));
     let unfinished = files.inbox.join(format!("{}.unfinished", entry.id));
-    let written = create(&unfinished).and_then(|mut file| {
+    let written = create_in(&files.inbox, &unfinished)?.and_then(|mut file| {
         file.write_all(&serde_json::to_vec(entry)?)?;
         file.sync_data()
     });
@@ -104,6 +73,19 @@ fn write(files: &RunFiles, entry: &InboxEntry) -> Result<(), JournalError> {
     sync_directory(&files.inbox)
 }
 
+/// Creates a file in the inbox. Whoever read the last message removes the directory, so it may be gone in between;
+/// once the file is there it stays.
+fn create_in(inbox: &Path, path: &Path) -> Result<io::Result<File>, JournalError> {
+    for _ in 0..PATIENCE {
+        create_directory(inbox)?;
+        match create(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            created => return Ok(created),
+        }
+    }
+    Ok(create(path))
+}
+
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -112,9 +94,13 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn read(inbox: &PathBuf) -> Result<Vec<InboxEntry>, JournalError> {
+fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
     let mut entries = Vec::new();
-    for entry in fs::read_dir(inbox).map_err(storage("list", inbox))? {
+    let files = match fs::read_dir(inbox) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(entries),
+        files => files.map_err(storage("list", inbox))?,
+    };
+    for entry in files {
         let path = entry.map_err(storage("list", inbox))?.path();
         if path.extension().is_none_or(|e| e != "json") {
             continue;
@@ -138,6 +124,8 @@ fn remove(inbox: &Path, ids: &[String]) -> Result<(), JournalError> {
             _ => {}
         }
     }
+    // Without messages there is no directory, so that a look at it is cheap. One that is not empty stays.
+    let _ = fs::remove_dir(inbox);
     Ok(())
 }
 

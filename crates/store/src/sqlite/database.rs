@@ -60,6 +60,11 @@ impl Database {
         &self.path
     }
 
+    /// The file that is there while messages wait for a run.
+    pub(super) fn inbox_mark(&self, run: &RunId) -> PathBuf {
+        self.locks.join(format!("{run}.inbox"))
+    }
+
     /// Takes the lock of a run's writer.
     pub(super) fn lock(&self, run: &RunId) -> Result<RunLock, JournalError> {
         RunLock::take(&self.locks, run)

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 use super::{
     database::Database,
     error::failed,
-    heads,
+    heads, inbox,
     log::{self, places},
 };
 use crate::rules;
@@ -17,6 +17,7 @@ pub(super) fn delete(database: &Database, run: &RunId) -> Result<(), JournalErro
         let id = log::id(transaction, database, run)?;
         let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
         rules::check_not_needed(run, needed_by(transaction, database, run, id)?)?;
+        inbox::delete(transaction, database, run, id)?;
         remove(transaction, id).map_err(failed("write to", database.path()))
     })
 }

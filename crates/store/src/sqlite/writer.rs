@@ -15,6 +15,7 @@ use rusqlite::Transaction;
 use super::{
     database::Database,
     error::failed,
+    inbox,
     log::{self, place},
 };
 use crate::{
@@ -30,6 +31,9 @@ use crate::{
 pub(super) fn open(database: Arc<Database>, run: RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
     let lock = database.lock(&run)?;
     let records = for_writing(&run, mode, log::read(&database, &run))?.records;
+    if mode == OpenMode::Existing {
+        inbox::mark(&database, &run)?;
+    }
     let end = Mutex::new(End { id: None, next: records.len() as u64 });
     let log = Arc::new(SqliteLog { database, run, end, _lock: lock });
     Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })

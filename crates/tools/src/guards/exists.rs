@@ -3,7 +3,6 @@
 use crate::{
     arguments::clip,
     guard::{Guard, Inspection, Verdict},
-    suggestion,
 };
 
 /// More names than this help nobody.
@@ -25,7 +24,7 @@ impl Guard for Exists {
 
 fn not_found(name: &str, available: &[String]) -> String {
     let mut text = format!("Tool '{}' not found.", clip(name, 100));
-    if let Some(close) = suggestion::closest(name, available.iter().map(String::as_str)) {
+    if let Some(close) = archon_types::nearest(name, available.iter().map(String::as_str)) {
         text.push_str(&format!(" Did you mean '{close}'?"));
     }
     if available.is_empty() {

@@ -5,9 +5,10 @@ use std::{path::Path, sync::Arc};
 
 use archon_types::{Event, LOG_FORMAT, Record};
 
-use crate::samples::{events, parallel_records, records, steering_records, window_records};
+use crate::samples::{events, failure_records, parallel_records, records, steering_records, window_records};
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
+const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
 const GOLDEN_STEERING: &str = include_str!("../golden/steering-v1.jsonl");
 const GOLDEN_WINDOW: &str = include_str!("../golden/window-v1.jsonl");
@@ -19,6 +20,7 @@ fn lines(records: &[Arc<Record>]) -> String {
 #[test]
 fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("log-v1.jsonl", GOLDEN, &records());
+    check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
     check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
     check("steering-v1.jsonl", GOLDEN_STEERING, &steering_records());
     check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());

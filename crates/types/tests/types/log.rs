@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     CallId, CommandId, ContinuationKind, Effect, JournalError, LimitReached, Origin, OutcomeStatus,
-    PromptSource, Record, RecordBody, RunHead, RunId, SubTaskId, Timestamp, TurnTrigger,
+    ProcessGroup, PromptSource, Record, RecordBody, RunHead, RunId, SubTaskId, Timestamp, TurnTrigger,
 };
 use expect_test::expect;
 
@@ -97,6 +97,24 @@ fn time_never_runs_backwards_or_over() {
     assert_eq!(at(5).since(at(9)), Duration::ZERO);
     assert_eq!(at(9).since(at(5)), Duration::from_millis(4));
     assert_eq!(at(u64::MAX) + Duration::MAX, at(u64::MAX));
+}
+
+// spec: S-14
+#[test]
+fn processes_of_calls() {
+    let call = CallId::new(CommandId(3), 1);
+    round_trip(
+        &RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "0b1cf0b2/123456") },
+        &expect![[
+            r#"{"type":"tool_spawned","call":{"command":3,"index":1},"group":{"id":4711,"started":"0b1cf0b2/123456"}}"#
+        ]],
+    );
+    let unknown = RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "") };
+    round_trip(
+        &unknown,
+        &expect![[r#"{"type":"tool_spawned","call":{"command":3,"index":1},"group":{"id":4711}}"#]],
+    );
+    assert!(unknown.is_input() && !unknown.needs_sync(), "no process survives a power cut");
 }
 
 fn head(bodies: Vec<RecordBody>) -> RunHead {

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApprovalRequest, AssistantMessage, CallId, CommandId, Compaction, CompactionLevel,
-    Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, HookPoint, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata,
-    ModelFailure, ModelPrice, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PromptSource,
-    ProviderError, QueueMode, Record, RecordBody, RunConfig, RunStarted, StopReason, Summary,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
-    UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, CommandId,
+    Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind,
+    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint,
+    LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure, ModelPrice, Origin,
+    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PromptSource, ProviderError, QueueMode, Record,
+    RecordBody, RunConfig, RunStarted, StopReason, Summary, ThinkingLevel, ToolAnnotations, ToolCall,
+    ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -90,6 +90,38 @@ pub(crate) fn steering_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run does when its model gives no answer, in a log of its own.
+pub(crate) fn failure_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    let mut policy = FailurePolicy::default();
+    policy.keys = 2;
+    policy.fallbacks = vec![FallbackModel::new("other", "small")];
+    policy.fallbacks[0].keys = 3;
+    policy.fallbacks[0].price = Some(ModelPrice::new(1, 2));
+    policy.breaker = Some(CircuitBreaker::new(3, std::time::Duration::from_secs(5)));
+    started.config.failure = Some(policy);
+    let refused = |kind| ProviderError::Api { status: 400, kind, message: "no".into() };
+    let failed = |error: &ProviderError| ModelFailure::new(error, 0.0);
+    let mut cut_off = failed(&ProviderError::Network("reset".into()));
+    cut_off.partial = true;
+    let failures = [failed(&refused(ApiErrorKind::Quota)), failed(&refused(ApiErrorKind::Thinking)), cut_off];
+    let steps = [
+        FailureStep::NextKey { key: 1 },
+        FailureStep::LessThinking { level: ThinkingLevel::Low },
+        FailureStep::NextModel { fallback: 1, provider: "other".into(), model: "small".into() },
+    ];
+    let mut bodies = vec![RecordBody::RunStarted(Box::new(started))];
+    for (attempt, (failure, step)) in (0..).zip(failures.into_iter().zip(steps)) {
+        let (command, code, reason) = (CommandId(0), failure.code.clone(), failure.message.clone());
+        bodies.push(RecordBody::ModelFailed { command, attempt, failure });
+        bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
+    }
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Several configurations side by side, and a branch of them, in a log of its own.
 pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
     let mut branch = started();
@@ -136,6 +168,7 @@ pub(crate) fn events() -> Vec<Event> {
         .into_iter()
         .chain(window_records())
         .chain(steering_records())
+        .chain(failure_records())
         .chain(parallel_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()

@@ -19,7 +19,17 @@ CREATE TABLE blobs (
     body   BLOB NOT NULL,
     PRIMARY KEY (run, sha256)
 ) STRICT;
+CREATE TABLE inbox (
+    run     INTEGER NOT NULL,
+    id      TEXT NOT NULL,
+    -- When it was posted, Unix milliseconds.
+    at      INTEGER NOT NULL,
+    -- The message as JSON, as the file journal keeps it.
+    message TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+) STRICT;
 INSERT INTO schema_version VALUES (1);
+INSERT INTO schema_version VALUES (2);
 INSERT INTO runs VALUES (1, 'r1', NULL);
 INSERT INTO runs VALUES (2, 'other', 'r1');
 INSERT INTO records VALUES (4294967296, '{"crc":"c244ea96","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"r1","session":"s1","agent":"a1","loop_id":"s1.0.0","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}');

@@ -1,0 +1,160 @@
+//! Sessions that are kept in a store while runs work on them.
+//!
+//! A run's log is what is true; a session in a store is a copy for other programs. So a save that fails costs
+//! nothing but the copy: it is logged, and the next change tries again.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use archon_types::{
+    CancellationToken, Clock, Event, Journal, RecordBody, Session, SessionId, SessionState, SessionStore,
+    Sink,
+};
+use tokio::sync::Notify;
+
+/// Saves the session of every run after each message and each count of tokens, but not more often than it is
+/// told to, and when the run ends. A session without messages is not saved. Clones are one saver.
+#[derive(Clone)]
+pub struct AutoSave {
+    store: Arc<dyn SessionStore>,
+    pause: Duration,
+    states: Arc<Mutex<HashMap<SessionId, SessionState>>>,
+}
+
+impl AutoSave {
+    /// Saves into a store, once a second at most.
+    pub fn new(store: Arc<dyn SessionStore>) -> Self {
+        Self { store, pause: Duration::from_secs(1), states: Arc::default() }
+    }
+
+    /// The same saver with another time between a change and its saving, in which more changes may come.
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Whether a session is saved.
+    pub fn state(&self, session: &SessionId) -> SessionState {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or_default()
+    }
+
+    fn enter(&self, session: &SessionId, next: SessionState) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = states.entry(session.clone()).or_default();
+        if state.may_become(next) {
+            *state = next;
+        }
+    }
+
+    pub(crate) fn of(
+        &self,
+        session: SessionId,
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Saving> {
+        Arc::new(Saving {
+            saver: self.clone(),
+            session,
+            journal,
+            clock,
+            changed: Notify::new(),
+            is_changed: AtomicBool::new(false),
+        })
+    }
+}
+
+impl std::fmt::Debug for AutoSave {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AutoSave").field("pause", &self.pause).finish_non_exhaustive()
+    }
+}
+
+/// The saving of one run's session.
+pub(crate) struct Saving {
+    saver: AutoSave,
+    session: SessionId,
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    changed: Notify,
+    is_changed: AtomicBool,
+}
+
+impl Saving {
+    /// Saves what changed while `work` is done, and once more when it is.
+    pub(crate) async fn beside<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
+        let over = CancellationToken::new();
+        // Ends the task below also when this is dropped.
+        let end = over.clone().drop_guard();
+        let saving = self.clone();
+        let task = tokio::spawn(async move {
+            while over.run_until_cancelled(saving.due()).await.is_some() {
+                saving.save().await;
+            }
+        });
+        let done = work.await;
+        drop(end);
+        // A save that is under way is finished first. If it panicked, the next one shows why.
+        let _ = task.await;
+        self.save().await;
+        done
+    }
+
+    /// Waits for a change, and then for those that follow at once.
+    async fn due(&self) {
+        self.changed.notified().await;
+        self.clock.sleep_until(self.clock.now() + self.saver.pause).await;
+    }
+
+    async fn save(&self) {
+        if !self.is_changed.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        self.saver.enter(&self.session, SessionState::Saving);
+        let next = match self.try_save().await {
+            Ok(true) => SessionState::Saved,
+            Ok(false) => SessionState::SessionActive,
+            Err(error) => {
+                tracing::warn!(session = %self.session, %error, "the session is not saved");
+                SessionState::SessionActive
+            }
+        };
+        self.saver.enter(&self.session, next);
+    }
+
+    /// False if there is nothing to save.
+    async fn try_save(&self) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
+        let session = Session::read(&*self.journal, &self.session).await?;
+        match session.filter(|session| session.loops.iter().any(|of| !of.messages.is_empty())) {
+            Some(session) => self.saver.store.save(&session).await.map(|()| true).map_err(Into::into),
+            None => Ok(false),
+        }
+    }
+}
+
+impl Sink for Saving {
+    fn emit(&self, event: Event) {
+        let Event::Record { record, .. } = event else { return };
+        let is_news = matches!(
+            record.body,
+            RecordBody::Prompted { .. }
+                | RecordBody::Restored { .. }
+                | RecordBody::ModelAnswered { .. }
+                | RecordBody::ToolFinished { .. }
+                | RecordBody::ToolRefused { .. }
+                | RecordBody::Noted { .. }
+                | RecordBody::Summarized(_)
+                | RecordBody::RunFinished(_)
+        );
+        if is_news {
+            self.saver.enter(&self.session, SessionState::SessionActive);
+            self.is_changed.store(true, Ordering::Release);
+            self.changed.notify_one();
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Tools that keep failing are left alone for a while: which, and until when.
+
+use std::collections::BTreeMap;
+
+use archon_types::{CircuitBreaker, Json, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
+use serde::{Deserialize, Serialize};
+
+/// The failures of a run's tools, by name. A tool that worked last is not in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Circuits(BTreeMap<String, Circuit>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Circuit {
+    /// Failures in a row.
+    failures: u32,
+    /// Until then the tool is left alone; after that one call shows whether it works again.
+    open_until: Option<Timestamp>,
+}
+
+impl Circuits {
+    /// A call of the tool ended.
+    pub(crate) fn ended(&mut self, tool: &str, result: &ToolResult, at: Timestamp, config: &CircuitBreaker) {
+        match verdict(result) {
+            Verdict::Works => {
+                self.0.remove(tool);
+            }
+            Verdict::Fails => {
+                let circuit = self.0.entry(tool.to_owned()).or_default();
+                circuit.failures = circuit.failures.saturating_add(1);
+                if circuit.failures >= config.max_failures.max(1) {
+                    let until = at.as_millis().saturating_add(config.cool_down_ms);
+                    circuit.open_until = Some(Timestamp::from_millis(until));
+                }
+            }
+            Verdict::SaysNothing => {}
+        }
+    }
+
+    /// Whether the tool is left alone now.
+    pub(crate) fn is_open(&self, tool: &str, now: Timestamp) -> bool {
+        self.0.get(tool).and_then(|circuit| circuit.open_until).is_some_and(|until| now < until)
+    }
+
+    /// Whether the next call of the tool shows if it works again.
+    pub(crate) fn is_half_open(&self, tool: &str, now: Timestamp) -> bool {
+        self.0.get(tool).and_then(|circuit| circuit.open_until).is_some_and(|until| now >= until)
+    }
+
+    /// What the model reads in place of a result of a tool that is left alone.
+    pub(crate) fn answer(&self, tool: &str, tools: &[ToolSpec], now: Timestamp) -> ToolResult {
+        let mut text = format!("Tool {tool} is temporarily unavailable");
+        let spec = tools.iter().find(|spec| spec.name == tool);
+        let stand_in = spec.and_then(|spec| {
+            let usable = |name: &&String| tools.iter().any(|s| s.name == **name) && !self.is_open(name, now);
+            spec.alternatives.iter().find(usable)
+        });
+        if let Some(name) = stand_in {
+            text.push_str(&format!(". Tool {name} can do about the same."));
+        }
+        ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
+            .with_metadata(metadata::ERROR_TYPE, "circuit_open")
+    }
+}
+
+/// What a result says of its tool.
+enum Verdict {
+    Works,
+    Fails,
+    SaysNothing,
+}
+
+fn verdict(result: &ToolResult) -> Verdict {
+    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
+    match result.status {
+        ToolResultStatus::Success => Verdict::Works,
+        ToolResultStatus::Cancelled => Verdict::SaysNothing,
+        _ if NOT_THE_TOOL.contains(&kind) => Verdict::SaysNothing,
+        _ => Verdict::Fails,
+    }
+}
+
+/// Errors that are not the tool's: the model's arguments, somebody's refusal, the death of our process.
+const NOT_THE_TOOL: &[&str] =
+    &["validation_error", "invalid_parameters", "permission_denied", "not_found", "cancelled", "in_doubt"];
+
+#[cfg(test)]
+mod tests {
+    use archon_types::ToolError;
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(ms: u64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    /// A run's circuits after these results of one tool, one each second.
+    fn after(results: &[ToolResult]) -> Circuits {
+        let mut circuits = Circuits::default();
+        for (second, result) in (1..).zip(results) {
+            circuits.ended("t", result, at(second * 1000), &CircuitBreaker::default());
+        }
+        circuits
+    }
+
+    fn failed() -> ToolResult {
+        ToolError::Failed("no".into()).into()
+    }
+
+    // spec: ER-06
+    #[test]
+    fn five_failures_in_a_row_open_the_circuit_for_a_minute() {
+        let circuits = after(&[failed(), failed(), failed(), failed()]);
+        assert!(!circuits.is_open("t", at(4000)));
+        let circuits = after(&[failed(), failed(), "ok".into(), failed(), failed(), failed(), failed()]);
+        assert!(!circuits.is_open("t", at(7000)), "not in a row");
+        let mut circuits = after(&[failed(), failed(), failed(), failed(), ToolResult::timeout(1.0)]);
+        assert!(circuits.is_open("t", at(5000)) && circuits.is_open("t", at(64_999)));
+        assert!(!circuits.is_open("u", at(5000)), "the other tools go on");
+        assert!(!circuits.is_half_open("t", at(64_999)) && circuits.is_half_open("t", at(65_000)));
+        circuits.ended("t", &failed(), at(66_000), &CircuitBreaker::default());
+        assert!(circuits.is_open("t", at(125_999)), "one failure begins another pause");
+        circuits.ended("t", &"ok".into(), at(127_000), &CircuitBreaker::default());
+        assert_eq!(circuits, Circuits::default(), "one success ends it");
+    }
+
+    // spec: ER-06
+    #[test]
+    fn what_is_not_the_tools_fault_does_not_count() {
+        let errors = [
+            ToolError::InvalidArgs("x".into()),
+            ToolError::PermissionDenied("x".into()),
+            ToolError::NotFound("x".into()),
+            ToolError::Cancelled,
+        ];
+        for error in errors {
+            assert_eq!(after(&vec![error.into(); 9]), Circuits::default());
+        }
+        let refused = ToolResult::error("x").with_metadata(metadata::ERROR_TYPE, "validation_error");
+        assert_eq!(after(&vec![refused; 9]), Circuits::default());
+    }
+
+    // spec: ER-06, ER-07
+    #[test]
+    fn a_stand_in_is_named_if_there_is_one_that_works() {
+        let spec = |name: &str| ToolSpec::new(name, "d", json!({"type": "object"}));
+        let tools = [spec("t").with_alternatives(["gone", "u", "v"]), spec("u"), spec("v")];
+        let mut circuits = after(&[failed(), failed(), failed(), failed(), failed()]);
+        let text = |circuits: &Circuits, tools: &[ToolSpec]| circuits.answer("t", tools, at(6000)).text();
+        let plain = "Tool t is temporarily unavailable";
+        assert_eq!(text(&circuits, &[spec("t"), spec("u")]), plain);
+        assert_eq!(text(&circuits, &tools), format!("{plain}. Tool u can do about the same."));
+        for _ in 0..5 {
+            circuits.ended("u", &failed(), at(5000), &CircuitBreaker::default());
+        }
+        assert_eq!(text(&circuits, &tools), format!("{plain}. Tool v can do about the same."));
+    }
+}

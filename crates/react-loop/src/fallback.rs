@@ -1,0 +1,379 @@
+//! When retries do not help: the next key, less thinking, the next model, and only then an error.
+//!
+//! Which of these may help is told by the kind of the failure ([`REMEDIES`]); each is a function of its
+//! own. What was chosen stays for the rest of the run.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    ApiErrorKind, FailurePolicy, FailureStep, FallbackModel, ModelFailure, ModelPrice, ModelTarget, Provider,
+    RetryConfig, RunConfig, ThinkingLevel, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::retry;
+
+/// A model to ask when the ones before it cannot answer.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// Who runs it.
+    pub provider: Arc<dyn Provider>,
+    /// The same service with further keys, in the order in which they are tried.
+    pub keys: Vec<Arc<dyn Provider>>,
+    /// The model, as the provider names it.
+    pub model: String,
+    /// What its tokens cost; a limit on money needs it.
+    pub price: Option<ModelPrice>,
+}
+
+impl Fallback {
+    /// A model with one key and no known price.
+    pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        Self { provider, keys: Vec::new(), model: model.into(), price: None }
+    }
+
+    /// The same with further keys: providers of the same service, each with its own.
+    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The same with its price.
+    pub fn with_price(mut self, price: ModelPrice) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// As the log keeps it.
+    pub(crate) fn recorded(&self, retry: &RetryConfig) -> FallbackModel {
+        let mut model = FallbackModel::new(self.provider.id(), self.model.clone());
+        model.keys = count(&self.keys);
+        model.retry = match self.provider.capabilities(&self.model).retries {
+            true => RetryConfig::none(),
+            false => retry.clone(),
+        };
+        model.price = self.price;
+        model
+    }
+
+    pub(crate) fn is(&self, recorded: &FallbackModel) -> bool {
+        self.provider.id() == recorded.provider && self.model == recorded.model
+    }
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fallback")
+            .field("provider", &self.provider.id())
+            .field("keys", &count(&self.keys))
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keys of a model that has `further` besides its first.
+pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {
+    u32::try_from(further.len()).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// One way to go on after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    Key,
+    Thinking,
+    Model,
+}
+
+/// What may help against which failure once retries do not, in this order. What is not listed is final:
+/// a cancel, a filter, a conversation that is too long for what the window can do about it.
+const REMEDIES: &[(&str, &[Remedy])] = &[
+    ("rate_limited", &[Remedy::Key, Remedy::Model]),
+    ("auth", &[Remedy::Key, Remedy::Model]),
+    ("overloaded", &[Remedy::Model]),
+    ("network", &[Remedy::Model]),
+    ("timeout", &[Remedy::Model]),
+    ("protocol", &[Remedy::Model]),
+    ("other", &[Remedy::Model]),
+];
+
+/// The same for what a service refused.
+const REFUSALS: &[(ApiErrorKind, &[Remedy])] = &[
+    (ApiErrorKind::Quota, &[Remedy::Key, Remedy::Model]),
+    (ApiErrorKind::Thinking, &[Remedy::Thinking, Remedy::Model]),
+    (ApiErrorKind::NotFound, &[Remedy::Model]),
+    (ApiErrorKind::InvalidRequest, &[Remedy::Model]),
+    (ApiErrorKind::Other, &[Remedy::Model]),
+];
+
+fn remedies(failure: &ModelFailure) -> &'static [Remedy] {
+    match failure.refusal {
+        Some(kind) => REFUSALS.iter().find(|(k, _)| *k == kind).map_or(&[], |(_, remedies)| remedies),
+        None => REMEDIES.iter().find(|(c, _)| *c == failure.code).map_or(&[], |(_, remedies)| remedies),
+    }
+}
+
+/// Whom the run asks, and how often it tried in vain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Chain {
+    target: ModelTarget,
+    /// Failures of the request under way with this target after which another try made sense.
+    tries: u32,
+    /// How many of them were time-outs.
+    timeouts: u32,
+    /// The step that follows, until its record is written.
+    due: Option<Due>,
+}
+
+/// A step and the failure that led to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Due {
+    pub(crate) step: FailureStep,
+    pub(crate) code: String,
+    pub(crate) reason: String,
+}
+
+/// What follows from a failed call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Next {
+    /// The same again at this time.
+    Retry(Timestamp),
+    /// The step that [`Chain::due`] tells.
+    Step,
+    /// Nothing helps.
+    Fail,
+}
+
+impl Chain {
+    pub(crate) fn target(&self) -> ModelTarget {
+        self.target
+    }
+
+    pub(crate) fn due(&self) -> Option<&Due> {
+        self.due.as_ref()
+    }
+
+    /// A new question: what failed before it does not count.
+    pub(crate) fn asked_anew(&mut self) {
+        (self.tries, self.timeouts, self.due) = (0, 0, None);
+    }
+
+    /// Takes a failure and says what follows.
+    pub(crate) fn failed(
+        &mut self,
+        failure: &ModelFailure,
+        config: &RunConfig,
+        at: Timestamp,
+        deadline: Timestamp,
+    ) -> Next {
+        let step = self.step_after(failure, config).filter(|_| at < deadline);
+        let retry = fallback(config, self.target).map_or(&config.retry, |model| &model.retry);
+        let too_long = |due: &Timestamp| due.since(at).as_millis() > u128::from(retry.max_delay_ms);
+        let again = match failure.code == "timeout" && self.timeouts >= MOST_TIMEOUTS {
+            true => None,
+            false => retry::next_attempt_at(retry, failure, self.tries, at, deadline),
+        };
+        // A service that asks for more patience than we have is left, if there is somewhere to go.
+        match again.filter(|due| step.is_none() || failure.retry_after_ms.is_none() || !too_long(due)) {
+            Some(due) => {
+                self.tries += u32::from(failure.retryable);
+                self.timeouts += u32::from(failure.code == "timeout");
+                Next::Retry(due)
+            }
+            None => {
+                let due = |step| Due { step, code: failure.code.clone(), reason: failure.message.clone() };
+                self.due = step.map(due);
+                self.due.as_ref().map_or(Next::Fail, |_| Next::Step)
+            }
+        }
+    }
+
+    /// The record of the step is written.
+    pub(crate) fn stepped(&mut self, step: &FailureStep) {
+        if self.due.as_ref().is_none_or(|due| due.step != *step) {
+            return;
+        }
+        match step {
+            FailureStep::NextKey { key } => self.target.key = *key,
+            FailureStep::LessThinking { level } => self.target.thinking = Some(*level),
+            FailureStep::NextModel { fallback, .. } => {
+                self.target = ModelTarget::default();
+                self.target.model = *fallback;
+            }
+            _ => {}
+        }
+        self.asked_anew();
+    }
+
+    fn step_after(&self, failure: &ModelFailure, config: &RunConfig) -> Option<FailureStep> {
+        let policy = config.failure.as_ref()?;
+        remedies(failure).iter().find_map(|remedy| match remedy {
+            Remedy::Key => next_key(self.target, policy),
+            Remedy::Thinking => less_thinking(thinking(config, self.target)),
+            Remedy::Model => next_model(self.target, policy),
+        })
+    }
+}
+
+fn next_key(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep> {
+    let keys = match target.model.checked_sub(1) {
+        None => policy.keys,
+        Some(place) => policy.fallbacks.get(place as usize).map_or(1, |model| model.keys),
+    };
+    let key = target.key + 1;
+    (key < keys).then_some(FailureStep::NextKey { key })
+}
+
+fn less_thinking(level: ThinkingLevel) -> Option<FailureStep> {
+    level.lower().map(|level| FailureStep::LessThinking { level })
+}
+
+fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep> {
+    let FallbackModel { provider, model, .. } = policy.fallbacks.get(target.model as usize)?.clone();
+    Some(FailureStep::NextModel { fallback: target.model + 1, provider, model })
+}
+
+/// The fallback that a target means; `None` for the run's own model.
+pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&FallbackModel> {
+    let place = target.model.checked_sub(1)?;
+    config.failure.as_ref()?.fallbacks.get(place as usize)
+}
+
+/// The model that a target means, as its provider names it.
+pub(crate) fn model(config: &RunConfig, target: ModelTarget) -> &str {
+    fallback(config, target).map_or(&config.model, |fallback| &fallback.model)
+}
+
+/// How much the model of a target thinks.
+pub(crate) fn thinking(config: &RunConfig, target: ModelTarget) -> ThinkingLevel {
+    target.thinking.unwrap_or(config.options.thinking)
+}
+
+/// What the tokens of a target cost.
+pub(crate) fn price(config: &RunConfig, target: ModelTarget) -> Option<&ModelPrice> {
+    fallback(config, target).map_or(config.price.as_ref(), |fallback| fallback.price.as_ref())
+}
+
+/// Whether the price of every model is known that was asked until `target`.
+pub(crate) fn is_priced(config: &RunConfig, target: ModelTarget) -> bool {
+    let policy = config.failure.as_ref();
+    let fallbacks = policy.map_or(&[][..], |policy| &policy.fallbacks[..]);
+    config.price.is_some() && fallbacks.iter().take(target.model as usize).all(|model| model.price.is_some())
+}
+
+/// Time-outs of one request that are tried again.
+const MOST_TIMEOUTS: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use archon_types::ProviderError;
+
+    use super::*;
+
+    /// Two keys, then a fallback with two keys, then another; thinks a lot.
+    fn config() -> RunConfig {
+        let mut config = RunConfig::default();
+        config.model = "own".into();
+        config.retry = RetryConfig::none();
+        config.options = Arc::new({
+            let mut options = archon_types::RequestOptions::default();
+            options.thinking = ThinkingLevel::High;
+            options
+        });
+        let mut policy = FailurePolicy::default();
+        policy.keys = 2;
+        policy.fallbacks = vec![FallbackModel::new("b", "second"), FallbackModel::new("c", "third")];
+        policy.fallbacks[0].keys = 2;
+        policy.fallbacks.iter_mut().for_each(|model| model.retry = RetryConfig::none());
+        config.failure = Some(policy);
+        config
+    }
+
+    fn api(kind: ApiErrorKind) -> ProviderError {
+        ProviderError::Api { status: 400, kind, message: String::new() }
+    }
+
+    /// The steps of a run in which every call fails like this, and then for good.
+    fn steps(error: &ProviderError) -> Vec<String> {
+        let (config, mut chain, mut steps) = (config(), Chain::default(), Vec::new());
+        let (now, late) = (Timestamp::from_millis(1), Timestamp::from_millis(600_000));
+        while chain.failed(&ModelFailure::new(error, 0.0), &config, now, late) == Next::Step {
+            let step = chain.due().expect("a step").step.clone();
+            chain.stepped(&step);
+            let at = match step {
+                FailureStep::NextModel { .. } => model(&config, chain.target()).to_owned(),
+                FailureStep::NextKey { key } => format!("key {key}"),
+                _ => thinking(&config, chain.target()).to_string(),
+            };
+            steps.push(at);
+            assert!(steps.len() < 20, "{steps:?}");
+        }
+        steps
+    }
+
+    // spec: ER-09, ER-10
+    #[test]
+    fn the_chain_is_key_then_thinking_then_model_then_error() {
+        let limited = ProviderError::RateLimited { retry_after: None, message: String::new() };
+        let busy = ProviderError::Overloaded { status: 503, retry_after: None, message: String::new() };
+        let keys = &["key 1", "second", "key 1", "third"][..];
+        let thinking =
+            &["medium", "low", "off", "second", "medium", "low", "off", "third", "medium", "low", "off"][..];
+        let models = &["second", "third"][..];
+        for (error, expected) in [
+            (ProviderError::Auth("no".into()), keys),
+            (limited, keys),
+            (api(ApiErrorKind::Quota), keys),
+            (api(ApiErrorKind::Thinking), thinking),
+            (api(ApiErrorKind::NotFound), models),
+            (api(ApiErrorKind::InvalidRequest), models),
+            (busy, models),
+            (ProviderError::Network("reset".into()), models),
+            (ProviderError::Protocol("odd".into()), models),
+            (api(ApiErrorKind::ContentFiltered), &[]),
+            (ProviderError::ContextOverflow("long".into()), &[]),
+            (ProviderError::Cancelled, &[]),
+        ] {
+            assert_eq!(steps(&error), expected, "{error:?}");
+        }
+    }
+
+    // spec: P-32, ER-08, ER-09
+    #[test]
+    fn retries_come_before_the_chain_and_begin_anew_with_each_target() {
+        let mut config = config();
+        config.retry = RetryConfig::default();
+        let (at, late) = (Timestamp::from_millis(0), Timestamp::from_millis(600_000));
+        let mut chain = Chain::default();
+        let mut next =
+            |error: &ProviderError| chain.failed(&ModelFailure::new(error, 0.0), &config, at, late);
+        let network = ProviderError::Network("reset".into());
+        let timeout = ProviderError::Timeout("slow".into());
+        let retry = |ms| Next::Retry(Timestamp::from_millis(ms));
+        assert_eq!([next(&network), next(&network)], [retry(1000), retry(2000)]);
+        assert_eq!([next(&timeout), next(&timeout)], [retry(4000), Next::Step], "a time-out is retried once");
+        let patient = |s| ProviderError::RateLimited {
+            retry_after: Some(Duration::from_secs(s)),
+            message: String::new(),
+        };
+        let mut chain = Chain::default();
+        let mut next =
+            |error: &ProviderError| chain.failed(&ModelFailure::new(error, 0.0), &config, at, late);
+        assert_eq!(next(&patient(30)), retry(30_000));
+        assert_eq!(next(&patient(31)), Next::Step, "there is another key");
+        config.failure = None;
+        let mut chain = Chain::default();
+        let failure = ModelFailure::new(&patient(31), 0.0);
+        assert_eq!(chain.failed(&failure, &config, at, late), retry(31_000), "there is nowhere to go");
+    }
+
+    #[test]
+    fn nothing_follows_once_the_time_is_up() {
+        let (config, mut chain) = (config(), Chain::default());
+        let (at, failure) =
+            (Timestamp::from_millis(9), ModelFailure::new(&ProviderError::Auth("no".into()), 0.0));
+        assert_eq!(chain.failed(&failure, &config, at, at), Next::Fail);
+    }
+}

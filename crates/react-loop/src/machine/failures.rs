@@ -1,0 +1,119 @@
+//! What a failure leads to: another try, a step of the chain, a smaller request, or the end.
+
+use std::sync::Arc;
+
+use archon_types::{
+    CallId, CommandId, FailureStep, ModelFailure, ModelPrice, ModelTarget, RecordBody, RequestOptions,
+    Timestamp, ToolResult,
+};
+
+use super::{Command, Phase, ReactMachine};
+use crate::{
+    CallStage, CallState,
+    fallback::{self, Chain, Next},
+};
+
+impl ReactMachine {
+    /// Whom the next request goes to, or the one that is under way.
+    pub fn target(&self) -> ModelTarget {
+        self.chain.target()
+    }
+
+    /// The model of the [`target`](Self::target), as its provider names it.
+    pub fn model(&self) -> &str {
+        fallback::model(&self.config, self.target())
+    }
+
+    /// What the model's tokens cost.
+    pub(super) fn price(&self) -> Option<&ModelPrice> {
+        fallback::price(&self.config, self.target())
+    }
+
+    /// Whether all that was spent has a price.
+    pub(super) fn is_priced(&self) -> bool {
+        fallback::is_priced(&self.config, self.target())
+    }
+
+    /// The options of the next request: as configured, but for a model that is to think less.
+    pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
+        match self.target().thinking {
+            None => self.config.options.clone(),
+            Some(level) => {
+                let mut options = RequestOptions::clone(&self.config.options);
+                options.thinking = level;
+                Arc::new(options)
+            }
+        }
+    }
+
+    pub(super) fn failed(&mut self, command: CommandId, attempt: u32, failure: &ModelFailure, at: Timestamp) {
+        self.meter.money.failed(failure);
+        let overflow = failure.code == "context_overflow" && at < self.deadline();
+        let next = self.chain.failed(failure, &self.config, at, self.deadline());
+        self.phase = match next {
+            Next::Retry(until) => Phase::BackingOff { command, attempt, until },
+            Next::Step => Phase::BackingOff { command, attempt, until: at },
+            Next::Fail if overflow && self.window.overflowed() => {
+                Phase::BackingOff { command, attempt, until: at }
+            }
+            Next::Fail if overflow && self.config.context.is_some() => {
+                Phase::Finishing(Box::new(self.failure(TOO_LONG.to_owned())))
+            }
+            Next::Fail if failure.code == "cancelled" => {
+                self.cancelled = true;
+                Phase::Ready
+            }
+            Next::Fail if at >= self.deadline() => match self.limit {
+                Some(_) => Phase::Finishing(Box::new(self.outcome_at_limit())),
+                None => Phase::Ready,
+            },
+            Next::Fail => Phase::Finishing(Box::new(self.failure(failure.message.clone()))),
+        };
+    }
+
+    /// The record of the step that follows from the latest failure, if one does.
+    pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
+        let due = self.chain.due()?.clone();
+        Some(RecordBody::SteppedDown { command, attempt, step: due.step, code: due.code, reason: due.reason })
+    }
+
+    pub(super) fn stepped_down(&mut self, step: &FailureStep) {
+        if matches!(self.phase, Phase::BackingOff { .. }) {
+            self.chain.stepped(step);
+        }
+    }
+
+    /// Somebody takes up a run that had failed: what was wrong may be mended.
+    pub(super) fn forget_failures(&mut self) {
+        self.chain = Chain::default();
+    }
+
+    pub(super) fn tool_finished(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+        let open = self.calls().iter().find(|call| call.id == id && call.result().is_none());
+        let breaker = self.config.failure.as_ref().and_then(|policy| policy.breaker);
+        if let (Some(name), Some(breaker)) = (open.map(|call| call.call.name.clone()), breaker) {
+            self.circuits.ended(&name, result, at, &breaker);
+        }
+        self.tool_ended(id, result, at);
+    }
+
+    /// Whether a call will not run because its tool keeps failing. One that a crash cut off runs again.
+    pub(crate) fn is_left_alone(&self, call: &CallState) -> bool {
+        matches!(call.stage, CallStage::Requested { attempts: 0 })
+            && self.circuits.is_open(&call.call.name, self.meter.now())
+    }
+
+    /// Whether a call shows if its tool works again; others of the tool wait for it.
+    pub(crate) fn is_on_trial(&self, call: &CallState) -> bool {
+        self.circuits.is_half_open(&call.call.name, self.meter.now())
+    }
+
+    /// The answer to the first call whose tool is left alone.
+    pub(super) fn refusal_due(&self, calls: &[CallState]) -> Option<Command<'_>> {
+        let call = calls.iter().find(|call| self.is_left_alone(call))?;
+        let result = self.circuits.answer(&call.call.name, &self.config.tools, self.meter.now());
+        Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) }))
+    }
+}
+
+const TOO_LONG: &str = "Conversation too long, please start a new conversation";

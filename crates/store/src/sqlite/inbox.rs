@@ -1,0 +1,146 @@
+//! Messages to runs: rows of a table, and an empty file `{path}-locks/{run}.inbox` while there are any.
+//!
+//! The file is what others look at: whether it is there, and when it was touched last. So a run without
+//! messages, which most are, never asks the database, and one with messages is told of them across processes.
+//! The file is made and removed within the transactions that add and remove rows, which take turns, so rows
+//! without a file are only there where somebody copied the database alone; a writer makes up for that.
+
+use std::{
+    fs::{self, OpenOptions},
+    io,
+    path::Path,
+    time::SystemTime,
+};
+
+use archon_types::{BoxFuture, Durability, Inbox, InboxEntry, JournalError, RunId};
+use rusqlite::{Connection, OptionalExtension, Transaction};
+
+use super::{SqliteJournal, database::Database, error::failed, log};
+use crate::{blocking::blocking, files::storage, rules::check_id};
+
+impl Inbox for SqliteJournal {
+    fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            check_id(&RunId::new(entry.id.clone()))?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || post(&database, &run, &entry)).await?;
+            self.bell.ring();
+            Ok(())
+        })
+    }
+
+    fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            if !self.database.inbox_mark(run).exists() {
+                return Ok(Vec::new());
+            }
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || waiting(&database, &run)).await
+        })
+    }
+
+    fn remove<'a>(&'a self, run: &'a RunId, ids: &'a [String]) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            let (database, run, ids) = (self.database.clone(), run.clone(), ids.to_vec());
+            blocking(move || remove(&database, &run, &ids)).await
+        })
+    }
+
+    fn changed<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, ()> {
+        self.bell.changed(self.database.inbox_mark(run))
+    }
+}
+
+fn post(database: &Database, run: &RunId, entry: &InboxEntry) -> Result<(), JournalError> {
+    let failed = failed("write to", database.path());
+    let message =
+        serde_json::to_string(entry).map_err(|e| storage("encode", database.path())(io::Error::from(e)))?;
+    database.write(Durability::Synced, |transaction| {
+        let id = log::id(transaction, database, run)?;
+        let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
+        touch(&database.inbox_mark(run))?;
+        let insert = "INSERT OR REPLACE INTO inbox (run, id, at, message) VALUES (?1, ?2, ?3, ?4)";
+        let at = i64::try_from(entry.at.as_millis()).unwrap_or(i64::MAX);
+        transaction.execute(insert, (id, &entry.id, at, message)).map_err(failed)?;
+        Ok(())
+    })
+}
+
+fn waiting(database: &Database, run: &RunId) -> Result<Vec<InboxEntry>, JournalError> {
+    let select = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+        let select = "SELECT message FROM inbox JOIN runs ON runs.id = inbox.run WHERE runs.run = ?1
+                      ORDER BY inbox.at, inbox.id";
+        let mut select = connection.prepare_cached(select)?;
+        select.query_map([run.as_str()], |row| row.get(0))?.collect()
+    };
+    let messages = database.read(|connection| select(connection).map_err(failed("read", database.path())))?;
+    let entry = |message: String| match serde_json::from_str(&message) {
+        Ok(entry) => Some(entry),
+        // A newer version's: left for who can read it.
+        Err(error) => {
+            tracing::warn!(%run, %error, "a message cannot be read");
+            None
+        }
+    };
+    Ok(messages.into_iter().filter_map(entry).collect())
+}
+
+fn remove(database: &Database, run: &RunId, ids: &[String]) -> Result<(), JournalError> {
+    database.write(Durability::Buffered, |transaction| {
+        let Some(run_id) = log::id(transaction, database, run)? else { return Ok(()) };
+        let delete =
+            |id: &String| transaction.execute("DELETE FROM inbox WHERE run = ?1 AND id = ?2", (run_id, id));
+        let all = ids.iter().try_for_each(|id| delete(id).map(|_| ()));
+        let left = all.and_then(|()| any(transaction, run_id));
+        match left.map_err(failed("write to", database.path()))? {
+            true => Ok(()),
+            false => unmark(&database.inbox_mark(run)),
+        }
+    })
+}
+
+/// Removes all messages of a run that is being removed.
+pub(super) fn delete(
+    transaction: &Transaction<'_>,
+    database: &Database,
+    run: &RunId,
+    id: i64,
+) -> Result<(), JournalError> {
+    let delete = transaction.execute("DELETE FROM inbox WHERE run = ?1", [id]);
+    delete.map_err(failed("write to", database.path()))?;
+    unmark(&database.inbox_mark(run))
+}
+
+/// Makes sure that messages which wait are looked for.
+pub(super) fn mark(database: &Database, run: &RunId) -> Result<(), JournalError> {
+    let id = |connection: &Connection| log::id(connection, database, run);
+    let waits = database.read(|connection| match id(connection)? {
+        Some(id) => any(connection, id).map_err(failed("read", database.path())),
+        None => Ok(false),
+    })?;
+    if waits { touch(&database.inbox_mark(run)) } else { Ok(()) }
+}
+
+fn any(connection: &Connection, run: i64) -> rusqlite::Result<bool> {
+    let mut select = connection.prepare_cached("SELECT 1 FROM inbox WHERE run = ?1 LIMIT 1")?;
+    select.query_row([run], |_| Ok(())).optional().map(|row| row.is_some())
+}
+
+fn touch(mark: &Path) -> Result<(), JournalError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let touched = options.open(mark).and_then(|file| file.set_modified(SystemTime::now()));
+    touched.map_err(storage("write", mark))
+}
+
+fn unmark(mark: &Path) -> Result<(), JournalError> {
+    match fs::remove_file(mark) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(storage("remove", mark)(e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,97 @@
+//! The process groups of one call, from their registration to their end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archon_types::{BoxFuture, CallId, Clock, Context, ProcessGroup, ProcessLog, Processes, ToolError};
+use rustix::process::Signal;
+
+use super::{GRACE, REMOVAL, signal, table, until_gone};
+
+/// Ends a call's process groups: in order with [`end`](Self::end), at once when it is dropped.
+pub(crate) struct CallProcesses(Arc<Registered>);
+
+struct Registered {
+    call: CallId,
+    log: Option<Arc<dyn ProcessLog>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    groups: Vec<ProcessGroup>,
+    is_over: bool,
+}
+
+impl CallProcesses {
+    pub(crate) fn new(call: CallId, run: &Context) -> Self {
+        Self(Arc::new(Registered { call, log: run.processes.clone(), state: Mutex::default() }))
+    }
+
+    /// What the tool of the call registers with.
+    pub(crate) fn registry(&self) -> Arc<dyn Processes> {
+        self.0.clone()
+    }
+
+    /// The call is over: asks what is left of it to end, and after a while does not ask.
+    pub(crate) async fn end(self, clock: &dyn Clock) {
+        let mut left = self.0.close();
+        left.retain(table::is_alive);
+        if left.is_empty() {
+            return;
+        }
+        left.iter().for_each(|group| signal(group, Signal::TERM));
+        until_gone(&mut left, GRACE, clock).await;
+        left.iter().for_each(|group| signal(group, Signal::KILL));
+        until_gone(&mut left, REMOVAL, clock).await;
+        for group in left {
+            tracing::error!(target: "archon::tools", group = group.id, "a process group cannot be ended");
+        }
+    }
+}
+
+impl Drop for CallProcesses {
+    fn drop(&mut self) {
+        let left = self.0.close();
+        left.iter().filter(|group| table::is_alive(group)).for_each(|group| signal(group, Signal::KILL));
+    }
+}
+
+impl Registered {
+    /// Takes no more groups, and returns those there are.
+    fn close(&self) -> Vec<ProcessGroup> {
+        let mut state = self.state();
+        state.is_over = true;
+        state.groups.clone()
+    }
+
+    /// True if the call is not over.
+    fn keep(&self, group: &ProcessGroup) -> bool {
+        let mut state = self.state();
+        if !state.is_over {
+            state.groups.push(group.clone());
+        }
+        !state.is_over
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Processes for Registered {
+    fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let group = table::group_of(leader)?;
+            let logged = self.keep(&group)
+                && match &self.log {
+                    Some(log) => log.spawned(self.call, group.clone()).await,
+                    None => true,
+                };
+            if !logged {
+                signal(&group, Signal::KILL);
+                return Err(ToolError::Cancelled);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! What went wrong in a run, for people and monitors: a view of its log, derived and never stored.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    Json, ModelFailure, Record, RecordBody, RunId, Timestamp, ToolResult, ToolResultStatus, metadata,
+};
+
+/// Where failures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureGroup {
+    /// The model, or the service that runs it.
+    Llm,
+    /// A tool.
+    Tool,
+    /// Taking a task apart.
+    Planning,
+    /// What is remembered.
+    Memory,
+    /// Agents that work together.
+    MultiAgent,
+    /// The process, its storage, its network.
+    System,
+}
+
+/// How bad an error is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ErrorSeverity {
+    /// Nothing has to be done: the model reads it and does better.
+    Low,
+    /// The component itself can mend it.
+    #[default]
+    Medium,
+    /// Others have to help.
+    High,
+    /// A person has to help.
+    Critical,
+}
+
+impl fmt::Display for ErrorSeverity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        })
+    }
+}
+
+/// One thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ErrorContext {
+    /// What failed.
+    pub component: FailureGroup,
+    /// How: [`ModelFailure::code`], or the `error_type` of a tool's result.
+    pub error_type: String,
+    /// How bad it is.
+    pub severity: ErrorSeverity,
+    /// When.
+    pub timestamp: Timestamp,
+    /// The message, and what else is known.
+    pub details: Json,
+    /// What was tried before.
+    pub recovery_attempts: u32,
+    /// The run.
+    pub correlation_id: Option<RunId>,
+}
+
+impl ErrorContext {
+    /// The errors of a run, oldest first. The fourth of one kind within ten is at least
+    /// [`ErrorSeverity::High`], and so is each that follows. What was cancelled is no error.
+    pub fn of(records: &[Arc<Record>]) -> Vec<Self> {
+        let (mut run, mut errors) = (None, Vec::<Self>::new());
+        for record in records {
+            if let RecordBody::RunStarted(started) = &record.body {
+                run = Some(started.run.clone());
+            }
+            let Some((component, error_type, severity, details, recovery_attempts)) = seen(&record.body)
+            else {
+                continue;
+            };
+            let (timestamp, correlation_id) = (record.at, run.clone());
+            let mut error = Self {
+                component,
+                error_type,
+                severity,
+                timestamp,
+                details,
+                recovery_attempts,
+                correlation_id,
+            };
+            let recent = errors.iter().rev().take(RECENT - 1);
+            if recent.filter(|other| other.is_like(&error)).count() >= MANY {
+                error.severity = error.severity.max(ErrorSeverity::High);
+            }
+            errors.push(error);
+        }
+        errors
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.component, &self.error_type) == (other.component, &other.error_type)
+    }
+}
+
+/// How many errors are looked at, the one in question included.
+const RECENT: usize = 10;
+/// So many of one kind before it make an error grave.
+const MANY: usize = 3;
+
+type Seen = (FailureGroup, String, ErrorSeverity, Json, u32);
+
+fn seen(body: &RecordBody) -> Option<Seen> {
+    match body {
+        RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
+        RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
+            of_tool(&call.to_string(), result)
+        }
+        RecordBody::CallLost { attempt, .. } => {
+            let details = json!({"message": "the process died while the model answered"});
+            Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
+        }
+        _ => None,
+    }
+}
+
+fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
+    let severity = match failure.code.as_str() {
+        "cancelled" => return None,
+        _ if failure.retryable => ErrorSeverity::Medium,
+        "context_overflow" => ErrorSeverity::Medium,
+        _ => ErrorSeverity::High,
+    };
+    let details = json!({"message": failure.message});
+    Some((FailureGroup::Llm, failure.code.clone(), severity, details, attempt))
+}
+
+fn of_tool(call: &str, result: &ToolResult) -> Option<Seen> {
+    let unnamed = match result.status {
+        ToolResultStatus::Success | ToolResultStatus::Cancelled => return None,
+        ToolResultStatus::Timeout => "timeout",
+        ToolResultStatus::Error => "execution_error",
+    };
+    let named = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    let error_type = named.unwrap_or(unnamed);
+    let severity = match error_type {
+        "validation_error" | "invalid_parameters" | "not_found" => ErrorSeverity::Low,
+        "permission_denied" | "resource_error" | "in_doubt" => ErrorSeverity::High,
+        _ => ErrorSeverity::Medium,
+    };
+    let message = result.error_message.clone().unwrap_or_else(|| result.text());
+    let details = json!({"message": message, "call": call});
+    Some((FailureGroup::Tool, error_type.to_owned(), severity, details, 0))
+}

@@ -1,0 +1,66 @@
+//! The errors of a run as a view of its log.
+
+use std::sync::Arc;
+
+use archon_types::{
+    CallId, CommandId, ErrorContext, ErrorSeverity, FailureGroup, ModelFailure, ProviderError, Record,
+    RecordBody, ToolError, ToolResult,
+};
+use expect_test::expect;
+
+use crate::support::at;
+
+fn model(error: &ProviderError) -> RecordBody {
+    RecordBody::ModelFailed { command: CommandId(0), attempt: 2, failure: ModelFailure::new(error, 0.0) }
+}
+
+fn tool(error: ToolError) -> RecordBody {
+    let result = Box::new(ToolResult::from(error));
+    RecordBody::ToolFinished { call: CallId::new(CommandId(0), 1), result }
+}
+
+fn errors(bodies: Vec<RecordBody>) -> Vec<ErrorContext> {
+    let record = |(seq, body)| Arc::new(Record { seq, at: at(seq), body });
+    ErrorContext::of(&(0..).zip(bodies).map(record).collect::<Vec<_>>())
+}
+
+// spec: ER-01, ER-02
+#[test]
+fn each_error_says_what_failed_and_how_bad_it_is() {
+    let found = errors(vec![
+        model(&ProviderError::Network("reset".into())),
+        model(&ProviderError::Auth("no".into())),
+        model(&ProviderError::Cancelled),
+        tool(ToolError::InvalidArgs("n is no number".into())),
+        tool(ToolError::Timeout(std::time::Duration::from_secs(1))),
+        tool(ToolError::PermissionDenied("no".into())),
+        tool(ToolError::Cancelled),
+        RecordBody::CallLost { command: CommandId(0), attempt: 0 },
+    ]);
+    let lines = found.iter().map(|e| serde_json::to_string(e).unwrap() + "\n");
+    expect![[r#"
+        {"component":"llm","error_type":"network","severity":"medium","timestamp":0,"details":{"message":"network: reset"},"recovery_attempts":2,"correlation_id":null}
+        {"component":"llm","error_type":"auth","severity":"high","timestamp":1,"details":{"message":"not authorised: no"},"recovery_attempts":2,"correlation_id":null}
+        {"component":"tool","error_type":"invalid_parameters","severity":"low","timestamp":3,"details":{"message":"n is no number","call":"0.1"},"recovery_attempts":0,"correlation_id":null}
+        {"component":"tool","error_type":"timeout","severity":"medium","timestamp":4,"details":{"message":"Tool execution timed out after 1 seconds","call":"0.1"},"recovery_attempts":0,"correlation_id":null}
+        {"component":"tool","error_type":"permission_denied","severity":"high","timestamp":5,"details":{"message":"no","call":"0.1"},"recovery_attempts":0,"correlation_id":null}
+        {"component":"system","error_type":"process_died","severity":"high","timestamp":7,"details":{"message":"the process died while the model answered"},"recovery_attempts":0,"correlation_id":null}
+    "#]]
+    .assert_eq(&lines.collect::<String>());
+}
+
+// spec: ER-04
+#[test]
+fn the_fourth_of_a_kind_within_ten_is_grave() {
+    let invalid = || tool(ToolError::InvalidArgs("x".into()));
+    let severities = |bodies| errors(bodies).iter().map(|e| e.severity).collect::<Vec<_>>();
+    let (low, medium, high) = (ErrorSeverity::Low, ErrorSeverity::Medium, ErrorSeverity::High);
+    assert_eq!(severities((0..5).map(|_| invalid()).collect()), [low, low, low, high, high]);
+    // Three of them, seven of another kind, and one more: only two of the three are within ten.
+    let mut bodies: Vec<_> = (0..3).map(|_| invalid()).collect();
+    bodies.extend((0..7).map(|_| model(&ProviderError::Network("reset".into()))));
+    bodies.push(invalid());
+    let found = severities(bodies);
+    assert_eq!((found[2], found[3], found[10]), (low, medium, low));
+    assert_eq!(errors(vec![invalid()])[0].component, FailureGroup::Tool);
+}

@@ -1,0 +1,95 @@
+//! Sessions are saved as one goes, and a save that fails costs nothing but the copy.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use archon::{
+    Archon, AutoSave, RunOptions, Tool, ToolContext,
+    store::FileSystemSessionStore,
+    tools::FnTool,
+    types::{
+        BoxFuture, Session, SessionError, SessionId, SessionState, SessionStore, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::{FnProvider, VirtualClock};
+use serde_json::json;
+use tokio::sync::{Notify, mpsc};
+
+/// A store on files that fails the first time, and says when it was asked.
+struct Failing {
+    files: FileSystemSessionStore,
+    saves: AtomicUsize,
+    asked: mpsc::UnboundedSender<usize>,
+}
+
+impl SessionStore for Failing {
+    fn save<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, Result<(), SessionError>> {
+        let n = self.saves.fetch_add(1, Ordering::Relaxed);
+        let _ = self.asked.send(session.loops[0].messages.len());
+        match n {
+            0 => Box::pin(std::future::ready(Err(SessionError::Unsupported { action: "save today" }))),
+            _ => self.files.save(session),
+        }
+    }
+
+    fn load<'a>(&'a self, id: &'a SessionId) -> BoxFuture<'a, Result<Session, SessionError>> {
+        self.files.load(id)
+    }
+
+    fn list_ids(&self) -> BoxFuture<'_, Result<Vec<SessionId>, SessionError>> {
+        self.files.list_ids()
+    }
+}
+
+// spec: S-12, S-13
+#[tokio::test]
+async fn a_session_is_saved_while_its_run_works_and_when_it_ends() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (asked, mut saves) = mpsc::unbounded_channel();
+    let files = FileSystemSessionStore::new(dir.path());
+    let store = Arc::new(Failing { files, saves: AtomicUsize::new(0), asked });
+    let saver = AutoSave::new(store.clone()).with_pause(Duration::from_secs(3));
+    let go = Arc::new(Notify::new());
+    let wait = go.clone();
+    let spec = ToolSpec::new("wait", "Waits for the test.", json!({"type": "object"}))
+        .with_annotations(ToolAnnotations::read_only());
+    let tool = FnTool::new(spec, move |_: serde_json::Value, _: ToolContext| {
+        let wait = wait.clone();
+        async move {
+            wait.notified().await;
+            Ok(ToolResult::success("done"))
+        }
+    });
+    let clock = VirtualClock::new();
+    let provider = FnProvider::new(|n, _| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("c", "wait", json!({}))]),
+        _ => FnProvider::text("all done"),
+    });
+    let agent = Archon::builder()
+        .provider(Arc::new(provider), "scripted")
+        .tools([Arc::new(tool) as Arc<dyn Tool>])
+        .clock(Arc::new(clock.clone()))
+        .save_sessions(saver.clone())
+        .build()
+        .expect("an agent");
+    let run = agent.start("work", RunOptions::default()).await.expect("a run");
+    let session = run.session_id().clone();
+    assert_eq!(saver.state(&session), SessionState::NoSession);
+    // The run's own limit, the tool's, and the pause before the save.
+    clock.until_asleep(3).await;
+    assert_eq!(saver.state(&session), SessionState::SessionActive);
+    clock.advance(Duration::from_secs(3));
+    assert!(saves.recv().await.expect("a save") > 0, "what was said is saved while the tool works");
+    go.notify_one();
+    assert!(run.outcome().await.expect("an outcome").is_finished(), "the failure is nobody's trouble");
+    assert_eq!(saver.state(&session), SessionState::Saved);
+    assert_eq!(store.saves.load(Ordering::Relaxed), 2, "changes within the pause are saved once");
+    let saved = store.load(&session).await.expect("a session");
+    assert_eq!(saved.loops[0].messages.len(), 4);
+}

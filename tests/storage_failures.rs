@@ -1,0 +1,157 @@
+//! A run whose storage fails, and one whose parts panic: what is lost, and what is not.
+
+use std::{io, sync::Arc};
+
+use archon::{
+    Archon, ArchonBuilder, Error, RunId, RunOptions,
+    react_loop::LoopError,
+    store::MemoryJournal,
+    tools::FnTool,
+    types::{
+        BoxFuture, Conversation, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode,
+        OpenRun, Record, RecordBody, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::{FnProvider, RecordingSink};
+use serde_json::json;
+
+/// A journal on a disk that takes `room` appends.
+#[derive(Clone)]
+struct Full {
+    inner: MemoryJournal,
+    room: usize,
+}
+
+struct FullWriter {
+    inner: Box<dyn RunWriter>,
+    room: usize,
+}
+
+fn full() -> JournalError {
+    let source = io::Error::new(io::ErrorKind::StorageFull, "no space left on device");
+    JournalError::Storage { action: "write", place: "run.jsonl".into(), source }
+}
+
+impl Journal for Full {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let OpenRun { records, writer } = self.inner.open(run, mode).await?;
+            Ok(OpenRun { records, writer: Box::new(FullWriter { inner: writer, room: self.room }) })
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        self.inner.read(run)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list()
+    }
+}
+
+impl RunWriter for FullWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        match self.room.checked_sub(1) {
+            Some(room) => {
+                self.room = room;
+                self.inner.append(records, durability)
+            }
+            None => Box::pin(std::future::ready(Err(full()))),
+        }
+    }
+}
+
+/// Calls a tool once, then answers.
+fn agent(journal: impl Journal + 'static) -> ArchonBuilder {
+    let provider = FnProvider::new(|n, _| match n {
+        0 => FnProvider::calls(vec![ToolCall::new("c", "send", json!({}))]),
+        _ => FnProvider::text("done"),
+    });
+    let spec = ToolSpec::new("send", "Sends.", json!({"type": "object"}));
+    let send =
+        FnTool::new(spec, |_: serde_json::Value, _: ToolContext| async { Ok(ToolResult::success("sent")) });
+    Archon::builder()
+        .provider(Arc::new(provider), "m")
+        .tools([Arc::new(send) as _])
+        .journal(Arc::new(journal))
+}
+
+/// What the run came to, and whether its watchers were told that it is not kept.
+async fn run(agent: ArchonBuilder) -> (Result<archon::Outcome, Error>, bool) {
+    let sink = RecordingSink::new();
+    let mut options = RunOptions::default().watched_by(Arc::new(sink.clone()));
+    options.run = Some(RunId::new("run"));
+    let ran = agent.build().unwrap().run_with("Do it.", options).await;
+    (ran, sink.records().iter().any(|r| matches!(r.body, RecordBody::NotKept { .. })))
+}
+
+// spec: ER-14
+#[tokio::test]
+async fn a_run_that_cannot_be_kept_works_only_if_that_is_allowed() {
+    let full = || Full { inner: MemoryJournal::new(), room: 0 };
+    let (refused, told) = run(agent(full())).await;
+    assert!(
+        matches!(refused, Err(Error::Run(LoopError::Journal(JournalError::Storage { .. })))),
+        "{refused:?}"
+    );
+    assert!(!told);
+    let journal = full();
+    let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
+    assert_eq!((ran.unwrap().answer.as_str(), told), ("done", true));
+    assert!(journal.read(&RunId::new("run")).await.is_err(), "nobody can take it up");
+}
+
+// spec: ER-14
+#[tokio::test]
+async fn a_run_that_was_kept_until_now_ends_when_its_storage_fails() {
+    for room in 1..9 {
+        let journal = Full { inner: MemoryJournal::new(), room };
+        let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
+        assert!(!told, "{room}");
+        match ran {
+            Ok(outcome) => assert!(outcome.is_finished() && room > 6, "{room}"),
+            Err(error) => assert!(error.to_string().contains("no space left"), "{error}"),
+        }
+        assert!(!journal.read(&RunId::new("run")).await.unwrap().is_empty());
+    }
+}
+
+// spec: ER-14
+#[tokio::test]
+async fn a_run_that_exists_already_is_never_worked_on_twice() {
+    let journal = MemoryJournal::new();
+    let allowed = || agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral);
+    run(allowed()).await.0.unwrap();
+    let (again, told) = run(allowed()).await;
+    assert!(matches!(again, Err(Error::Run(LoopError::Journal(JournalError::Exists { .. })))), "{again:?}");
+    assert!(!told);
+}
+
+struct Panics;
+
+impl Hooks for Panics {
+    fn before_turn<'a>(&'a self, _: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            assert_eq!(turn, 0, "a bug in a hook");
+            true
+        })
+    }
+}
+
+// spec: ER-15
+#[tokio::test]
+async fn a_panic_ends_its_run_and_nothing_else() {
+    let journal = MemoryJournal::new();
+    let (ran, _) = run(agent(journal.clone()).hooks(Arc::new(Panics))).await;
+    let error = ran.unwrap_err();
+    assert!(
+        matches!(&error, Error::Run(LoopError::Panicked { message, .. }) if message.contains("a bug in a hook")),
+        "{error}"
+    );
+    let resumed = agent(journal).build().unwrap().resume(RunId::new("run")).await.unwrap();
+    assert!(resumed.outcome().await.unwrap().is_finished());
+}
