@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Fork, LoopError, ReactAgent};
+use archon_react_loop::{Fork, LoopError, ReactAgent, is_parallel, stands_at};
 use archon_types::{
     Agent, BoxFuture, CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal,
     JournalError, Message, NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId,
@@ -123,7 +123,12 @@ impl Archon {
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, Error> {
         let newest = self.newest_run(Some(&session)).await?;
         let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
-        Ok(Conversation::new(self.clone(), Some(session), Some(head.run_id)))
+        let run = match self.continuation_of(head.run_id).await? {
+            Origin::Continues { run, .. } => Some(run),
+            // Its first prompt was one to several agents, and none of them had an answer.
+            _ => None,
+        };
+        Ok(Conversation::new(self.clone(), Some(session), run))
     }
 
     /// Speaks into the turn of a run that may be in another process: tools that run end, those that were
@@ -162,6 +167,9 @@ impl Archon {
         if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
             return Err(LoopError::Ended { run: run.clone() }.into());
         }
+        if is_parallel(&records) && !matches!(request, InboxRequest::Cancel { .. }) {
+            return Err(LoopError::Parallel { run: run.clone() }.into());
+        }
         let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
         Ok(inbox.post(run, entry).await?)
     }
@@ -198,7 +206,7 @@ impl Archon {
         context
     }
 
-    async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
+    pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
         let origin = match &options.session {
             None => Origin::Prompt,
             Some(session) => self.continuation(session).await?,
@@ -215,8 +223,8 @@ impl Archon {
     }
 
     pub(crate) async fn continuation_of(&self, run: RunId) -> Result<Origin, Error> {
-        let records = self.journal.read(&run).await?.len() as u64;
-        Ok(Origin::Continues { run, records, continuation: Default::default() })
+        let records = self.journal.read(&run).await?;
+        Ok(stands_at(&*self.journal, &run, &records).await?)
     }
 
     pub(crate) fn spawn<F>(

@@ -28,6 +28,7 @@
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
+//! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
@@ -41,6 +42,7 @@ mod builder;
 mod conversation;
 mod error;
 mod handle;
+mod parallel;
 mod system;
 mod watch;
 
@@ -57,6 +59,7 @@ pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::Error;
 pub use handle::RunHandle;
+pub use parallel::Parallel;
 pub use system::{RandomIds, SystemClock};
 
 /// Models: protocols, names, scripted stand-ins.

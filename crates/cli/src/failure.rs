@@ -131,7 +131,7 @@ mod tests {
     use archon::{
         Error, RunId, SessionId,
         react_loop::LoopError,
-        types::{JournalError, SessionError},
+        types::{EvaluationError, JournalError, SessionError},
     };
     use clap::Parser as _;
     use expect_test::{Expect, expect};
@@ -184,6 +184,10 @@ mod tests {
             LoopError::Unpaired,
             LoopError::UnknownPrice { model: "m".into(), max_cost: 5 },
             LoopError::TooDeep { depth: 6, max: 5 },
+            LoopError::NoBranch,
+            LoopError::Evaluation(EvaluationError::Cancelled),
+            LoopError::Parallel { run: run() },
+            LoopError::OtherBranches { run: run(), found: 2, given: 3 },
             LoopError::Ended { run: run() },
         ];
         let others = [

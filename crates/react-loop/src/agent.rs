@@ -1,21 +1,21 @@
 //! The ReAct agent: how a run is started, continued and taken up again.
 
 mod called;
+mod started;
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    Delegation, Encoded, ExecutionLimits, FailurePolicy, HookPoint, Hooks, InputFilter, Journal,
-    JournalError, LoopId, Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus,
-    Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId, RunStarted,
-    TenantId, ThinkingLevel, ToolMode, ToolSpec, Toolbox, TurnTrigger,
+    Delegation, ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, Message, ModelPrice,
+    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
+    RequestOptions, RetryConfig, RunConfig, RunId, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
 use crate::{
-    Command, ContextParts, Driver, Fallback, History, LoopError, Messages, Opening, ReactMachine, RunLog,
-    driver::panic_text, fallback, fold, fold_chain, fold_with, is_paired, spawns::left_behind,
+    Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
+    RunLog, driver::panic_text, fold, fold_chain, fold_with, is_paired, is_parallel, spawns::left_behind,
     tool_batch::NoTools,
 };
 
@@ -170,11 +170,22 @@ impl ReactAgent {
         origin: Origin,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
+        self.begin_branch(opening, origin, None, context).await
+    }
+
+    /// As [`begin`](Self::begin), for a branch of the `parallel` loop if there is one.
+    pub(crate) async fn begin_branch(
+        &self,
+        opening: Opening,
+        origin: Origin,
+        parallel: Option<&RunId>,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
         self.check(&opening, context)?;
         let context = &cancelled_alone(context);
         let journal = self.journal(context);
         let (history, earlier) = fold_chain(&**journal, &origin).await?;
-        let mut started = self.started(origin, earlier, context);
+        let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
         if opening.is_continuation() {
             check_answerable(&opening, &history)?;
@@ -288,6 +299,9 @@ impl ReactAgent {
             Some(RecordBody::RunStarted(started)) => started.origin.clone(),
             _ => return Err(LoopError::NotARun { run: context.run.clone() }),
         };
+        if is_parallel(&open.records) {
+            return Err(LoopError::Parallel { run: context.run.clone() });
+        }
         let (history, _) = fold_chain(&**journal, &origin).await?;
         let parts = self.context_parts.clone();
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
@@ -321,15 +335,6 @@ impl ReactAgent {
         drive(&self.driver(context), &mut machine, &mut log, context).await
     }
 
-    fn failure_policy(&self) -> FailurePolicy {
-        let mut policy = FailurePolicy::default();
-        policy.keys = fallback::count(&self.driver.keys);
-        policy.fallbacks =
-            self.driver.fallbacks.iter().map(|model| model.recorded(&self.options.retry)).collect();
-        policy.breaker = self.options.breaker;
-        policy
-    }
-
     /// Where a run is kept: beside its caller, or where this agent keeps its runs.
     fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
         called_by(context).map_or(&self.journal, |by| &by.journal)
@@ -341,24 +346,6 @@ impl ReactAgent {
         driver
     }
 
-    /// How far a run may go: as this agent may, and no further than its caller allows.
-    fn limits(&self, context: &Context) -> ExecutionLimits {
-        let own = self.options.limits.clone();
-        match called_by(context) {
-            Some(by) => by.narrow(own, context.depth),
-            None => own,
-        }
-    }
-
-    /// What the model is told of: at the greatest depth no agents.
-    fn tools(&self, max_depth: u32, context: &Context) -> Arc<Encoded<Vec<ToolSpec>>> {
-        let all = self.driver.toolbox.specs();
-        if context.depth < max_depth || !all.iter().any(|tool| tool.annotations.agent) {
-            return all;
-        }
-        Arc::new(Encoded::new(all.iter().filter(|tool| !tool.annotations.agent).cloned().collect()))
-    }
-
     /// The records that begin a run, or say why it does not begin.
     async fn opened(&self, opening: Option<Opening>) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };
@@ -368,42 +355,16 @@ impl ReactAgent {
         }
     }
 
-    fn started(&self, origin: Origin, earlier: usize, context: &Context) -> RunStarted {
-        let options = &self.options;
-        let capabilities = self.driver.provider.capabilities(&options.model);
-        let mut config = RunConfig::default();
-        self.driver.provider.id().clone_into(&mut config.provider);
-        config.model.clone_from(&options.model);
-        config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
-        config.limits = self.limits(context);
-        config.tools = self.tools(config.limits.max_depth, context);
-        config.options = Arc::new(options.request.clone());
-        config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
-        config.failure = Some(self.failure_policy());
-        config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
-            true => ToolMode::Native,
-            false => ToolMode::Text,
-        });
-        config.expected_output.clone_from(&options.expected_output);
-        config.context.clone_from(&options.context);
-        (config.price, config.steers, config.follow_ups) =
-            (options.price, options.steers, options.follow_ups);
-        let is_called = matches!(origin, Origin::CalledBy { .. });
-        let loop_id = match is_called {
-            true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),
-            false => loop_id(context, &config, options.config_id.as_deref(), earlier + 1),
-        };
-        let mut started = RunStarted::new(
-            context.run.clone(),
-            context.session.clone(),
-            options.agent_id.clone(),
-            loop_id,
-            config,
-        );
-        started.tenant = TenantId::clone(&context.tenant);
-        started.origin = origin;
-        started.first_turn = if is_called { TurnTrigger::SubAgent } else { options.first_turn };
-        started
+    /// The same agent with its runs in another journal.
+    pub(crate) fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = journal;
+        self
+    }
+
+    /// A judge that asks this agent's model, with its instructions, its window, its limits and its price.
+    pub fn judge(&self) -> LlmJudge {
+        LlmJudge::new(self.driver.provider.clone(), self.options.clone())
+            .with_context_parts(self.context_parts.clone())
     }
 }
 
@@ -426,7 +387,7 @@ fn called_by(context: &Context) -> Option<&Delegation> {
 }
 
 /// The same context with a token of its own: a cancel from the inbox ends this run alone.
-fn cancelled_alone(context: &Context) -> Context {
+pub(crate) fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = CancellationToken::child_token(&context.cancel);
     own
@@ -439,22 +400,6 @@ fn check_answerable(opening: &Opening, history: &History) -> Result<(), LoopErro
         Some(Message::User(_) | Message::ToolResult(_)) => Ok(()),
         _ => Err(LoopError::NothingToAnswer),
     }
-}
-
-/// `{session}.{config}.{n}`; dots separate the parts, so a part has none. `n` grows along a conversation.
-fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
-    let config = match (config_id, config.options.thinking) {
-        (Some(id), _) => id.to_owned(),
-        (None, ThinkingLevel::Off) => format!("{}-{}", config.provider, config.model),
-        (None, level) => {
-            format!("{}-{}-{}", config.provider, config.model, format!("{level:?}").to_lowercase())
-        }
-    };
-    LoopId::new(format!("{}.{}.{n}", clean(context.session.as_str()), clean(&config)))
-}
-
-fn clean(segment: &str) -> String {
-    segment.replace(['.', '/', ':'], "-")
 }
 
 impl Agent for ReactAgent {
@@ -496,5 +441,10 @@ pub async fn conversation(journal: &dyn Journal, run: &RunId) -> Result<Messages
         _ => return Err(LoopError::NotARun { run: run.clone() }),
     };
     let (history, _) = fold_chain(journal, &origin).await?;
-    Ok(fold(run, &records, history)?.messages().clone())
+    let machine = fold(run, &records, history)?;
+    match machine.ended() {
+        // With what the run that goes on from here is told of its end.
+        Some(_) => Ok(machine.into_history().messages().clone()),
+        None => Ok(machine.messages().clone()),
+    }
 }

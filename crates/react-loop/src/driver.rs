@@ -12,6 +12,8 @@ use futures_util::{
     future::{Either, select},
 };
 
+use tracing::Instrument;
+
 use crate::{
     Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback,
     hooked::Turns,
@@ -72,8 +74,12 @@ impl Driver {
         log: &mut RunLog,
         context: &Context,
     ) -> Result<Outcome, JournalError> {
-        let Some(mailbox) = log.mailbox() else { return self.work(machine, log, context).await };
-        let (work, pump) = (pin!(self.work(machine, log, context)), pin!(mailbox.pump()));
+        // What is logged from here on, by tools too, names the run.
+        let span = tracing::info_span!("run", run = %context.run, session = %context.session);
+        let mailbox = log.mailbox();
+        let work = self.work(machine, log, context).instrument(span);
+        let Some(mailbox) = mailbox else { return work.await };
+        let (work, pump) = (pin!(work), pin!(mailbox.pump()));
         match select(work, pump).await {
             Either::Left((outcome, _)) => outcome,
             Either::Right((never, _)) => match never {},
@@ -89,8 +95,12 @@ impl Driver {
         let mut watch = Watch::new(context, machine.deadline());
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
         loop {
-            if is_open_to_messages(&machine.next()) {
+            // Who cancelled is known by what came for the run, so that is looked at first.
+            if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
                 log.receive(machine).await?;
+            }
+            if context.cancel.is_cancelled() {
+                note_cancel(machine, log).await?;
             }
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
@@ -102,7 +112,9 @@ impl Driver {
                     let request_hash = machine.request().content_hash();
                     log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
                         .await?;
-                    let answer = self.ask(machine, command, attempt, &mut watch, context).await;
+                    let span = tracing::info_span!("model_call", turn, attempt);
+                    let answer =
+                        self.ask(machine, command, attempt, &mut watch, context).instrument(span).await;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }
@@ -124,10 +136,6 @@ impl Driver {
                 Command::WaitForPrompt => {
                     return Ok(Outcome::failed(context.run.clone(), "nothing was asked"));
                 }
-            }
-            if context.cancel.is_cancelled() {
-                log.receive(machine).await?;
-                note_cancel(machine, log).await?;
             }
             turns.look(machine).await;
         }
@@ -267,7 +275,7 @@ fn is_open_to_messages(next: &Command<'_>) -> bool {
     }
 }
 
-async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
+pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
     if machine.ended().is_none() && !machine.is_cancelled() {
         log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
     }
@@ -275,7 +283,7 @@ async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(),
 }
 
 /// Waits for `due`, unless the run is cancelled or its time is up before.
-async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
+pub(crate) async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
     let mut due = context.clock.sleep_until(due);
     std::future::poll_fn(|task| match due.as_mut().poll(task) {
         Poll::Ready(()) => Poll::Ready(()),
@@ -290,7 +298,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
 }
 
-fn error_of(cause: Interrupt) -> ProviderError {
+pub(crate) fn error_of(cause: Interrupt) -> ProviderError {
     match cause {
         Interrupt::Cancelled => ProviderError::Cancelled,
         Interrupt::Deadline => ProviderError::Timeout("the run's time is up".into()),
@@ -298,7 +306,7 @@ fn error_of(cause: Interrupt) -> ProviderError {
 }
 
 /// Chance is an input as identity is: with seeded ids the jitter is the same every time.
-fn draw_jitter(context: &Context) -> f64 {
+pub(crate) fn draw_jitter(context: &Context) -> f64 {
     let seed = context.ids.fresh("jitter");
     let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
     f64::from(sum % 2001) / 1000.0 - 1.0

@@ -1,8 +1,8 @@
 //! Why a run could not be started or went no further.
 
+use archon_types::{EvaluationError, JournalError, RunId};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
-use archon_types::{JournalError, RunId};
 
 /// Why a run could not be started or taken up. What goes wrong inside a run is an [`Outcome`].
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +76,28 @@ pub enum LoopError {
         /// [`ExecutionLimits::max_depth`].
         max: u32,
     },
+    /// A parallel loop was given no branch.
+    #[error("a parallel loop needs at least one branch")]
+    NoBranch,
+    /// The strategy cannot choose among so many branches.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// The run is a parallel loop, which asks no model itself.
+    #[error("run {run} is a parallel loop")]
+    Parallel {
+        /// The run.
+        run: RunId,
+    },
+    /// The run is no parallel loop, or one with other branches.
+    #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
+    OtherBranches {
+        /// The run.
+        run: RunId,
+        /// The branches that its log names; 0 if it is no parallel loop.
+        found: usize,
+        /// The branches that were given.
+        given: usize,
+    },
     /// Processes that the run started before it was cut off cannot be ended.
     #[error("run {run} cannot go on while its process group {group} is at work, and that cannot be ended")]
     ProcessesLeft {
@@ -115,6 +137,10 @@ impl LoopError {
             Self::FallbackWithoutTools { .. } => "leave it out, or use text mode",
             Self::NotOfThisCall { .. } => "look at the run that is there, and remove it if it is of no use",
             Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
+            Self::NoBranch => "give it the agents that are to work side by side",
+            Self::Evaluation(e) => e.advice(),
+            Self::Parallel { .. } => "speak to the runs of its branches, and resume it with its branches",
+            Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "mend what panicked, then resume the run",
             Self::Ended { .. } => "continue its session with a new prompt",

@@ -103,7 +103,7 @@ fn cut(
 }
 
 /// Two branches of one run need two names.
-fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
+pub(crate) fn branch_id(parent: &LoopId, run: &RunId) -> LoopId {
     let id = run.as_str();
     let tail = id.char_indices().rev().nth(TAIL - 1).map_or(id, |(at, _)| &id[at..]);
     LoopId::new(format!("{parent}.branch.{tail}"))

@@ -20,6 +20,7 @@
 //! | what happens after a crash? | `resume.rs`, `spawns.rs` |
 //! | how does an agent call another, and who pays? | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
 //! | how does a run leave another? | `fork.rs` |
+//! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | does a log hold together? | `replay.rs` |
 
 mod action_parser;
@@ -29,21 +30,25 @@ mod circuit_breaker;
 mod delegate;
 mod driver;
 mod error;
+mod evaluation;
 mod fallback;
 mod fork;
 mod hooked;
 mod interrupt;
+mod judge;
 mod leases;
 mod limits;
 mod machine;
 mod mailbox;
 mod opening;
+mod parallel;
 mod queues;
 mod repetition;
 mod replay;
 mod resume;
 mod retry;
 mod run_log;
+mod single_call;
 mod spawns;
 mod sub_agent;
 mod summarize;
@@ -56,10 +61,13 @@ pub use agent::{ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState};
 pub use driver::Driver;
 pub use error::LoopError;
+pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;
 pub use fork::{Fork, fork};
+pub use judge::LlmJudge;
 pub use machine::{Command, ReactMachine};
 pub use opening::Opening;
+pub use parallel::{Parallel, ParallelOutcome, is_parallel, stands_at};
 pub use replay::{Replay, replay, replay_with};
 pub use resume::{Undo, fold, fold_chain, fold_undone, fold_with};
 pub use run_log::RunLog;

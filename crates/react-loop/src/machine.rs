@@ -8,14 +8,15 @@
 mod answers;
 mod endings;
 mod failures;
+mod interruption;
 mod prompts;
 
 use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
-    Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted, Spending,
-    Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted,
+    Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,8 @@ pub struct ReactMachine {
     cancelled: bool,
     limit: Option<LimitReached>,
     last_answer: String,
+    #[serde(default)]
+    interrupted: interruption::Interrupted,
 }
 
 /// Where the run stands.
@@ -138,6 +141,7 @@ impl ReactMachine {
             cancelled: false,
             limit: None,
             last_answer: String::new(),
+            interrupted: Default::default(),
         };
         machine.answer_what_is_there();
         machine
@@ -146,6 +150,7 @@ impl ReactMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         self.meter.see(record.at);
+        self.interrupted.see(&record.body);
         match &record.body {
             RecordBody::Prompted { message, source } => self.prompted(message, *source),
             RecordBody::Restored { messages } => self.restored(messages),
@@ -190,6 +195,7 @@ impl ReactMachine {
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
+            RecordBody::ParallelEnded(choice) => self.chosen(choice),
             RecordBody::RunFinished(outcome) => self.ended_with(outcome),
             _ => {}
         }
@@ -251,6 +257,9 @@ impl ReactMachine {
         // What the model never read is not lost: it is read with the next prompt.
         for message in self.queues.take_all() {
             self.window.push_prompt(message);
+        }
+        if let (Phase::Ended(_), Some(by)) = (&self.phase, self.interrupted.by()) {
+            self.window.push(Message::user(by.marker(), self.meter.now()));
         }
         let spent = self.meter.spent();
         History { spent, ..self.window.into_history() }

@@ -99,7 +99,7 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
     Ok((history, chain.len()))
 }
 
-fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
     match records.first().map(|r| &r.body) {
         Some(RecordBody::RunStarted(started)) => Ok(started),
         _ => Err(LoopError::NotARun { run: run.clone() }),

@@ -1,14 +1,12 @@
 //! One question to the model: what happened in the turns that the window has no room for?
 
-use std::{sync::Arc, task::Poll};
+use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Context, Encoded, Message, ModelEvent, Provider, Request, StopReason, Summary,
-    ToolChoice,
+    AssistantMessage, Context, Encoded, Message, Provider, Request, StopReason, Summary, ToolChoice,
 };
-use futures_util::StreamExt;
 
-use crate::{ReactMachine, SummaryDue, driver::MODEL_GRACE, interrupt::Watch};
+use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask_once};
 
 /// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
 /// digested without a model.
@@ -22,24 +20,12 @@ pub(crate) async fn summarize(
     let Some(provider) = provider else {
         return Summary { from: due.from, to: due.to, ..Summary::default() };
     };
-    let mut stream = provider.stream(request(machine, due, context), context.cancel.clone());
-    let answer = std::future::poll_fn(|task| {
-        loop {
-            match stream.poll_next_unpin(task) {
-                Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Some(answer)),
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(Some(Err(error))) => {
-                    tracing::warn!(run = %context.run, %error, "no summary of old turns");
-                    return Poll::Ready(None);
-                }
-                Poll::Ready(None) => return Poll::Ready(None),
-                Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|_| None),
-            }
-        }
-    })
-    .await;
+    let answer = ask_once(&**provider, request(machine, due, context), watch, context).await;
+    let answer = answer.inspect_err(|error| {
+        tracing::warn!(run = %context.run, %error, "no summary of old turns");
+    });
     let usage = answer.as_ref().map(|answer| answer.usage).unwrap_or_default();
-    Summary { from: due.from, to: due.to, text: answer.and_then(|answer| text_of(&answer)), usage }
+    Summary { from: due.from, to: due.to, text: answer.ok().and_then(|answer| text_of(&answer)), usage }
 }
 
 fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Request {

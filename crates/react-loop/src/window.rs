@@ -36,10 +36,12 @@ use archon_types::{AssistantMessage, Content, Conversation, Message, ToolCall, T
 use crate::CallState;
 
 pub use digest::round_summary;
+pub(crate) use digest::spoken;
 pub use history::History;
 pub use manager::{ContextManager, SummaryDue};
 pub use parts::{ContextParts, token_counter};
 pub use tiers::{Summarize, Tiered, Trim};
+pub(crate) use truncate::char_end;
 pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 
 /// The messages of a conversation, shared between the window and the requests made from it.

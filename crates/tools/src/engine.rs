@@ -15,6 +15,8 @@ use archon_types::{
     Toolbox,
 };
 
+use tracing::Instrument;
+
 #[cfg(unix)]
 use crate::process::{self, CallProcesses};
 #[cfg(unix)]
@@ -246,7 +248,9 @@ impl ToolEngine {
         {
             context.processes = Some(processes.registry());
         }
-        let mut result = execute(&notes.tool.tool, arguments, &context, limit).await;
+        let span =
+            log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
+        let mut result = execute(&notes.tool.tool, arguments, &context, limit).instrument(span).await;
         #[cfg(unix)]
         processes.end(&*run.clock).await;
         let execution_ms = millis(run.clock.now().since(started));

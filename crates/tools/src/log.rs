@@ -14,6 +14,11 @@ const SHOWN: usize = 200;
 const ENTRIES: usize = 50;
 const LEVELS: usize = 8;
 
+/// Around the tool's own work: whatever it logs names the call and its run.
+pub(crate) fn call_span(tool: &str, call: &str, run: &str) -> tracing::Span {
+    tracing::info_span!(target: "archon::tools", "tool_call", run, call, tool)
+}
+
 /// A call passed every guard, or was refused by one.
 pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused: Option<&ToolResult>) {
     let outcome = match refused {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Inbox, Record, RunId, SessionId, Timestamp};
+use crate::{AgentMessage, Inbox, Record, RunId, SessionId, Timestamp};
 
 /// Keeps the logs of runs.
 pub trait Journal: Send + Sync {
@@ -131,8 +131,10 @@ impl RunHead {
                     }
                 }
                 RecordBody::Prompted { message, .. } if head.task.is_empty() => {
-                    let text = message.as_llm().map(crate::Message::text).unwrap_or_default();
-                    head.task = text.chars().take(TASK_CHARS).collect();
+                    head.task = task(message);
+                }
+                RecordBody::ParallelStarted { prompts, .. } => {
+                    head.task = prompts.first().map(task).unwrap_or_default();
                 }
                 _ => {}
             }
@@ -168,6 +170,11 @@ impl RunHead {
             problem: Some(problem.into()),
         }
     }
+}
+
+fn task(message: &AgentMessage) -> String {
+    let text = message.as_llm().map(crate::Message::text).unwrap_or_default();
+    text.chars().take(TASK_CHARS).collect()
 }
 
 const TASK_CHARS: usize = 80;

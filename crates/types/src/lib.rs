@@ -18,9 +18,11 @@
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
+//! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
+//! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
@@ -37,14 +39,17 @@ mod content_hash;
 mod context_config;
 mod conversation;
 mod credentials;
+mod cycle;
 mod delegation;
 mod encoded;
 mod error_context;
+mod evaluation;
 mod event;
 mod failure;
 mod hooks;
 mod ids;
 mod inbox;
+mod interruption;
 mod journal;
 mod limits;
 mod memory;
@@ -65,6 +70,7 @@ mod session;
 mod session_fold;
 mod session_recorder;
 mod session_store;
+mod stream_event;
 mod task;
 mod time;
 mod tokens;
@@ -85,9 +91,13 @@ pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
+pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use delegation::{Delegation, Lease, Spending};
 pub use encoded::Encoded;
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};
+pub use evaluation::{
+    BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
+};
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
@@ -96,6 +106,7 @@ pub use ids::{
     ToolCallId, TurnId,
 };
 pub use inbox::{Inbox, InboxEntry, InboxRequest};
+pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
 pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
@@ -127,6 +138,7 @@ pub use session::{
 };
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
+pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
 pub use tokens::{

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::{
     AgentEvent, AgentMessage, AssistantMessage, CallId, CommandId, ContinuationKind, Delta, DeltaKind, Event,
-    HookPoint, LoopId, Message, Origin, Outcome, OutcomeStatus, Record, RecordBody, RunId, RunStarted,
-    StopReason, StreamDelta, Timestamp, ToolCall, ToolResult, TurnTrigger,
+    HookPoint, LoopId, Message, Origin, Outcome, OutcomeStatus, ParallelBranch, Record, RecordBody, RunId,
+    RunStarted, SessionId, StopReason, StreamDelta, Timestamp, ToolCall, ToolCallId, ToolResult, TurnTrigger,
 };
 
 /// Folds the events of runs into [`AgentEvent`]s.
@@ -41,6 +41,8 @@ struct RunEvents {
     started: Option<Box<RunStarted>>,
     /// When the loop began, until that is announced: a hook may stop it before.
     unannounced: Option<Timestamp>,
+    /// The run is a parallel loop: what happens in its branches stands in their own logs.
+    parallel: Option<Vec<ParallelBranch>>,
     turns: u32,
     open_turn: Option<OpenTurn>,
     /// The request that is with the model.
@@ -80,15 +82,22 @@ impl RunEvents {
     fn record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
         let at = record.at;
         if let (Some(began), Some(started)) = (self.unannounced.take(), &self.started)
-            && !matches!(record.body, RecordBody::Vetoed { hook: HookPoint::BeforeLoop })
+            && !matches!(
+                record.body,
+                RecordBody::Vetoed { hook: HookPoint::BeforeLoop } | RecordBody::ParallelStarted { .. }
+            )
         {
             out.push(agent_start(started, began));
+        }
+        if self.parallel.is_some() {
+            return self.parallel_record(record, out);
         }
         match &record.body {
             RecordBody::RunStarted(started) => {
                 self.unannounced = Some(at);
                 self.started = Some(started.clone());
             }
+            RecordBody::ParallelStarted { branches, .. } => self.parallel_started(branches, at, out),
             RecordBody::Resumed if self.ended => self.begin_again(at, out),
             // The model reads it in its next request at the earliest, so that is where it is shown.
             RecordBody::Prompted { message, .. } => self.held.push(message.clone()),
@@ -140,6 +149,44 @@ impl RunEvents {
             self.start_answer(out);
             out.extend(update.map(|delta| AgentEvent::MessageUpdate { loop_id: self.loop_id(), delta }));
         }
+    }
+
+    fn parallel_started(&mut self, branches: &[ParallelBranch], at: Timestamp, out: &mut Vec<AgentEvent>) {
+        self.parallel = Some(branches.to_vec());
+        out.push(AgentEvent::ParallelLoopStart {
+            session_id: self.session_id(),
+            loop_ids: branches.iter().map(|branch| branch.loop_id.clone()).collect(),
+            timestamp: at,
+        });
+    }
+
+    /// Of a parallel loop watchers hear which branches there are, which one was chosen, and what they
+    /// should know about the choice.
+    fn parallel_record(&mut self, record: &Record, out: &mut Vec<AgentEvent>) {
+        let RecordBody::ParallelEnded(choice) = &record.body else { return };
+        out.extend(choice.warnings.iter().map(|text| AgentEvent::ProgressMessage {
+            loop_id: self.loop_id(),
+            tool_call_id: ToolCallId::new("evaluation"),
+            tool_name: choice.strategy.clone(),
+            text: text.clone(),
+        }));
+        let index = choice.selected.and_then(|selected| usize::try_from(selected).ok());
+        let branch = |index| self.parallel.as_ref().and_then(|branches| branches.get(index));
+        if let Some(index) = index
+            && let Some(branch) = branch(index)
+        {
+            out.push(AgentEvent::ParallelLoopEnd {
+                session_id: self.session_id(),
+                selected_loop_id: branch.loop_id.clone(),
+                selected_config_index: index,
+                evaluation_usage: choice.usage,
+                timestamp: record.at,
+            });
+        }
+    }
+
+    fn session_id(&self) -> SessionId {
+        self.started.as_ref().map_or_else(|| SessionId::new(""), |s| s.session.clone())
     }
 
     fn loop_id(&self) -> LoopId {

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
     Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
-    HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome, ProcessGroup, RequestOptions,
-    RetryConfig, RunId, SessionId, Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome, ParallelBranch, ParallelChoice,
+    ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TenantId, Timestamp,
+    ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -216,6 +217,16 @@ pub enum RecordBody {
         /// What the model reads.
         text: String,
     },
+    /// Several configurations begin side by side, each as a run of its own. The run that has this in its
+    /// log asks no model itself.
+    ParallelStarted {
+        /// What is said to every branch.
+        prompts: Vec<AgentMessage>,
+        /// The branches, in the order of their configurations.
+        branches: Vec<ParallelBranch>,
+    },
+    /// The branches have ended, and one of them was chosen if there was a choice.
+    ParallelEnded(Box<ParallelChoice>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
     /// The run waits for answers and nothing is in flight. Derived.
@@ -251,6 +262,7 @@ impl RecordBody {
             self,
             Self::RunStarted(_)
                 | Self::Received { .. }
+                | Self::ParallelStarted { .. }
                 | Self::ToolStarted { effect: Effect::Idempotent | Effect::SideEffect, .. }
                 | Self::ToolAsked { .. }
                 | Self::Suspended { .. }
@@ -278,6 +290,9 @@ pub struct RunStarted {
     pub tenant: TenantId,
     /// Where the run comes from.
     pub origin: Origin,
+    /// The parallel loop that it is a branch of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<RunId>,
     /// What makes the first turn.
     pub first_turn: TurnTrigger,
     /// Model, tools, limits.
@@ -295,6 +310,7 @@ impl RunStarted {
             loop_id,
             tenant: TenantId::new("local"),
             origin: Origin::Prompt,
+            parallel: None,
             first_turn: TurnTrigger::User,
             config,
         }

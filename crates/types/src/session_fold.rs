@@ -36,8 +36,9 @@ impl Session {
     /// The sessions that logs make, by when they formed.
     pub fn of_logs<'a>(logs: impl IntoIterator<Item = &'a [Arc<Record>]>) -> Vec<Self> {
         let mut logs: Vec<_> = logs.into_iter().filter_map(|log| Some((started(log)?, log))).collect();
-        // Callers and runs that are continued come before those that name them.
-        logs.sort_by_key(|(started, log)| (log[0].at, started.run.clone()));
+        // Callers and runs that are continued come before those that name them, and branches before the
+        // choice among them.
+        logs.sort_by_key(|(started, log)| (is_parallel(log), log[0].at, started.run.clone()));
         let mut recorder = SessionRecorder::default();
         for (started, log) in &logs {
             let mut events = AgentEvents::new();
@@ -88,6 +89,10 @@ fn linked(log: &[Arc<Record>]) -> Vec<RunId> {
             _ => None,
         })
         .collect()
+}
+
+fn is_parallel(log: &[Arc<Record>]) -> bool {
+    log.iter().any(|record| matches!(record.body, RecordBody::ParallelStarted { .. }))
 }
 
 fn started(log: &[Arc<Record>]) -> Option<&RunStarted> {

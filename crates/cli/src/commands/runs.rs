@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     RandomIds, SystemClock, react_loop,
-    types::{Context, Event, Ids, Journal, RunHead, RunId, SessionId},
+    types::{Context, Cycle, Event, Ids, Journal, RunHead, RunId, SessionId},
 };
 use clap::Subcommand;
 use serde_json::json;
@@ -31,6 +31,9 @@ pub(crate) enum RunsCommand {
     Events {
         /// The run's id
         run: String,
+        /// One entry a turn instead: what was thought, done and observed
+        #[arg(long)]
+        cycles: bool,
     },
     /// Begin a new run where another stood after one of its turns
     Fork {
@@ -52,7 +55,8 @@ impl RunsCommand {
         match self {
             Self::List => list(app).await,
             Self::Show { run } => show(app, RunId::new(run)).await,
-            Self::Events { run } => events(app, RunId::new(run)).await,
+            Self::Events { run, cycles: false } => events(app, RunId::new(run)).await,
+            Self::Events { run, cycles: true } => cycles(app, RunId::new(run)).await,
             Self::Fork { run, at } => fork(app, RunId::new(run), at).await,
             Self::Delete { run } => delete(app, RunId::new(run)).await,
         }
@@ -89,6 +93,22 @@ async fn events(app: &App, run: RunId) -> Result<Exit, Failure> {
     for record in salvaged.records {
         let event = Event::Record { run: run.clone(), record: record.clone() };
         app.item(&event, || record_line(&record));
+    }
+    salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
+}
+
+/// The log as one structured entry for each turn.
+async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let salvaged = app.journal().salvage(&run).await?;
+    for cycle in Cycle::of(&salvaged.records) {
+        app.item(&cycle, || {
+            let head = format!("[{}] {} {:?}", cycle.cycle, cycle.timestamp, cycle.state).to_lowercase();
+            let lines = cycle.lines();
+            std::iter::once(head)
+                .chain(lines.iter().map(|line| one_line(line, 240)))
+                .collect::<Vec<_>>()
+                .join("\n")
+        });
     }
     salvaged.damage.map_or(Ok(Exit::Finished), |damage| Err(damage.into()))
 }

@@ -36,6 +36,37 @@ fn about(body: &RecordBody) -> String {
             format!("attempt {attempt}, {code}: {}", one_line(&step.to_string(), SHOWN))
         }
         RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
+        RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
+        RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
+        RecordBody::Summarized(summary) => {
+            format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
+        }
+        RecordBody::Compacted(c) => {
+            format!("{:?}, {} to {} tokens", c.level, c.tokens_before, c.tokens_after)
+        }
+        RecordBody::ParallelStarted { branches, .. } => {
+            let runs: Vec<_> = branches.iter().map(|branch| branch.run.as_str()).collect();
+            one_line(&runs.join(", "), SHOWN)
+        }
+        RecordBody::ParallelEnded(choice) => match choice.selected {
+            Some(index) => format!("{} chose branch {index}", choice.strategy),
+            None => format!("{} chose no branch", choice.strategy),
+        },
+        RecordBody::LimitReached(limit) => limit.to_string(),
+        RecordBody::Suspended { waiting } => {
+            let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
+            format!("waiting for {}", calls.join(", "))
+        }
+        RecordBody::RunFinished(outcome) => {
+            let why = outcome.error.as_deref().unwrap_or(&outcome.answer);
+            format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
+        }
+        of_a_call => about_call(of_a_call),
+    }
+}
+
+fn about_call(body: &RecordBody) -> String {
+    match body {
         RecordBody::ToolRefused { call, result } | RecordBody::ToolFinished { call, result } => {
             format!("{call}  {}", came_to(result))
         }
@@ -55,23 +86,6 @@ fn about(body: &RecordBody) -> String {
             format!("{call}  run {child}, {} tokens, {} millionths", spent.tokens, spent.cost)
         }
         RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
-        RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
-        RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
-        RecordBody::Summarized(summary) => {
-            format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
-        }
-        RecordBody::Compacted(c) => {
-            format!("{:?}, {} to {} tokens", c.level, c.tokens_before, c.tokens_after)
-        }
-        RecordBody::LimitReached(limit) => limit.to_string(),
-        RecordBody::Suspended { waiting } => {
-            let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
-            format!("waiting for {}", calls.join(", "))
-        }
-        RecordBody::RunFinished(outcome) => {
-            let why = outcome.error.as_deref().unwrap_or(&outcome.answer);
-            format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
-        }
         _ => String::new(),
     }
 }

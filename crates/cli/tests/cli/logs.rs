@@ -66,6 +66,27 @@ async fn a_run_is_replayed_without_a_model_and_an_altered_log_says_where() {
     assert_eq!(server.requests().len(), asked, "no model was asked");
 }
 
+// spec: OB-01, OB-02
+#[tokio::test]
+async fn the_log_can_be_read_as_one_entry_a_turn() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let cycles = place.archon("runs events --cycles --json", &[&run]).await.json();
+    let brief: Vec<_> =
+        cycles.iter().map(|c| (&c["cycle"], c["correlation_id"].as_str(), c["state"].as_str())).collect();
+    let run_id = Some(run.as_str());
+    assert_eq!(
+        brief,
+        [(&Value::from(1), run_id, Some("observing")), (&Value::from(2), run_id, Some("finished"))]
+    );
+    let text = place.archon("runs events --cycles", &[&run]).await.out;
+    let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('[')).collect();
+    assert_eq!(
+        lines,
+        [r#"Action: calculator {"expression":"15% of 200"}"#, "Observation: 30", "Answer: It is 30."]
+    );
+}
+
 #[tokio::test]
 async fn the_log_is_one_record_a_line() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;

@@ -1,6 +1,8 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
-use archon_types::{LimitReached, Message, OnLimit, Outcome, OutcomeStatus, RecordBody, Timestamp};
+use archon_types::{
+    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, Timestamp,
+};
 
 use super::{Command, Phase, ReactMachine};
 use crate::CallState;
@@ -66,6 +68,13 @@ impl ReactMachine {
             }
             Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready(),
             _ => {}
+        }
+    }
+
+    /// The branches of a parallel loop came to an outcome.
+    pub(super) fn chosen(&mut self, choice: &ParallelChoice) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.phase = Phase::Finishing(Box::new(choice.outcome.clone()));
         }
     }
 

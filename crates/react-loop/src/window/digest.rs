@@ -51,16 +51,7 @@ pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
     let mut lines = Vec::new();
     let mut left = usize::try_from(max_chars).unwrap_or(usize::MAX);
     for item in items.iter().rev() {
-        let message = &*item.message;
-        let speaker = match message {
-            _ if is_result(message) => "Tool result",
-            Message::User(_) => "User",
-            _ => "Assistant",
-        };
-        let mut text = format!("{speaker}: {}", message.text());
-        for call in message.content().iter().filter_map(Content::as_tool_call) {
-            text.push_str(&format!("\n[called {} {}]", call.name, call.arguments));
-        }
+        let mut text = spoken(&item.message);
         if let Some(end) = char_end(&text, MESSAGE_WIDTH) {
             text.truncate(end);
             text.push_str("...");
@@ -73,6 +64,20 @@ pub(crate) fn transcript(items: &[WindowItem], max_chars: u64) -> String {
     }
     lines.reverse();
     lines.join("\n\n")
+}
+
+/// Who said what in a message, and which tools it calls.
+pub(crate) fn spoken(message: &Message) -> String {
+    let speaker = match message {
+        _ if is_result(message) => "Tool result",
+        Message::User(_) => "User",
+        _ => "Assistant",
+    };
+    let mut text = format!("{speaker}: {}", message.text());
+    for call in message.content().iter().filter_map(Content::as_tool_call) {
+        text.push_str(&format!("\n[called {} {}]", call.name, call.arguments));
+    }
+    text
 }
 
 /// A round in four lines: what was asked, the tools, the answer.

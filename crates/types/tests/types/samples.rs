@@ -7,9 +7,10 @@ use archon_types::{
     Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind,
     Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint, Lease,
     LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure, ModelPrice, Origin,
-    Outcome, OutcomeStatus, PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig,
-    RunStarted, Spending, StopReason, Summary, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode,
-    ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, ProcessGroup, PromptSource, ProviderError,
+    QueueMode, Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, Summary, ThinkingLevel,
+    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
+    UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -116,6 +117,9 @@ pub(crate) fn failure_records() -> Vec<Arc<Record>> {
         bodies.push(RecordBody::ModelFailed { command, attempt, failure });
         bodies.push(RecordBody::SteppedDown { command, attempt, step, code, reason });
     }
+    bodies.push(RecordBody::NotKept { reason: "the disk is full".into() });
+    let call = CallId::new(CommandId(0), 0);
+    bodies.push(RecordBody::ToolSpawned { call, group: ProcessGroup::new(4711, "0b1cf0b2/123456") });
     (0..)
         .zip(bodies)
         .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
@@ -149,6 +153,31 @@ pub(crate) fn delegation_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// Several configurations side by side, and a branch of them, in a log of its own.
+pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
+    let mut branch = started();
+    branch.parallel = Some("run_0".into());
+    let prompts = vec![Message::user("which?", at(1)).into()];
+    let branches = vec![ParallelBranch { run: "run_0-0".into(), loop_id: "s_1.default.1.branch.0".into() }];
+    let outcome = Outcome::new("run_0".into(), OutcomeStatus::Failed);
+    let none = ParallelChoice::none("pick_first", outcome);
+    let mut chosen = none.clone();
+    chosen.selected = Some(0);
+    chosen.usage = usage();
+    chosen.reason = Some("BEST: 0".into());
+    chosen.warnings = vec!["the judge's window is too small".into()];
+    let bodies = [
+        RecordBody::RunStarted(Box::new(branch)),
+        RecordBody::ParallelStarted { prompts, branches },
+        RecordBody::ParallelEnded(Box::new(none)),
+        RecordBody::ParallelEnded(Box::new(chosen)),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -172,6 +201,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(steering_records())
         .chain(failure_records())
         .chain(delegation_records())
+        .chain(parallel_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }

@@ -1,0 +1,100 @@
+//! Several agents at once: each works on the same task from the same conversation, and the session goes on
+//! with the one that a strategy chooses.
+
+use std::sync::Arc;
+
+use archon_react_loop::{LlmJudge, ParallelOutcome};
+use archon_types::{AgentMessage, EvaluationStrategy, Message, RunId, SessionId};
+
+use crate::{Archon, Error, RunOptions};
+
+/// Agents that work side by side; made by [`Archon::parallel`].
+#[derive(Clone, Debug)]
+pub struct Parallel {
+    archon: Archon,
+    branches: archon_react_loop::Parallel,
+}
+
+impl Archon {
+    /// Agents that work on a task side by side, with `strategy` to choose among them. The runs of all are
+    /// kept in this agent's journal; it is itself a branch only if it is among them.
+    ///
+    /// Each branch keeps its own model, instructions, tools and limits. Tools that change the world do so
+    /// in every branch.
+    ///
+    /// # Errors
+    /// There is no branch, or the strategy cannot choose among so many.
+    pub fn parallel(
+        &self,
+        branches: impl IntoIterator<Item = Archon>,
+        strategy: Arc<dyn EvaluationStrategy>,
+    ) -> Result<Parallel, Error> {
+        let agents = branches.into_iter().map(|branch| branch.agent).collect();
+        let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?;
+        Ok(Parallel { archon: self.clone(), branches })
+    }
+
+    /// A strategy that asks this agent's model which branch is best, with this agent's instructions, if it
+    /// has any, and within its context window.
+    pub fn judge(&self) -> LlmJudge {
+        self.agent.judge()
+    }
+}
+
+impl Parallel {
+    /// Says a task to every branch, in a session of its own, and waits until one is chosen.
+    ///
+    /// # Errors
+    /// As [`run_with`](Self::run_with).
+    pub async fn run(&self, task: impl Into<String>) -> Result<ParallelOutcome, Error> {
+        self.run_with(task, RunOptions::default()).await
+    }
+
+    /// Says a task to every branch and waits until one is chosen; from then on the session of `options` goes
+    /// on with that branch. The run of `options` names the parallel loop, its token stops all branches, and
+    /// its sink hears of all of them.
+    ///
+    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled,
+    /// the outcome says so, and the session stands where it stood.
+    ///
+    /// # Errors
+    /// The session of `options` has no run, or the journal failed.
+    pub async fn run_with(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<ParallelOutcome, Error> {
+        let prompt = Message::user(task, self.archon.clock.now()).into();
+        self.begin(vec![prompt], options).await
+    }
+
+    /// Lets every branch answer what the session ends with, without a new prompt: after a failure, or a
+    /// fork.
+    ///
+    /// # Errors
+    /// As [`run_with`](Self::run_with).
+    pub async fn continue_in(
+        &self,
+        session: SessionId,
+        mut options: RunOptions,
+    ) -> Result<ParallelOutcome, Error> {
+        options.session = Some(session);
+        self.begin(Vec::new(), options).await
+    }
+
+    /// Takes up a parallel loop that was cut off, was cancelled or had no answer. The branches have to be
+    /// as many, and in the order, as when it was started.
+    ///
+    /// # Errors
+    /// The run is unknown, is in use, has an answer, is no parallel loop or has other branches, or the
+    /// journal failed.
+    pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelOutcome, Error> {
+        let context = self.archon.context(run, SessionId::new(""), options);
+        Ok(self.branches.resume(&context).await?)
+    }
+
+    async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<ParallelOutcome, Error> {
+        let (context, origin) = self.archon.prepare(options).await?;
+        Ok(self.branches.begin(prompts, origin, &context).await?)
+    }
+}

@@ -1,0 +1,104 @@
+//! The first record of a run: what it is asked with, how far it may go, and whose it is.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Context, Encoded, ExecutionLimits, FailurePolicy, LoopId, Origin, RetryConfig, RunConfig, RunId,
+    RunStarted, TenantId, ThinkingLevel, ToolMode, ToolSpec, TurnTrigger,
+};
+
+use super::{ReactAgent, called_by};
+use crate::{fallback, fork::branch_id};
+
+impl ReactAgent {
+    pub(crate) fn started(
+        &self,
+        origin: Origin,
+        earlier: usize,
+        parallel: Option<&RunId>,
+        context: &Context,
+    ) -> RunStarted {
+        let options = &self.options;
+        let capabilities = self.driver.provider.capabilities(&options.model);
+        let mut config = RunConfig::default();
+        self.driver.provider.id().clone_into(&mut config.provider);
+        config.model.clone_from(&options.model);
+        config.system = options.system.clone().map(|s| Arc::new(Encoded::new(s)));
+        config.limits = self.limits(context);
+        config.tools = self.tools(config.limits.max_depth, context);
+        config.options = Arc::new(options.request.clone());
+        config.retry = if capabilities.retries { RetryConfig::none() } else { options.retry.clone() };
+        config.failure = Some(self.failure_policy());
+        config.tool_mode = options.tool_mode.unwrap_or(match capabilities.native_tools {
+            true => ToolMode::Native,
+            false => ToolMode::Text,
+        });
+        config.expected_output.clone_from(&options.expected_output);
+        config.context.clone_from(&options.context);
+        (config.price, config.steers, config.follow_ups) =
+            (options.price, options.steers, options.follow_ups);
+        let is_called = matches!(origin, Origin::CalledBy { .. });
+        let mut loop_id = match is_called {
+            true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),
+            false => loop_id(context, &config, options.config_id.as_deref(), earlier + 1),
+        };
+        if parallel.is_some() {
+            loop_id = branch_id(&loop_id, &context.run);
+        }
+        let mut started = RunStarted::new(
+            context.run.clone(),
+            context.session.clone(),
+            options.agent_id.clone(),
+            loop_id,
+            config,
+        );
+        started.tenant = TenantId::clone(&context.tenant);
+        started.origin = origin;
+        started.parallel = parallel.cloned();
+        started.first_turn = if is_called { TurnTrigger::SubAgent } else { options.first_turn };
+        started
+    }
+
+    fn failure_policy(&self) -> FailurePolicy {
+        let mut policy = FailurePolicy::default();
+        policy.keys = fallback::count(&self.driver.keys);
+        policy.fallbacks =
+            self.driver.fallbacks.iter().map(|model| model.recorded(&self.options.retry)).collect();
+        policy.breaker = self.options.breaker;
+        policy
+    }
+
+    /// How far a run may go: as this agent may, and no further than its caller allows.
+    pub(super) fn limits(&self, context: &Context) -> ExecutionLimits {
+        let own = self.options.limits.clone();
+        match called_by(context) {
+            Some(by) => by.narrow(own, context.depth),
+            None => own,
+        }
+    }
+
+    /// What the model is told of: at the greatest depth no agents.
+    fn tools(&self, max_depth: u32, context: &Context) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let all = self.driver.toolbox.specs();
+        if context.depth < max_depth || !all.iter().any(|tool| tool.annotations.agent) {
+            return all;
+        }
+        Arc::new(Encoded::new(all.iter().filter(|tool| !tool.annotations.agent).cloned().collect()))
+    }
+}
+
+/// `{session}.{config}.{n}`; dots separate the parts, so a part has none. `n` grows along a conversation.
+fn loop_id(context: &Context, config: &RunConfig, config_id: Option<&str>, n: usize) -> LoopId {
+    let config = match (config_id, config.options.thinking) {
+        (Some(id), _) => id.to_owned(),
+        (None, ThinkingLevel::Off) => format!("{}-{}", config.provider, config.model),
+        (None, level) => {
+            format!("{}-{}-{}", config.provider, config.model, format!("{level:?}").to_lowercase())
+        }
+    };
+    LoopId::new(format!("{}.{}.{n}", clean(context.session.as_str()), clean(&config)))
+}
+
+fn clean(segment: &str) -> String {
+    segment.replace(['.', '/', ':'], "-")
+}

@@ -1,0 +1,56 @@
+//! Where a person stopped the run: what the run that goes on from here is told about it.
+
+use archon_types::{Answer, Interruption, RecordBody, StopReason, ToolResult, metadata};
+use serde::{Deserialize, Serialize};
+
+/// A fold of the records, apart from what the machine does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Interrupted {
+    /// The model was asked in this run.
+    asked: bool,
+    /// Calls were under way since it was asked last.
+    acting: bool,
+    /// One of them was not permitted.
+    denied: bool,
+    by: Option<Interruption>,
+}
+
+impl Interrupted {
+    pub(super) fn see(&mut self, body: &RecordBody) {
+        match body {
+            RecordBody::ModelAsked { .. } => (self.asked, self.acting, self.denied) = (true, false, false),
+            RecordBody::ModelAnswered { message, .. } if message.stop_reason == StopReason::Aborted => {
+                self.stop();
+            }
+            RecordBody::ModelFailed { failure, .. } if failure.code == "cancelled" => self.stop(),
+            RecordBody::ToolStarted { .. } => self.acting = true,
+            RecordBody::ToolFinished { result, .. } | RecordBody::ToolRefused { result, .. } => {
+                self.acting = true;
+                self.denied |= is_denied(result);
+            }
+            RecordBody::ToolAnswered { answer: Answer::Cancel { .. }, .. } => self.denied = true,
+            RecordBody::CancelRequested { .. } => self.stop(),
+            RecordBody::Resumed => self.by = None,
+            _ => {}
+        }
+    }
+
+    /// How the run was stopped, if it was.
+    pub(super) fn by(self) -> Option<Interruption> {
+        self.by
+    }
+
+    fn stop(&mut self) {
+        let by = match self {
+            Self { denied: true, .. } => Interruption::PermissionDenial,
+            Self { acting: true, .. } => Interruption::ToolUse,
+            Self { asked: true, .. } => Interruption::Request,
+            _ => Interruption::Cancelled,
+        };
+        self.by.get_or_insert(by);
+    }
+}
+
+fn is_denied(result: &ToolResult) -> bool {
+    result.metadata.get(metadata::ERROR_TYPE).is_some_and(|kind| kind == "permission_denied")
+}

@@ -1,0 +1,389 @@
+//! Parallel loops: several configurations work side by side from one conversation, and the session goes
+//! on with the one that a strategy chooses.
+//!
+//! The parallel loop is a run of its own. Its log says which branches there are, before any of them
+//! starts, and how the choice ended; it asks no model. Each branch is an ordinary run of the same session
+//! that goes on where the session stood, so the runs before it are only read. The run ids of branches are
+//! derived, so whoever takes the parallel loop up finds them: one that ended is taken as it is, one that
+//! was cut off goes on, one that never began begins.
+
+use std::{pin::pin, sync::Arc};
+
+use archon_types::{
+    AgentEvent, AgentEvents, AgentMessage, BranchResult, Context, Evaluation, EvaluationError,
+    EvaluationStrategy, Event, Journal, JournalError, OpenMode, Origin, Outcome, OutcomeStatus,
+    ParallelBranch, ParallelChoice, Record, RecordBody, RunId, SessionId, Usage,
+};
+use futures_util::future::{Either, join_all, select};
+
+use crate::{
+    Command, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog, agent::cancelled_alone,
+    driver::note_cancel, fold, fold_chain, resume::started,
+};
+
+/// Several agents that work on the same thing, and who chooses among them.
+#[derive(Clone)]
+pub struct Parallel {
+    journal: Arc<dyn Journal>,
+    branches: Vec<ReactAgent>,
+    strategy: Arc<dyn EvaluationStrategy>,
+}
+
+/// What came of a parallel loop.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ParallelOutcome {
+    /// The session, which goes on with the chosen branch.
+    pub session: SessionId,
+    /// How each branch ended, in the order of the configurations.
+    pub branches: Vec<Outcome>,
+    /// The choice; its outcome is the one of the parallel loop.
+    pub choice: ParallelChoice,
+}
+
+impl ParallelOutcome {
+    /// The outcome of the branch that was chosen, if one was.
+    pub fn selected(&self) -> Option<&Outcome> {
+        self.branches.get(usize::try_from(self.choice.selected?).ok()?)
+    }
+}
+
+impl Parallel {
+    /// A parallel loop whose runs are all kept in `journal`, wherever the agents keep theirs.
+    ///
+    /// # Errors
+    /// There is no branch, or the strategy cannot choose among so many.
+    pub fn new(
+        journal: Arc<dyn Journal>,
+        branches: Vec<ReactAgent>,
+        strategy: Arc<dyn EvaluationStrategy>,
+    ) -> Result<Self, LoopError> {
+        if branches.is_empty() {
+            return Err(LoopError::NoBranch);
+        }
+        strategy.accepts(branches.len())?;
+        let branches = branches.into_iter().map(|agent| agent.with_journal(journal.clone())).collect();
+        Ok(Self { journal, branches, strategy })
+    }
+
+    /// Says the prompts to every branch and waits until one is chosen; without prompts the branches
+    /// answer what the conversation ends with. `context` names the run of the parallel loop, and its token
+    /// stops all branches.
+    ///
+    /// A branch that fails does not disturb the others. If none has an answer, or the loop was cancelled,
+    /// none is chosen, and the session stands where it stood.
+    ///
+    /// # Errors
+    /// The journal failed.
+    pub async fn begin(
+        &self,
+        prompts: Vec<AgentMessage>,
+        origin: Origin,
+        context: &Context,
+    ) -> Result<ParallelOutcome, LoopError> {
+        let context = &cancelled_alone(context);
+        let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
+        let started = self.branches[0].started(origin.clone(), earlier, None, context);
+        let branch = |(index, agent): (usize, &ReactAgent)| {
+            let own = branch_context(context, index);
+            let loop_id = agent.started(origin.clone(), earlier, Some(&context.run), &own).loop_id;
+            ParallelBranch { run: own.run, loop_id }
+        };
+        let branches = self.branches.iter().enumerate().map(branch).collect();
+        let bodies = vec![
+            RecordBody::RunStarted(Box::new(started.clone())),
+            RecordBody::ParallelStarted { prompts: prompts.clone(), branches },
+        ];
+        let open = self.journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
+        let records = log.append_all(bodies).await?;
+        let machine = ReactMachine::new(&started, records[0].at, history.clone());
+        Work::new(self, prompts, origin, history, context).run(machine, log).await
+    }
+
+    /// Takes up the parallel loop that `context` names where its log and those of its branches end. After
+    /// a cancel, or when no branch had an answer, the branches without one go on.
+    ///
+    /// # Errors
+    /// The run is unknown, in use, has an answer already, or has other branches, or the journal failed.
+    pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
+        let open = self.journal.open(&context.run, OpenMode::Existing).await?;
+        let started = started(&context.run, &open.records)?;
+        let (prompts, found) = begun(&open.records).unwrap_or_default();
+        if found != self.branches.len() {
+            let (run, given) = (context.run.clone(), self.branches.len());
+            return Err(LoopError::OtherBranches { run, found, given });
+        }
+        let mut context = cancelled_alone(context);
+        context.session = started.session.clone();
+        let origin = started.origin.clone();
+        let (history, _) = fold_chain(&*self.journal, &origin).await?;
+        let mut machine = fold(&context.run, &open.records, history.clone())?;
+        let ended = machine.ended().map(|outcome| outcome.status);
+        if ended.is_some_and(|status| !may_go_on(status)) {
+            return Err(LoopError::Ended { run: context.run });
+        }
+        let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
+            .with_inbox(self.journal.inbox(), &open.records);
+        log.step(&mut machine, RecordBody::Resumed).await?;
+        let mut work = Work::new(self, prompts.to_vec(), origin, history, &context);
+        work.again = ended.is_some();
+        if let Command::Append(RecordBody::RunFinished(_)) = machine.next() {
+            // The process died between the choice and its last record.
+            work.choice = choice(&open.records).cloned();
+        }
+        work.run(machine, log).await
+    }
+}
+
+impl std::fmt::Debug for Parallel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parallel")
+            .field("branches", &self.branches)
+            .field("strategy", &self.strategy.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a log is the one of a parallel loop.
+pub fn is_parallel(records: &[Arc<Record>]) -> bool {
+    begun(records).is_some()
+}
+
+/// From where a conversation goes on whose newest run has the log `records`. Of a parallel loop, and of
+/// its branches, that is the branch that was chosen; if none was, it is where the loop began.
+///
+/// # Errors
+/// The journal failed.
+pub async fn stands_at(
+    journal: &dyn Journal,
+    run: &RunId,
+    records: &[Arc<Record>],
+) -> Result<Origin, LoopError> {
+    let own = started(run, records)?;
+    let (parallel, log) = match &own.parallel {
+        None if is_parallel(records) => (run, records.to_vec()),
+        None => return Ok(continues(run.clone(), records)),
+        Some(parallel) => match journal.read(parallel).await {
+            Ok(log) => (parallel, log),
+            // A parallel loop that was deleted leaves its branches as ordinary runs.
+            Err(JournalError::UnknownRun { .. }) => return Ok(continues(run.clone(), records)),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    match choice(&log).and_then(|choice| choice.selected) {
+        None => Ok(started(parallel, &log)?.origin.clone()),
+        Some(index) => {
+            let branch = branch_run(parallel, index);
+            let records = journal.read(&branch).await?;
+            Ok(continues(branch, &records))
+        }
+    }
+}
+
+fn continues(run: RunId, records: &[Arc<Record>]) -> Origin {
+    Origin::Continues { run, records: records.len() as u64, continuation: Default::default() }
+}
+
+/// What is said to the branches of a parallel loop, and how many they are.
+fn begun(records: &[Arc<Record>]) -> Option<(&[AgentMessage], usize)> {
+    match &records.get(1)?.body {
+        RecordBody::ParallelStarted { prompts, branches } => Some((prompts, branches.len())),
+        _ => None,
+    }
+}
+
+/// The latest choice.
+fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
+    records.iter().rev().find_map(|record| match &record.body {
+        RecordBody::ParallelEnded(choice) => Some(&**choice),
+        _ => None,
+    })
+}
+
+/// The run of a branch follows from the run of the parallel loop.
+fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
+    RunId::new(format!("{parallel}-{index}"))
+}
+
+fn may_go_on(status: OutcomeStatus) -> bool {
+    matches!(status, OutcomeStatus::Cancelled | OutcomeStatus::Failed)
+}
+
+/// One parallel loop under way.
+struct Work<'a> {
+    parallel: &'a Parallel,
+    prompts: Vec<AgentMessage>,
+    origin: Origin,
+    history: History,
+    context: &'a Context,
+    /// The loop had ended: branches without an answer go on.
+    again: bool,
+    /// The choice that was made before the process died.
+    choice: Option<ParallelChoice>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        parallel: &'a Parallel,
+        prompts: Vec<AgentMessage>,
+        origin: Origin,
+        history: History,
+        context: &'a Context,
+    ) -> Self {
+        Self { parallel, prompts, origin, history, context, again: false, choice: None }
+    }
+
+    async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
+        let (branches, choice) = match log.mailbox() {
+            None => self.work().await?,
+            Some(mailbox) => match select(pin!(self.work()), pin!(mailbox.pump())).await {
+                Either::Left((done, _)) => done?,
+                Either::Right((never, _)) => match never {},
+            },
+        };
+        log.receive(&mut machine).await?;
+        if choice.outcome.status == OutcomeStatus::Cancelled {
+            note_cancel(&mut machine, &mut log).await?;
+        }
+        if self.choice.is_none() {
+            log.step(&mut machine, RecordBody::ParallelEnded(Box::new(choice.clone()))).await?;
+        }
+        log.step(&mut machine, RecordBody::RunFinished(Box::new(choice.outcome.clone()))).await?;
+        Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice })
+    }
+
+    async fn work(&self) -> Result<(Vec<Outcome>, ParallelChoice), LoopError> {
+        let branches = join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await;
+        let choice = match &self.choice {
+            Some(choice) => choice.clone(),
+            None => self.choose(&branches).await?,
+        };
+        Ok((branches, choice))
+    }
+
+    /// Brings a branch to its outcome. That it could not be started is an outcome, too.
+    async fn branch(&self, index: usize) -> Outcome {
+        let context = branch_context(self.context, index);
+        let run = context.run.clone();
+        let outcome = self.attach(&self.parallel.branches[index], &context).await;
+        outcome.unwrap_or_else(|error| Outcome::failed(run, error.to_string()))
+    }
+
+    async fn attach(&self, agent: &ReactAgent, context: &Context) -> Result<Outcome, LoopError> {
+        let log = match self.parallel.journal.read(&context.run).await {
+            Ok(log) => log,
+            Err(JournalError::UnknownRun { .. }) => {
+                let (opening, parallel) = (Opening::new(self.prompts.clone()), Some(&self.context.run));
+                return agent.begin_branch(opening, self.origin.clone(), parallel, context).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        match log.last().map(|record| &record.body) {
+            Some(RecordBody::RunFinished(outcome)) if !(self.again && may_go_on(outcome.status)) => {
+                Ok((**outcome).clone())
+            }
+            _ => agent.resume(context).await,
+        }
+    }
+
+    async fn choose(&self, branches: &[Outcome]) -> Result<ParallelChoice, LoopError> {
+        let strategy = &self.parallel.strategy;
+        let none = |status, error: String| {
+            let mut outcome = Outcome::new(self.context.run.clone(), status);
+            outcome.error = (!error.is_empty()).then_some(error);
+            (outcome.usage, outcome.cost) = spent(branches);
+            ParallelChoice::none(strategy.name(), outcome)
+        };
+        if self.context.cancel.is_cancelled() {
+            return Ok(none(OutcomeStatus::Cancelled, String::new()));
+        }
+        let results = self.results(branches).await?;
+        if results.is_empty() {
+            return Ok(none(OutcomeStatus::Failed, no_answer(branches)));
+        }
+        let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &results);
+        let verdict = match strategy.evaluate(evaluation, self.context).await {
+            Ok(verdict) => verdict,
+            Err(EvaluationError::Cancelled) => return Ok(none(OutcomeStatus::Cancelled, String::new())),
+            Err(error) => return Ok(none(OutcomeStatus::Failed, format!("no branch was chosen: {error}"))),
+        };
+        let Some(result) = results.get(verdict.selected) else {
+            let (name, n, of) = (strategy.name(), verdict.selected, results.len());
+            let error = format!("no branch was chosen: the strategy {name} took number {n} of {of}, from 0");
+            return Ok(none(OutcomeStatus::Failed, error));
+        };
+        let mut choice = ParallelChoice::none(strategy.name(), result.outcome.clone());
+        choice.outcome.run = self.context.run.clone();
+        (choice.outcome.usage, choice.outcome.cost) = spent(branches);
+        choice.outcome.usage += verdict.usage;
+        choice.outcome.cost = choice.outcome.cost.zip(verdict.cost).map(|(a, b)| a.saturating_add(b));
+        choice.selected = u32::try_from(result.config).ok();
+        (choice.usage, choice.reason, choice.warnings) = (verdict.usage, verdict.reason, verdict.warnings);
+        Ok(choice)
+    }
+
+    /// The branches that there is a choice among: those that finished, or, if none did, those that a
+    /// limit stopped.
+    async fn results(&self, branches: &[Outcome]) -> Result<Vec<BranchResult>, LoopError> {
+        let finished = |outcome: &Outcome| outcome.is_finished();
+        let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
+        let any = branches.iter().any(finished);
+        let mut results = Vec::new();
+        for (index, outcome) in branches.iter().enumerate() {
+            if finished(outcome) || (!any && limited(outcome)) {
+                let log = self.parallel.journal.read(&outcome.run).await?;
+                results.push(BranchResult::new(index, outcome.clone(), said_in(&outcome.run, &log)));
+            }
+        }
+        Ok(results)
+    }
+}
+
+fn branch_context(context: &Context, index: usize) -> Context {
+    let mut own = context.clone();
+    own.run = branch_run(&context.run, index);
+    own
+}
+
+/// What all branches took. What they cost is known if it is known of each that took anything.
+fn spent(branches: &[Outcome]) -> (Usage, Option<u64>) {
+    let mut usage = Usage::default();
+    let mut cost = branches.iter().any(|branch| branch.cost.is_some()).then_some(0_u64);
+    for branch in branches {
+        usage += branch.usage;
+        let own = branch.cost.or_else(|| (branch.usage.total() == 0).then_some(0));
+        cost = cost.zip(own).map(|(all, one)| all.saturating_add(one));
+    }
+    (usage, cost)
+}
+
+fn no_answer(branches: &[Outcome]) -> String {
+    let why = |(index, outcome): (usize, &Outcome)| {
+        let status = match outcome.status {
+            OutcomeStatus::Cancelled => "cancelled",
+            OutcomeStatus::Suspended => "it waits for somebody",
+            _ => "failed",
+        };
+        format!("{index}: {}", outcome.error.as_deref().unwrap_or(status))
+    };
+    let why: Vec<String> = branches.iter().enumerate().map(why).collect();
+    let of =
+        if why.len() == 1 { "the only branch".to_owned() } else { format!("none of {} branches", why.len()) };
+    let has = if why.len() == 1 { "has no answer" } else { "has an answer" };
+    format!("{of} {has} ({})", why.join("; "))
+}
+
+/// What a run added to its conversation, from its log.
+fn said_in(run: &RunId, log: &[Arc<Record>]) -> Vec<AgentMessage> {
+    let mut events = AgentEvents::new();
+    let mut said = Vec::new();
+    for record in log {
+        for event in events.push(&Event::Record { run: run.clone(), record: record.clone() }) {
+            if let AgentEvent::AgentEnd { messages, .. } = event {
+                said.extend(messages);
+            }
+        }
+    }
+    said
+}

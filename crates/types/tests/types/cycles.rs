@@ -1,0 +1,169 @@
+//! Cycles and stream events, derived from the log of a run.
+
+use std::sync::Arc;
+
+use archon_types::{
+    ApprovalRequest, CallId, CommandId, Content, Cycle, Delta, DeltaKind, Effect, Event, ModelFailure,
+    PromptSource, ProviderError, Record, RecordBody, StreamEvents, ToolCall, ToolResult,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::{
+    samples::{answered, finished, prompted, started},
+    support::{at, round_trip},
+};
+
+/// Records that are 10 ms apart.
+fn records(bodies: Vec<RecordBody>) -> Vec<Arc<Record>> {
+    let start = RecordBody::RunStarted(Box::new(started()));
+    let bodies = std::iter::once(start).chain(bodies);
+    (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at: at(seq * 10), body })).collect()
+}
+
+fn asked(command: u64, attempt: u32) -> RecordBody {
+    let (command, turn) = (CommandId(command), u32::try_from(command).unwrap());
+    RecordBody::ModelAsked { command, attempt, turn, request_hash: format!("hash {turn}.{attempt}") }
+}
+
+fn failed(command: u64) -> RecordBody {
+    let failure = ModelFailure::new(&ProviderError::Network("reset".into()), 0.0);
+    RecordBody::ModelFailed { command: CommandId(command), attempt: 0, failure }
+}
+
+fn second_attempt(mut body: RecordBody) -> RecordBody {
+    if let RecordBody::ModelAnswered { attempt, .. } = &mut body {
+        *attempt = 1;
+    }
+    body
+}
+
+fn tool_started(index: u32) -> RecordBody {
+    let call = CallId::new(CommandId(0), index);
+    RecordBody::ToolStarted { call, attempt: 0, effect: Effect::ReadOnly, child_run: None }
+}
+
+fn result(index: u32, result: ToolResult) -> RecordBody {
+    RecordBody::ToolFinished { call: CallId::new(CommandId(0), index), result: Box::new(result) }
+}
+
+fn two_turns() -> Vec<RecordBody> {
+    let thinking = Content::Thinking { thinking: "15% is 0.15".into(), signature: None };
+    let long = json!({"expression": "0.15*200", "note": "n".repeat(150), "list": [1, 2]});
+    vec![
+        prompted(&"What is 15% of 200? ".repeat(20), PromptSource::Prompt),
+        asked(0, 0),
+        answered(
+            0,
+            vec![
+                thinking,
+                "I calculate.".into(),
+                ToolCall::new("c1", "calculator", long).into(),
+                ToolCall::new("c2", "nothing", json!({})).into(),
+            ],
+        ),
+        tool_started(0),
+        result(0, ToolResult::success("30")),
+        result(1, ToolResult::error("no such tool")),
+        asked(1, 0),
+        failed(1),
+        asked(1, 1),
+        // Of the first attempt, which had failed: it comes too late and changes nothing.
+        answered(1, vec!["It is 29.".into()]),
+        second_attempt(answered(1, vec!["It is 30.".into()])),
+        finished("It is 30."),
+    ]
+}
+
+// spec: OB-02, OB-06
+#[test]
+fn a_cycle_is_one_structured_entry_under_the_runs_id() {
+    let cycles = Cycle::of(&records(two_turns()));
+    assert_eq!(cycles.len(), 2);
+    assert_eq!(cycles[0].prompt_preview, format!("{}...", "What is 15% of 200? ".repeat(10)));
+    let mut first = cycles[0].clone();
+    first.prompt_preview.truncate(7);
+    round_trip(
+        &first,
+        &expect![[
+            r#"{"timestamp":"1970-01-01T00:00:00.020Z","correlation_id":"run_1","component":"react-loop","cycle":1,"state":"observing","prompt_preview":"What is","thought":"15% is 0.15\nI calculate.","llm_response":"I calculate.","parsed_action":[{"tool":"calculator","arguments":{"expression":"0.15*200","note":"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn","list":[1,2]}},{"tool":"nothing","arguments":{}}],"tool_result":[{"tool":"calculator","status":"success","content":"30"},{"tool":"nothing","status":"error","content":"Error: no such tool"}],"context":{"session_id":"s_1","loop_id":"s_1.default.1","request_hash":"hash 0.0","attempts":1},"performance":{"model_ms":10,"tools_ms":30,"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"tool_calls":[{"name":"calculator","args_summary":{"expression":"0.15*200","note":"nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...","list":"[1,2]"},"duration_ms":10,"success":true,"result_status":"success","result_chars":2,"token_attribution":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45}},{"name":"nothing","args_summary":{},"duration_ms":0,"success":false,"result_status":"error","result_chars":19,"token_attribution":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45}}]}}"#
+        ]],
+    );
+    round_trip(
+        &cycles[1],
+        &expect![[
+            r#"{"timestamp":"1970-01-01T00:00:00.070Z","correlation_id":"run_1","component":"react-loop","cycle":2,"state":"finished","prompt_preview":"30\nError: no such tool","llm_response":"It is 30.","parsed_action":[],"tool_result":[],"context":{"session_id":"s_1","loop_id":"s_1.default.1","request_hash":"hash 1.1","attempts":2,"failures":["network: reset"]},"performance":{"model_ms":40,"tools_ms":0,"usage":{"input":10,"output":5,"cache_read":30,"cache_write":0,"total_tokens":45},"tool_calls":[]}}"#
+        ]],
+    );
+}
+
+// spec: OB-01
+#[test]
+fn the_chronicle_is_thought_action_observation_answer() {
+    let lines: Vec<String> = Cycle::of(&records(two_turns())).iter().flat_map(Cycle::lines).collect();
+    let lines: Vec<String> = lines.iter().map(|line| line.chars().take(60).collect()).collect();
+    expect![[r#"
+        Thought: 15% is 0.15
+        I calculate.
+        Action: calculator {"expression":"0.15*200","note":"nnnnnnnn
+        Action: nothing {}
+        Observation: 30
+        Observation: Error: no such tool
+        Failed: network: reset
+        Answer: It is 30."#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_log_that_was_cut_off_has_the_cycles_so_far() {
+    let whole = records(two_turns());
+    let states: Vec<String> = (1..=whole.len())
+        .map(|n| {
+            Cycle::of(&whole[..n]).last().map_or("-".to_owned(), |c| format!("{} {:?}", c.cycle, c.state))
+        })
+        .collect();
+    expect!["-, -, 1 Thinking, 1 Acting, 1 Acting, 1 Acting, 1 Observing, 2 Thinking, 2 Error, 2 Thinking, 2 Thinking, 2 Thinking, 2 Finished"].assert_eq(&states.join(", "));
+}
+
+// spec: R-38
+#[test]
+fn stream_events_have_the_names_that_interfaces_know() {
+    let mut bodies = two_turns();
+    let question = ApprovalRequest::new("q1", "send an email", json!({}));
+    let call = CallId::new(CommandId(0), 0);
+    bodies.insert(3, RecordBody::ToolAsked { call, request: Box::new(question) });
+    bodies.insert(4, RecordBody::Suspended { waiting: vec![call] });
+    bodies.insert(5, RecordBody::ToolAnswered { call, answer: archon_types::Answer::Approve });
+    bodies.insert(6, RecordBody::Suspended { waiting: vec![call] });
+    let mut stream = StreamEvents::new();
+    let mut lines = Vec::new();
+    for record in records(bodies) {
+        let asked = matches!(record.body, RecordBody::ModelAsked { command: CommandId(0), .. });
+        let mut events = vec![Event::Record { run: "run_1".into(), record }];
+        if asked {
+            let kind = DeltaKind::Text { text: "I calc".into() };
+            let delta = Delta { run: "run_1".into(), command: CommandId(0), attempt: 0, offset: 0, kind };
+            events.push(Event::Delta(delta));
+        }
+        for event in events.iter().flat_map(|event| stream.push(event)) {
+            let mut value = serde_json::to_value(&event).unwrap();
+            value.as_object_mut().unwrap().remove("loop_id");
+            if let Some(arguments) = value.get_mut("arguments") {
+                *arguments = json!("...");
+            }
+            lines.push(value.to_string());
+        }
+    }
+    expect![[r#"
+        {"type":"MESSAGE_START"}
+        {"type":"MESSAGE_CHUNK","text":"I calc"}
+        {"type":"MESSAGE_END","text":"I calculate."}
+        {"type":"STATE_CHANGE","state":"WAITING_FOR_APPROVAL"}
+        {"type":"STATE_CHANGE","state":"WAITING_FOR_INPUT"}
+        {"type":"TOOL_CALL_START","arguments":"...","tool_call_id":"c1","tool_name":"calculator"}
+        {"type":"TOOL_RESULT","is_error":false,"tool_call_id":"c1","tool_name":"calculator","text":"30"}
+        {"type":"TOOL_RESULT","is_error":true,"tool_call_id":"c2","tool_name":"nothing","text":"Error: no such tool"}
+        {"type":"MESSAGE_START"}
+        {"type":"MESSAGE_END","text":"It is 30."}
+        {"type":"EXECUTION_END"}"#]].assert_eq(&lines.join("\n"));
+}

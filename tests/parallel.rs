@@ -1,0 +1,529 @@
+//! Several agents at once: each branch is a run, one is chosen, and the session goes on with it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use archon::{
+    Archon, ArchonBuilder, Error, Event, OutcomeStatus, RunId, RunOptions, SessionId,
+    providers::{ScriptedProvider, Step},
+    react_loop::{
+        Elaborate, LoopError, ParallelOutcome, PickFirst, TokenEfficient, Transparent, replay, stands_at,
+    },
+    store::MemoryJournal,
+    types::{
+        AgentEvent, AgentEvents, CancellationToken, ContextConfig, Durability, EvaluationError,
+        EvaluationStrategy, Journal, Message, ModelPrice, OpenMode, Origin, ProviderError, Record,
+        RecordBody, Request, Session, Usage,
+    },
+};
+use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
+use expect_test::expect;
+
+const GROUP: &str = "several";
+
+fn builder(journal: &MemoryJournal) -> ArchonBuilder {
+    Archon::builder()
+        .journal(Arc::new(journal.clone()))
+        .clock(Arc::new(VirtualClock::new()))
+        .ids(Arc::new(SeededIds::new(1)))
+}
+
+fn scripted(journal: &MemoryJournal, steps: Vec<Step>) -> (Archon, Arc<ScriptedProvider>) {
+    let provider = Arc::new(ScriptedProvider::new(steps));
+    (builder(journal).provider(provider.clone(), "scripted").build().unwrap(), provider)
+}
+
+/// Agents that answer with these texts and take so many tokens; those without a text fail.
+fn agents(journal: &MemoryJournal, answers: &[(Option<&str>, u64)]) -> Vec<Archon> {
+    let agent = |(text, output): &(Option<&str>, u64)| {
+        let step = match text {
+            Some(text) => Step::text(*text).with_usage(Usage { output: *output, ..Usage::default() }),
+            None => Step::error(ProviderError::Auth("no such key".into())),
+        };
+        scripted(journal, vec![step]).0
+    };
+    answers.iter().map(agent).collect()
+}
+
+/// An agent that answers with all that it reads.
+fn echo(journal: &MemoryJournal) -> Archon {
+    let steps = (0..8).map(|_| Step::reply(|request: &Request| Step::text(read(request)))).collect();
+    scripted(journal, steps).0
+}
+
+fn read(request: &Request) -> String {
+    request.messages.iter().map(|m| m.text()).collect::<Vec<_>>().join(" | ")
+}
+
+fn named(run: &str) -> RunOptions {
+    let mut options = RunOptions::default();
+    options.run = Some(RunId::new(run));
+    options
+}
+
+/// A session with one question and its answer.
+async fn base(journal: &MemoryJournal) -> (SessionId, Vec<Arc<Record>>) {
+    let agent = scripted(journal, vec![Step::text("hello")]).0;
+    agent.run_with("hi", named("base")).await.unwrap();
+    let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
+    (session, log(journal, "base").await)
+}
+
+async fn log(journal: &MemoryJournal, run: &str) -> Vec<Arc<Record>> {
+    journal.read(&RunId::new(run)).await.unwrap()
+}
+
+async fn compare(
+    journal: &MemoryJournal,
+    session: &SessionId,
+    agents: Vec<Archon>,
+    strategy: impl EvaluationStrategy + 'static,
+) -> ParallelOutcome {
+    let mut options = named(GROUP);
+    options.session = Some(session.clone());
+    let parallel = echo(journal).parallel(agents, Arc::new(strategy)).unwrap();
+    parallel.run_with("which?", options).await.unwrap()
+}
+
+/// What the model reads when the session goes on.
+async fn next_prompt(journal: &MemoryJournal, session: &SessionId) -> String {
+    let options = RunOptions::in_session(session.clone());
+    echo(journal).run_with("and then?", options).await.unwrap().answer
+}
+
+// spec
+#[tokio::test]
+async fn each_strategy_takes_its_branch_and_the_session_goes_on_with_it() {
+    let strategies: [(Arc<dyn EvaluationStrategy>, u32); 3] =
+        [(Arc::new(PickFirst), 0), (Arc::new(TokenEfficient), 1), (Arc::new(Elaborate), 2)];
+    for (strategy, expected) in strategies {
+        let journal = MemoryJournal::new();
+        let (session, before) = base(&journal).await;
+        let three = agents(
+            &journal,
+            &[
+                (Some("zero"), 20),
+                (Some("one"), 10),
+                (Some("two"), 30),
+                (Some("three"), 30),
+                (Some("four"), 10),
+            ],
+        );
+        let mut options = named(GROUP);
+        options.session = Some(session.clone());
+        let parallel = echo(&journal).parallel(three, strategy).unwrap();
+        let outcome = parallel.run_with("which?", options).await.unwrap();
+        let text = ["zero", "one", "two"][expected as usize];
+        assert_eq!((outcome.choice.selected, outcome.choice.outcome.answer.as_str()), (Some(expected), text));
+        assert_eq!(outcome.selected().unwrap().answer, text);
+        assert_eq!(outcome.choice.outcome.usage.output, 100, "of all branches");
+        assert_eq!(
+            next_prompt(&journal, &session).await,
+            format!("hi | hello | which? | {text} | and then?")
+        );
+        assert_eq!(log(&journal, "base").await, before);
+    }
+}
+
+// spec: R-34, S-05
+#[tokio::test]
+async fn branches_are_runs_of_one_session_and_the_loop_has_a_log_of_its_own() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let sink = RecordingSink::new();
+    let mut options = named(GROUP).watched_by(Arc::new(sink.clone()));
+    options.session = Some(session.clone());
+    let two = agents(&journal, &[(Some("zero"), 20), (Some("one"), 10)]);
+    echo(&journal)
+        .parallel(two, Arc::new(TokenEfficient))
+        .unwrap()
+        .run_with("which?", options)
+        .await
+        .unwrap();
+
+    let all = Session::read(&journal, &session).await.unwrap().unwrap();
+    let loops: Vec<_> = all.loops.iter().map(|l| (l.loop_id.as_str(), l.parent_loop_id.as_ref())).collect();
+    assert_eq!(loops.len(), 3, "{loops:?}");
+    let first = all.loops[0].loop_id.clone();
+    for (index, branch) in all.loops[1..].iter().enumerate() {
+        let group = branch.parallel_group.as_ref().unwrap();
+        assert_eq!(branch.run_id, Some(RunId::new(format!("{GROUP}-{index}"))));
+        assert_eq!(
+            (branch.session_id.clone(), branch.parent_loop_id.clone()),
+            (session.clone(), Some(first.clone()))
+        );
+        assert_eq!((group.is_selected, group.selected_config_index), (index == 1, 1));
+        assert_eq!(group.all_loop_ids, [all.loops[1].loop_id.clone(), all.loops[2].loop_id.clone()]);
+    }
+    assert_ne!(all.loops[1].loop_id, all.loops[2].loop_id);
+
+    let of_group = |event: &&Event| matches!(event, Event::Record { run, .. } if run.as_str() == GROUP);
+    let mut events = AgentEvents::new();
+    let seen = sink.events();
+    let seen: Vec<_> = seen.iter().filter(of_group).flat_map(|event| events.push(event)).collect();
+    assert!(
+        matches!(&seen[..], [
+            AgentEvent::ParallelLoopStart { loop_ids, .. },
+            AgentEvent::ParallelLoopEnd { selected_loop_id, selected_config_index: 1, .. },
+        ] if loop_ids.len() == 2 && *selected_loop_id == loop_ids[1]),
+        "{seen:?}"
+    );
+    for run in [GROUP, "several-0", "several-1"] {
+        assert!(replay(&journal, &RunId::new(run)).await.unwrap().is_identical(), "{run}");
+    }
+    assert_eq!(said_in(&journal, &session).await, "hi | hello | which? | one");
+    // Whichever of them was written last, the session stands at the chosen one.
+    for run in [GROUP, "several-0", "several-1"] {
+        let stands = stands_at(&journal, &RunId::new(run), &log(&journal, run).await).await.unwrap();
+        assert!(
+            matches!(&stands, Origin::Continues { run, .. } if run.as_str() == "several-1"),
+            "{stands:?}"
+        );
+    }
+}
+
+// spec: R-35
+#[tokio::test]
+async fn transparent_takes_one_branch_and_refuses_more_before_anyone_is_asked() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let one = agents(&journal, &[(Some("only"), 1)]);
+    let outcome = compare(&journal, &session, one, Transparent).await;
+    assert_eq!(outcome.choice.outcome.answer, "only");
+
+    let (agent, provider) = scripted(&journal, vec![Step::text("x")]);
+    let refused = agent.parallel([agent.clone(), agent.clone()], Arc::new(Transparent)).unwrap_err();
+    let too_many = |e: &Error| {
+        matches!(e, Error::Run(LoopError::Evaluation(EvaluationError::TooMany { branches: 2, max: 1, .. })))
+    };
+    assert!(too_many(&refused), "{refused}");
+    let refused = agent.parallel([], Arc::new(PickFirst)).unwrap_err();
+    assert!(matches!(refused, Error::Run(LoopError::NoBranch)), "{refused}");
+    assert_eq!(provider.call_count(), 0);
+}
+
+// spec: R-34
+#[tokio::test]
+async fn whoever_fails_the_base_is_untouched_and_the_first_that_has_an_answer_is_taken() {
+    for answered in 0..8_usize {
+        let journal = MemoryJournal::new();
+        let (session, before) = base(&journal).await;
+        let texts = ["zero", "one", "two"];
+        let has = |index: usize| answered & (1 << index) != 0;
+        let answers: Vec<_> = (0..3).map(|i| (has(i).then_some(texts[i]), 10)).collect();
+        let outcome = compare(&journal, &session, agents(&journal, &answers), PickFirst).await;
+        let first = (0..3).find(|index| has(*index));
+        assert_eq!(outcome.choice.selected.map(|s| s as usize), first, "{answers:?}");
+        for (index, branch) in outcome.branches.iter().enumerate() {
+            assert_eq!(branch.is_finished(), has(index), "{branch:?}");
+        }
+        let expected = match first {
+            Some(index) => format!("hi | hello | which? | {} | and then?", texts[index]),
+            None => "hi | hello | and then?".to_owned(),
+        };
+        assert_eq!(next_prompt(&journal, &session).await, expected);
+        assert_eq!(log(&journal, "base").await, before);
+        if first.is_none() {
+            expect!["none of 3 branches has an answer (0: not authorised: no such key; 1: not authorised: no such key; 2: not authorised: no such key)"]
+                .assert_eq(outcome.choice.outcome.error.as_deref().unwrap());
+            assert_eq!(outcome.choice.outcome.status, OutcomeStatus::Failed);
+        }
+    }
+}
+
+// spec: R-34
+#[tokio::test]
+async fn without_prompts_the_branches_answer_what_the_session_ends_with() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let agent = echo(&journal);
+    agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
+    let parallel = agent.parallel([echo(&journal), echo(&journal)], Arc::new(PickFirst)).unwrap();
+    let outcome = parallel.continue_in(session.clone(), named(GROUP)).await.unwrap();
+    assert_eq!(outcome.choice.outcome.answer, "hi");
+    // Now the session ends with an answer.
+    let outcome = parallel.continue_in(session, named("again")).await.unwrap();
+    let error = outcome.choice.outcome.error.unwrap();
+    assert!(error.contains("the conversation ends with the model's answer"), "{error}");
+}
+
+/// Fires a token once every branch was asked and `done` of them have ended.
+fn cancels_when(branches: usize, done: usize, cancel: CancellationToken) -> impl Fn(Event) + Send + Sync {
+    let (asked, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    move |event| {
+        let Event::Record { record, .. } = event else { return };
+        match record.body {
+            RecordBody::ModelAsked { .. } => asked.fetch_add(1, Ordering::SeqCst),
+            RecordBody::RunFinished(_) => ended.fetch_add(1, Ordering::SeqCst),
+            _ => return,
+        };
+        if asked.load(Ordering::SeqCst) == branches && ended.load(Ordering::SeqCst) == done {
+            cancel.cancel();
+        }
+    }
+}
+
+/// The first call never comes to an end, the next one does.
+fn hangs_once(journal: &MemoryJournal, text: &'static str) -> Archon {
+    let clock = Arc::new(VirtualClock::new());
+    let provider = ScriptedProvider::new([
+        Step::text("late").after(std::time::Duration::from_secs(60)),
+        Step::text(text).with_usage(Usage { output: 1, ..Usage::default() }),
+    ]);
+    let provider = Arc::new(provider.with_clock(clock));
+    builder(journal).provider(provider, "scripted").build().unwrap()
+}
+
+// spec: R-34
+#[tokio::test]
+async fn a_cancel_stops_all_branches_and_the_loop_can_be_taken_up() {
+    let journal = MemoryJournal::new();
+    let (session, before) = base(&journal).await;
+    let (quick, provider) =
+        scripted(&journal, vec![Step::text("quick").with_usage(Usage { output: 5, ..Usage::default() })]);
+    let branches = [hangs_once(&journal, "a"), quick, hangs_once(&journal, "b")];
+    let parallel = echo(&journal).parallel(branches, Arc::new(TokenEfficient)).unwrap();
+    let mut options = named(GROUP);
+    let cancel = CancellationToken::new();
+    options.session = Some(session.clone());
+    options.cancel = Some(cancel.clone());
+    let options = options.watched_by(Arc::new(cancels_when(3, 1, cancel)));
+    let outcome = parallel.run_with("which?", options).await.unwrap();
+
+    assert_eq!((outcome.choice.outcome.status, outcome.choice.selected), (OutcomeStatus::Cancelled, None));
+    let statuses: Vec<_> = outcome.branches.iter().map(|branch| branch.status).collect();
+    assert_eq!(statuses, [OutcomeStatus::Cancelled, OutcomeStatus::Finished, OutcomeStatus::Cancelled]);
+    assert_eq!(outcome.choice.outcome.usage.output, 5, "what was done before counts");
+    assert_eq!(log(&journal, "base").await, before);
+    assert_eq!(said_in(&journal, &session).await, "hi | hello");
+
+    let resumed = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap();
+    assert_eq!(resumed.choice.outcome.answer, "a");
+    assert_eq!(provider.call_count(), 1, "the branch that had ended is not asked again");
+    assert!(replay(&journal, &RunId::new(GROUP)).await.unwrap().is_identical());
+    assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | a | and then?");
+    let again = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
+    assert!(matches!(again, Error::Run(LoopError::Ended { .. })), "{again}");
+}
+
+/// The conversation as the session's next run finds it.
+async fn said_in(journal: &MemoryJournal, session: &SessionId) -> String {
+    let back = echo(journal).conversation_in(session.clone()).await.unwrap();
+    back.messages().await.unwrap().iter().map(Message::text).collect::<Vec<_>>().join(" | ")
+}
+
+// spec: R-34
+#[tokio::test]
+async fn another_process_can_cancel_the_loop_and_nothing_else_can_be_said_to_it() {
+    let journal = MemoryJournal::new();
+    let asked = Arc::new(tokio::sync::Notify::new());
+    let bell = asked.clone();
+    let options = named(GROUP).watched_by(Arc::new(move |event: Event| {
+        if matches!(&event, Event::Record { record, .. } if matches!(record.body, RecordBody::ModelAsked { .. })) {
+            bell.notify_one();
+        }
+    }));
+    let branches = [hangs_once(&journal, "a"), hangs_once(&journal, "b")];
+    let agent = echo(&journal);
+    let parallel = agent.parallel(branches, Arc::new(PickFirst)).unwrap();
+    let working = tokio::spawn(async move { parallel.run_with("which?", options).await });
+    asked.notified().await;
+    let group = RunId::new(GROUP);
+    let refused = agent.steer(&group, "no").await.unwrap_err();
+    assert!(matches!(refused, Error::Run(LoopError::Parallel { .. })), "{refused}");
+    agent.cancel(&group, "not needed").await.unwrap();
+    let outcome = working.await.unwrap().unwrap();
+    assert!(outcome.branches.iter().all(|branch| branch.status == OutcomeStatus::Cancelled));
+    let reasons: Vec<_> = log(&journal, GROUP)
+        .await
+        .iter()
+        .filter_map(|r| match &r.body {
+            RecordBody::CancelRequested { reason } => Some(reason.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, ["not needed"]);
+    let refused = agent.resume(group).await.unwrap().outcome().await.unwrap_err();
+    assert!(matches!(refused, Error::Run(LoopError::Parallel { .. })), "{refused}");
+}
+
+async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {
+    let mut open = journal.open(&RunId::new(run), OpenMode::Create).await.unwrap();
+    open.writer.append(records, Durability::Synced).await.unwrap();
+}
+
+// spec: R-34
+#[tokio::test]
+async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
+    let whole = MemoryJournal::new();
+    let (session, _) = base(&whole).await;
+    let answers = [(Some("zero"), 20), (Some("one"), 10), (Some("two"), 30)];
+    compare(&whole, &session, agents(&whole, &answers), TokenEfficient).await;
+    let group = log(&whole, GROUP).await;
+    assert_eq!(group.len(), 4);
+    for (of_group, of_first, of_second, asked) in
+        [(2, 5, 3, [0, 1, 1]), (2, 0, 0, [1, 1, 1]), (3, 5, 5, [0, 0, 0])]
+    {
+        let journal = MemoryJournal::new();
+        put(&journal, "base", &log(&whole, "base").await).await;
+        put(&journal, GROUP, &group[..of_group]).await;
+        for (run, kept) in [
+            ("several-0", of_first),
+            ("several-1", of_second),
+            ("several-2", if of_group == 3 { 5 } else { 0 }),
+        ] {
+            if kept > 0 {
+                let log = log(&whole, run).await;
+                put(&journal, run, &log[..kept.min(log.len())]).await;
+            }
+        }
+        let again: Vec<_> = answers
+            .iter()
+            .map(|(text, output)| {
+                let usage = Usage { output: *output, ..Usage::default() };
+                scripted(&journal, vec![Step::text(text.unwrap()).with_usage(usage)])
+            })
+            .collect();
+        let providers: Vec<_> = again.iter().map(|(_, provider)| provider.clone()).collect();
+        let parallel = echo(&journal)
+            .parallel(again.into_iter().map(|(agent, _)| agent), Arc::new(TokenEfficient))
+            .unwrap();
+        let outcome = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap();
+        assert_eq!(outcome.choice.outcome.answer, "one");
+        assert_eq!(outcome.choice.outcome.usage.output, 60);
+        assert_eq!(providers.iter().map(|p| p.call_count()).collect::<Vec<_>>(), asked);
+        let ended = log(&journal, GROUP).await;
+        let choices = ended.iter().filter(|r| matches!(r.body, RecordBody::ParallelEnded(_))).count();
+        assert_eq!(choices, 1, "what was chosen is not chosen again");
+        assert!(replay(&journal, &RunId::new(GROUP)).await.unwrap().is_identical());
+        assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | one | and then?");
+    }
+    let journal = MemoryJournal::new();
+    put(&journal, "base", &log(&whole, "base").await).await;
+    put(&journal, GROUP, &group[..2]).await;
+    let parallel = echo(&journal).parallel(agents(&journal, &answers[..2]), Arc::new(PickFirst)).unwrap();
+    let other = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
+    assert!(matches!(other, Error::Run(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
+}
+
+/// A judge that says this, and what it was asked.
+fn judge(journal: &MemoryJournal, says: &'static str) -> (ArchonBuilder, FnProvider) {
+    let provider = FnProvider::new(move |_, _| match says {
+        "" => vec![Err(ProviderError::Auth("no such key".into()))],
+        says => FnProvider::text(says),
+    });
+    (builder(journal).provider(Arc::new(provider.clone()), "judge").system("Judge strictly."), provider)
+}
+
+// spec: R-36
+#[tokio::test]
+async fn a_judge_reads_the_conversation_the_question_and_every_answer() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let (judge, provider) = judge(&journal, "The second is right.\nBEST: 1");
+    let answers = agents(&journal, &[(None, 0), (Some("zero"), 20), (Some("one"), 10)]);
+    let outcome = compare(&journal, &session, answers, judge.build().unwrap().judge()).await;
+    assert_eq!((outcome.choice.selected, outcome.choice.warnings), (Some(2), Vec::new()));
+    assert_eq!(outcome.choice.reason.as_deref(), Some("The second is right.\nBEST: 1"));
+    let requests = provider.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].system.as_ref().unwrap().as_str(), "Judge strictly.");
+    let text = requests[0].messages[0].text();
+    for part in [
+        "<conversation>\nUser: hi\n\nAssistant: hello\n</conversation>",
+        "<question>\nwhich?\n</question>",
+        "<answer number=\"0\">\nAssistant: zero\n</answer>",
+        "<answer number=\"1\">\nAssistant: one\n</answer>",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("number=\"2\""), "the branch that failed is no answer");
+}
+
+// spec: R-36
+#[tokio::test]
+async fn what_the_judge_takes_is_counted() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let price = ModelPrice::new(1_000_000, 1_000_000);
+    let answering = |text: &str| {
+        let step = Step::text(text).with_usage(Usage { output: 10, ..Usage::default() });
+        let provider = Arc::new(ScriptedProvider::new([step]));
+        builder(&journal).provider(provider, "scripted").price(price).build().unwrap()
+    };
+    let verdict = Step::text("BEST: 0").with_usage(Usage { input: 7, output: 2, ..Usage::default() });
+    let judge = builder(&journal).provider(Arc::new(ScriptedProvider::new([verdict])), "judge").price(price);
+    let answers = vec![answering("zero"), answering("one")];
+    let choice = compare(&journal, &session, answers, judge.build().unwrap().judge()).await.choice;
+    assert_eq!((choice.usage.input, choice.usage.output), (7, 2));
+    assert_eq!((choice.outcome.usage.input, choice.outcome.usage.output), (7, 22));
+    assert_eq!(choice.outcome.cost, Some(29));
+}
+
+// spec: R-36
+#[tokio::test]
+async fn a_judge_that_names_no_answer_costs_no_work() {
+    let table = [
+        ("Both are fine.", "the judge's verdict names no answer: the first one was taken"),
+        ("BEST: 7", "the judge's verdict names no answer: the first one was taken"),
+        ("", "the judge gave no verdict (not authorised: no such key): the first one was taken"),
+    ];
+    for (says, warning) in table {
+        let journal = MemoryJournal::new();
+        let (session, _) = base(&journal).await;
+        let judge = judge(&journal, says).0.build().unwrap().judge();
+        let answers = agents(&journal, &[(Some("zero"), 20), (Some("one"), 10)]);
+        let outcome = compare(&journal, &session, answers, judge).await;
+        assert_eq!(
+            (outcome.choice.selected, &outcome.choice.warnings[..]),
+            (Some(0), &[warning.to_owned()][..])
+        );
+        let group = RunId::new(GROUP);
+        let mut events = AgentEvents::new();
+        let told: Vec<_> = log(&journal, GROUP)
+            .await
+            .into_iter()
+            .flat_map(|record| events.push(&Event::Record { run: group.clone(), record }))
+            .filter_map(|event| match event {
+                AgentEvent::ProgressMessage { tool_name, text, .. } => Some((tool_name, text)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, [("llm_judge".to_owned(), warning.to_owned())]);
+    }
+}
+
+// spec: R-36
+#[tokio::test]
+async fn a_judge_reads_no_more_than_its_window_holds() {
+    let long = "A long answer. ".repeat(400);
+    for (window, warned) in [(800, false), (120, true)] {
+        let journal = MemoryJournal::new();
+        let (session, _) = base(&journal).await;
+        let (judge, provider) = judge(&journal, "BEST: 1");
+        let judge = judge.context(ContextConfig::new(window)).build().unwrap().judge();
+        let answers = agents(&journal, &[(Some(&long), 20), (Some(&long), 10)]);
+        let outcome = compare(&journal, &session, answers, judge).await;
+        assert_eq!(outcome.choice.selected, Some(1));
+        assert_eq!(!outcome.choice.warnings.is_empty(), warned, "{:?}", outcome.choice.warnings);
+        let chars = provider.requests()[0].messages[0].text().chars().count() as u64;
+        assert!(warned || chars < 4 * window, "{chars}");
+    }
+}
+
+#[tokio::test]
+async fn in_continue_mode_the_question_is_what_was_said_last() {
+    let journal = MemoryJournal::new();
+    let (session, _) = base(&journal).await;
+    let agent = echo(&journal);
+    agent.fork(&RunId::new("base"), Some(0)).await.unwrap();
+    let (judge, provider) = judge(&journal, "BEST: 1");
+    let branches = agents(&journal, &[(Some("zero"), 1), (Some("one"), 1)]);
+    let parallel = agent.parallel(branches, Arc::new(judge.build().unwrap().judge())).unwrap();
+    let outcome = parallel.continue_in(session, named(GROUP)).await.unwrap();
+    assert_eq!(outcome.choice.outcome.answer, "one");
+    let text = provider.requests()[0].messages[0].text();
+    assert!(text.starts_with("<question>\nhi\n</question>"), "{text}");
+}
