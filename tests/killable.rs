@@ -6,6 +6,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program prints")]
 
+mod killing_journal;
+
 use std::{
     fs::OpenOptions,
     io::Write as _,
@@ -16,15 +18,13 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use archon::{
     Archon, RunOptions, Tool, ToolContext, ToolError,
-    store::{JsonlJournal, SqliteJournal},
     tools::FnTool,
-    types::{
-        BoxFuture, Durability, Effect, Journal, JournalError, Message, OpenMode, OpenRun, Record, Request,
-        RunHead, RunId, RunWriter, ToolAnnotations, ToolCall, ToolResult, ToolSpec,
-    },
+    types::{Effect, Message, Request, RunId, ToolAnnotations, ToolCall, ToolResult, ToolSpec},
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
+
+use killing_journal::KillingJournal;
 
 /// Tool turns of the run.
 const TURNS: usize = 30;
@@ -37,12 +37,7 @@ async fn main() -> Result<()> {
         _ => bail!("usage: killable DIR jsonl|sqlite start|resume [KILL_AT]"),
     };
     let kill_at = args.get(3).map(|n| n.parse()).transpose().context("KILL_AT")?;
-    let inner: Arc<dyn Journal> = match kind {
-        "jsonl" => Arc::new(JsonlJournal::open(&dir)?),
-        "sqlite" => Arc::new(SqliteJournal::open(dir.join("runs.db"))?),
-        other => bail!("{other}: jsonl or sqlite"),
-    };
-    let journal = KillingJournal { inner, kill_at };
+    let journal = KillingJournal::open(&dir, kind, kill_at)?;
     let agent = Archon::builder()
         .provider(Arc::new(FnProvider::new(script)), "scripted")
         .tools(tools(&dir))
@@ -104,55 +99,4 @@ fn effect_tool(dir: &Path, name: &'static str, effect: Effect) -> impl Tool + us
             Ok(ToolResult::success(format!("{name} {step} done")))
         }
     })
-}
-
-/// A journal whose process dies right after it appended a chosen record.
-struct KillingJournal {
-    inner: Arc<dyn Journal>,
-    kill_at: Option<u64>,
-}
-
-struct KillingWriter {
-    inner: Box<dyn RunWriter>,
-    kill_at: Option<u64>,
-}
-
-impl Journal for KillingJournal {
-    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
-        Box::pin(async move {
-            let OpenRun { records, writer } = self.inner.open(run, mode).await?;
-            let writer = Box::new(KillingWriter { inner: writer, kill_at: self.kill_at });
-            Ok(OpenRun { records, writer })
-        })
-    }
-
-    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
-        self.inner.read(run)
-    }
-
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
-    }
-}
-
-impl RunWriter for KillingWriter {
-    fn append<'a>(
-        &'a mut self,
-        records: &'a [Arc<Record>],
-        durability: Durability,
-    ) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            for record in records {
-                self.inner.append(std::slice::from_ref(record), durability).await?;
-                if self.kill_at == Some(record.seq) {
-                    let _ = rustix::process::kill_process(
-                        rustix::process::getpid(),
-                        rustix::process::Signal::KILL,
-                    );
-                    std::future::pending::<()>().await;
-                }
-            }
-            Ok(())
-        })
-    }
 }

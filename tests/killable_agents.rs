@@ -7,29 +7,28 @@
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
+mod killing_journal;
+
 use std::{
     fs::OpenOptions,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, bail};
 use archon::{
     Archon, RunOptions, SubAgentTool, ToolContext, ToolError,
-    store::{JsonlJournal, SqliteJournal},
     tools::FnTool,
     types::{
-        BoxFuture, Durability, Effect, Journal, JournalError, Message, ModelEvent, OpenMode, OpenRun,
-        ProviderError, Record, Request, RunHead, RunId, RunWriter, ToolAnnotations, ToolCall, ToolResult,
+        Effect, Message, ModelEvent, ProviderError, Request, RunId, ToolAnnotations, ToolCall, ToolResult,
         ToolSpec, Usage,
     },
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
+
+use killing_journal::KillingJournal;
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -39,11 +38,6 @@ async fn main() -> Result<()> {
         _ => bail!("usage: killable_agents DIR jsonl|sqlite start|resume [KILL_AT]"),
     };
     let kill_at = args.get(3).map(|n| n.parse()).transpose().context("KILL_AT")?;
-    let inner: Arc<dyn Journal> = match kind {
-        "jsonl" => Arc::new(JsonlJournal::open(&dir)?),
-        "sqlite" => Arc::new(SqliteJournal::open(dir.join("runs.db"))?),
-        other => bail!("{other}: jsonl or sqlite"),
-    };
     let worker = Archon::builder()
         .provider(Arc::new(FnProvider::new(worker)), "scripted")
         .tool(effect_tool(&dir, "look", Effect::ReadOnly))
@@ -53,7 +47,7 @@ async fn main() -> Result<()> {
         .provider(Arc::new(FnProvider::new(boss)), "scripted")
         .tool(SubAgentTool::new("worker", worker))
         .tool(effect_tool(&dir, "send", Effect::SideEffect))
-        .journal(Arc::new(KillingJournal { inner, kill_at, written: Arc::default() }))
+        .journal(Arc::new(KillingJournal::open(&dir, kind, kill_at)?))
         .build()?;
     let run = RunId::new("victim");
     let outcome = match mode {
@@ -121,55 +115,4 @@ fn effect_tool(dir: &Path, name: &'static str, effect: Effect) -> impl archon::T
             Ok(ToolResult::success(format!("{name} done")))
         }
     })
-}
-
-/// A journal whose process dies right after a chosen record, whichever run it belongs to.
-struct KillingJournal {
-    inner: Arc<dyn Journal>,
-    kill_at: Option<u64>,
-    written: Arc<AtomicU64>,
-}
-
-struct KillingWriter {
-    inner: Box<dyn RunWriter>,
-    kill_at: Option<u64>,
-    written: Arc<AtomicU64>,
-}
-
-impl Journal for KillingJournal {
-    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
-        Box::pin(async move {
-            let OpenRun { records, writer } = self.inner.open(run, mode).await?;
-            let (kill_at, written) = (self.kill_at, self.written.clone());
-            Ok(OpenRun { records, writer: Box::new(KillingWriter { inner: writer, kill_at, written }) })
-        })
-    }
-
-    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
-        self.inner.read(run)
-    }
-
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
-    }
-}
-
-impl RunWriter for KillingWriter {
-    fn append<'a>(
-        &'a mut self,
-        records: &'a [Arc<Record>],
-        durability: Durability,
-    ) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move {
-            for record in records {
-                self.inner.append(std::slice::from_ref(record), durability).await?;
-                if Some(self.written.fetch_add(1, Ordering::Relaxed)) == self.kill_at {
-                    let me = rustix::process::getpid();
-                    let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
-                    std::future::pending::<()>().await;
-                }
-            }
-            Ok(())
-        })
-    }
 }

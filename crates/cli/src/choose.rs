@@ -12,7 +12,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use archon::{
     providers::{
         LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
-        ask_local_servers,
+        ask_local_servers, is_local_address,
     },
     types::{FallbackModel, Provider, Secret},
 };
@@ -265,13 +265,12 @@ fn key(
     url: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Option<Secret>, Failure> {
-    let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
     if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
         let missing = || {
             let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
             Failure::usage(what, format!("set it: export {name}=…"))
         };
-        return secret(name).map(Some).ok_or_else(missing);
+        return secret(app, name).map(Some).ok_or_else(missing);
     }
     own_key(app, profile, url, origin)
 }
@@ -282,17 +281,12 @@ fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     url.is_some_and(|url| match origin {
         Some(Origin::Project(_)) => true,
         Some(_) => false,
-        None => !is_this_machine(url),
+        None => !is_local_address(url),
     })
 }
 
-fn is_this_machine(url: &str) -> bool {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-    // Whatever stands before an `@` is no host.
-    let known =
-        |name: &str| host == name || host.strip_prefix(name).is_some_and(|port| port.starts_with(':'));
-    !host.contains('@') && ["127.0.0.1", "localhost", "[::1]"].into_iter().any(known)
+fn secret(app: &App, variable: &str) -> Option<Secret> {
+    app.env(variable).map(|value| Secret::from(value.to_owned()))
 }
 
 /// The key that the environment holds for a service.
@@ -302,15 +296,14 @@ fn own_key(
     url: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Option<Secret>, Failure> {
-    let secret = |name: &str| app.env(name).map(|v| Secret::from(v.to_owned()));
     if is_foreign(url, origin) {
         return Ok(None);
     }
     match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
-        (Some((service, variable)), None) => secret(variable).map(Some).ok_or_else(|| {
+        (Some((service, variable)), None) => secret(app, variable).map(Some).ok_or_else(|| {
             Failure::usage(format!("{service} needs a key"), format!("set it: export {variable}=…"))
         }),
-        (_, Some(_)) => Ok(secret(ANY_KEY)),
+        (_, Some(_)) => Ok(secret(app, ANY_KEY)),
         (None, None) => Ok(None),
     }
 }

@@ -211,6 +211,11 @@ fn shown(url: &Url) -> String {
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
+/// Whether an address is a URL that leads nowhere but to this machine.
+pub fn is_local_address(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| is_this_machine(&url))
+}
+
 fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())

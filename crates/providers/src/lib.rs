@@ -49,7 +49,7 @@ pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
     detect::{LocalServer, ServerAnswer, ask_local_servers},
     error::SetupError,
-    http::{HttpOptions, Timeouts},
+    http::{HttpOptions, Timeouts, is_local_address},
     openai_compatible::{
         Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
         SystemRole,

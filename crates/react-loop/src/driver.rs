@@ -4,22 +4,19 @@ use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll, ti
 
 use archon_types::{
     AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Journal, JournalError,
-    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Request,
-    Timestamp, ToolCallId, Toolbox,
+    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Timestamp,
+    ToolCallId, Toolbox,
 };
 use futures_util::{
-    FutureExt, StreamExt,
+    FutureExt,
     future::{Either, select},
 };
 
 use tracing::Instrument;
 
 use crate::{
-    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback,
-    hooked::Turns,
-    interrupt::{Interrupt, Watch},
-    summarize::summarize,
-    tool_batch,
+    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback, hooked::Turns,
+    interrupt::Watch, single_call, summarize::summarize, tool_batch,
 };
 
 /// Carries out a machine's commands with a provider and a toolbox.
@@ -165,7 +162,9 @@ impl Driver {
         let provider = self.provider_of(machine);
         let answer = match provider {
             Some(provider) => {
-                let answer = answer(&**provider, machine.request(), &mut deltas, watch, context);
+                let request = machine.request();
+                let answer =
+                    single_call::ask(&**provider, request, |event| deltas.emit(event), watch, context);
                 // A provider that panics has failed like any other.
                 AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
                     Err(ProviderError::Other(format!("the provider panicked: {}", panic_text(&*panic))))
@@ -204,32 +203,6 @@ impl Driver {
             Some(place) => further.get(place as usize),
         }
     }
-}
-
-/// Asks once and hands on what comes on the way.
-async fn answer(
-    provider: &dyn Provider,
-    request: Request,
-    deltas: &mut Deltas<'_>,
-    watch: &mut Watch<'_>,
-    context: &Context,
-) -> Result<AssistantMessage, ProviderError> {
-    let mut stream = provider.stream(request, context.cancel.clone());
-    std::future::poll_fn(|task| {
-        loop {
-            match stream.poll_next_unpin(task) {
-                Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Ok(*answer)),
-                Poll::Ready(Some(Ok(event))) => deltas.emit(event),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
-                Poll::Ready(None) => {
-                    let text = "the provider's stream ended without a final message";
-                    return Poll::Ready(Err(ProviderError::Protocol(text.into())));
-                }
-                Poll::Pending => return watch.poll(task, MODEL_GRACE).map(|cause| Err(error_of(cause))),
-            }
-        }
-    })
-    .await
 }
 
 /// Fills in what a provider may leave out.
@@ -298,22 +271,12 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
 }
 
-pub(crate) fn error_of(cause: Interrupt) -> ProviderError {
-    match cause {
-        Interrupt::Cancelled => ProviderError::Cancelled,
-        Interrupt::Deadline => ProviderError::Timeout("the run's time is up".into()),
-    }
-}
-
 /// Chance is an input as identity is: with seeded ids the jitter is the same every time.
 pub(crate) fn draw_jitter(context: &Context) -> f64 {
     let seed = context.ids.fresh("jitter");
     let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
     f64::from(sum % 2001) / 1000.0 - 1.0
 }
-
-/// How long a provider may take to notice a cancelled token before its stream is dropped.
-pub(crate) const MODEL_GRACE: Duration = Duration::from_millis(200);
 
 /// Turns a model's events into deltas with their place in the answer.
 struct Deltas<'a> {

@@ -20,7 +20,7 @@ use crate::{
     driver::{draw_jitter, wait_until},
     interrupt::Watch,
     retry::next_attempt_at,
-    single_call::ask_once,
+    single_call::ask,
     window::spoken,
 };
 use material::{Material, fit};
@@ -100,7 +100,7 @@ impl LlmJudge {
         let mut watch = Watch::new(context, deadline);
         let mut attempt = 0;
         loop {
-            let answer = ask_once(&*self.provider, request.clone(), &mut watch, context).await;
+            let answer = ask(&*self.provider, request.clone(), |_| (), &mut watch, context).await;
             let error = match answer {
                 Ok(answer) if answer.stop_reason == StopReason::Aborted => {
                     return Err(ProviderError::Cancelled);

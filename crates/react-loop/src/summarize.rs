@@ -6,7 +6,7 @@ use archon_types::{
     AssistantMessage, Context, Encoded, Message, Provider, Request, StopReason, Summary, ToolChoice,
 };
 
-use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask_once};
+use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask};
 
 /// Asks once, without tools. Whatever goes wrong is a summary without a text: then old turns are
 /// digested without a model.
@@ -20,7 +20,7 @@ pub(crate) async fn summarize(
     let Some(provider) = provider else {
         return Summary { from: due.from, to: due.to, ..Summary::default() };
     };
-    let answer = ask_once(&**provider, request(machine, due, context), watch, context).await;
+    let answer = ask(&**provider, request(machine, due, context), |_| (), watch, context).await;
     let answer = answer.inspect_err(|error| {
         tracing::warn!(run = %context.run, %error, "no summary of old turns");
     });
