@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Duration};
 use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, CommandId,
     Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind,
-    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint, Lease,
-    LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure, ModelPrice, Origin,
-    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, ProcessGroup, PromptSource, ProviderError,
-    QueueMode, Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, Summary, ThinkingLevel,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
-    UserMessage, ViewPart,
+    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, GoalCheck,
+    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata,
+    ModelFailure, ModelPrice, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, ProcessGroup,
+    PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig, RunStarted, Spending, StopReason,
+    Summary, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec,
+    TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -178,6 +178,29 @@ pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about calls that are tried again, the project's instructions and what its answer was
+/// expected to be, in a log of its own.
+pub(crate) fn check_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.goal_check = Some(GoalCheck::Model);
+    let call = CallId::new(CommandId(0), 0);
+    let result = Box::new(ToolResult::error("connection reset"));
+    let verdict = |met, reason: &str| {
+        RecordBody::GoalChecked(GoalVerdict { met, reason: reason.into(), usage: usage() })
+    };
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::InstructionsRead { text: "Use tabs.".into() },
+        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        verdict(Some(false), "the unit is missing"),
+        verdict(None, ""),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -202,6 +225,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(failure_records())
         .chain(delegation_records())
         .chain(parallel_records())
+        .chain(check_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }
