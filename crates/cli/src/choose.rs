@@ -35,6 +35,8 @@ const DEFAULT_MODELS: &[(&str, &str)] = &[("openai", "gpt-5-mini")];
 pub(crate) struct Chosen {
     /// Who runs it. Its id and the model's name, joined by a colon, choose the same again.
     pub(crate) provider: Arc<dyn Provider>,
+    /// The same with further keys, in the order in which they are tried.
+    pub(crate) keys: Vec<Arc<dyn Provider>>,
     /// The model, as the provider names it.
     pub(crate) model: String,
     /// Why it was chosen, for people.
@@ -119,8 +121,8 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     })?;
     let url = elsewhere(profile, base_url.as_deref());
     // The key that the settings name is the chosen model's, and nobody else's.
-    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
-    Ok(Chosen { provider, model, why })
+    let (provider, keys) = connect(profile, url, own_keys(app, profile, url, origin)?)?;
+    Ok(Chosen { provider, keys, model, why })
 }
 
 /// The services whose keys are in the environment.
@@ -147,8 +149,8 @@ async fn at_address(
         Some((name, _)) => (known_address(url), name.to_owned()),
         None => (known_address(url), first_model(url).await?),
     };
-    let provider = service(app, profile, Some(url), origin)?;
-    Ok(Chosen { provider, model, why: format!("{} says {url}", who(origin)) })
+    let (provider, keys) = service(app, profile, Some(url), origin)?;
+    Ok(Chosen { provider, keys, model, why: format!("{} says {url}", who(origin)) })
 }
 
 async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
@@ -158,21 +160,26 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
     }
     let wrong = match name.parse::<ModelRef>() {
         Ok(ModelRef { profile, base_url, model, .. }) => {
-            let provider = service(app, profile, base_url.as_deref(), origin)?;
-            return Ok(Chosen { provider, model, why });
+            let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
+            return Ok(Chosen { provider, keys, model, why });
         }
         Err(wrong) => wrong,
     };
     if let Some((server, _)) = running(app, |models| models.into_iter().find(|m| m == name)).await {
-        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
-        return Ok(Chosen { provider, model: name.to_owned(), why });
+        return Ok(Chosen { provider, keys, model: name.to_owned(), why });
     }
     // A colon means that a service was meant, and none has that name.
     match keyed(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
-            let provider = service(app, Some(profile), None, None)?;
-            Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
+            let (provider, keys) = service(app, Some(profile), None, None)?;
+            Ok(Chosen {
+                provider,
+                keys,
+                model: name.to_owned(),
+                why: format!("{why}, and {variable} is set"),
+            })
         }
         None => {
             let (what, meant) = match wrong {
@@ -191,17 +198,17 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
 async fn found(app: &App) -> Result<Chosen, Failure> {
     for (profile, variable) in keyed(app) {
         if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
-            let provider = service(app, Some(profile), None, None)?;
+            let (provider, keys) = service(app, Some(profile), None, None)?;
             let why = format!("{variable} is set, and no model was named");
-            return Ok(Chosen { provider, model: (*model).to_owned(), why });
+            return Ok(Chosen { provider, keys, model: (*model).to_owned(), why });
         }
     }
     // Servers also list models that only embed; they cannot answer.
     let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
     if let Some((server, model)) = running(app, answers).await {
-        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{} runs on this machine, and no model was named", server.profile);
-        return Ok(Chosen { provider, model, why });
+        return Ok(Chosen { provider, keys, model, why });
     }
     match local::first(app) {
         Some(path) => {
@@ -222,15 +229,18 @@ fn nothing_found() -> Failure {
     )
 }
 
+/// A provider, and the same with further keys.
+type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
+
 /// A provider for a service of a known kind, at its own address or another one, which `origin` said.
 fn service(
     app: &App,
     profile: Option<&'static Profile>,
     url: Option<&str>,
     origin: Option<&Origin>,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Connected, Failure> {
     let url = elsewhere(profile, url);
-    connect(profile, url, key(app, profile, url, origin)?)
+    connect(profile, url, keys(app, profile, url, origin)?)
 }
 
 /// An address that is not the service's own.
@@ -242,37 +252,42 @@ fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a 
 fn connect(
     profile: Option<&'static Profile>,
     url: Option<&str>,
-    key: Option<Secret>,
-) -> Result<Arc<dyn Provider>, Failure> {
+    keys: Vec<Secret>,
+) -> Result<Connected, Failure> {
     let name = profile.map_or("openai-compatible", |p| p.name);
-    let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-    if let Some(url) = url.filter(|url| !url.contains('@')) {
-        // The log then says where the run was, and `archon resume` finds it again.
-        options.id = format!("{name}@{url}");
-    }
-    options.api_key = key;
     let own = profile.map_or("", |p| p.base_url);
-    let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
-        .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
-    Ok(Arc::new(provider))
+    let with = |key: Option<Secret>| -> Result<Arc<dyn Provider>, Failure> {
+        let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
+        if let Some(url) = url.filter(|url| !url.contains('@')) {
+            // The log then says where the run was, and `archon resume` finds it again.
+            options.id = format!("{name}@{url}");
+        }
+        options.api_key = key;
+        let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
+            .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
+        Ok(Arc::new(provider))
+    };
+    let mut keys = keys.into_iter();
+    let first = with(keys.next())?;
+    Ok((first, keys.map(|key| with(Some(key))).collect::<Result<_, _>>()?))
 }
 
-/// The key to send. A service's own key goes to the service's own address only, and a [foreign](is_foreign)
-/// address gets no key at all: both would hand it to whoever wrote the address.
-fn key(
+/// The keys to send, the first one first. A service's own keys go to the service's own address only, and a
+/// [foreign](is_foreign) address gets no key at all: both would hand them to whoever wrote the address.
+fn keys(
     app: &App,
     profile: Option<&Profile>,
     url: Option<&str>,
     origin: Option<&Origin>,
-) -> Result<Option<Secret>, Failure> {
+) -> Result<Vec<Secret>, Failure> {
     if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
         let missing = || {
             let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
             Failure::usage(what, format!("set it: export {name}=…"))
         };
-        return secret(app, name).map(Some).ok_or_else(missing);
+        return some(secrets(app, name)).ok_or_else(missing);
     }
-    own_key(app, profile, url, origin)
+    own_keys(app, profile, url, origin)
 }
 
 /// An address that a project's settings name, or that only the log of a run names: a project's settings may have
@@ -285,26 +300,42 @@ fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
     })
 }
 
-fn secret(app: &App, variable: &str) -> Option<Secret> {
-    app.env(variable).map(|value| Secret::from(value.to_owned()))
+fn some(secrets: Vec<Secret>) -> Option<Vec<Secret>> {
+    Some(secrets).filter(|secrets| !secrets.is_empty())
 }
 
-/// The key that the environment holds for a service.
-fn own_key(
+/// What `variable` holds, and then `variable_2`, `variable_3` and so on, until one is not set. Numbered and
+/// not in one value: other programs read the variable too.
+fn secrets(app: &App, variable: &str) -> Vec<Secret> {
+    key_variables(app, variable)
+        .iter()
+        .filter_map(|name| app.env(name))
+        .map(|v| v.to_owned().into())
+        .collect()
+}
+
+/// The variables that are set of these.
+pub(crate) fn key_variables(app: &App, variable: &str) -> Vec<String> {
+    let further = (2..).map(|n: u32| format!("{variable}_{n}"));
+    std::iter::once(variable.to_owned()).chain(further).take_while(|name| app.env(name).is_some()).collect()
+}
+
+/// The keys that the environment holds for a service.
+fn own_keys(
     app: &App,
     profile: Option<&Profile>,
     url: Option<&str>,
     origin: Option<&Origin>,
-) -> Result<Option<Secret>, Failure> {
+) -> Result<Vec<Secret>, Failure> {
     if is_foreign(url, origin) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
-        (Some((service, variable)), None) => secret(app, variable).map(Some).ok_or_else(|| {
+        (Some((service, variable)), None) => some(secrets(app, variable)).ok_or_else(|| {
             Failure::usage(format!("{service} needs a key"), format!("set it: export {variable}=…"))
         }),
-        (_, Some(_)) => Ok(secret(app, ANY_KEY)),
-        (None, None) => Ok(None),
+        (_, Some(_)) => Ok(secrets(app, ANY_KEY)),
+        (None, None) => Ok(Vec::new()),
     }
 }
 
