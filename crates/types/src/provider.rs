@@ -6,7 +6,7 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec, content_hash::ContentHash};
+use crate::{AssistantMessage, Encoded, Json, Message, ToolSpec, Transcript, content_hash::ContentHash};
 
 /// A service or an engine that runs models.
 ///
@@ -58,7 +58,7 @@ pub struct Request {
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Every tool call in it has its result, right after the message that holds it.
-    pub messages: Arc<Conversation>,
+    pub messages: Arc<Transcript>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Everything with a default.
