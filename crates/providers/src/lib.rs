@@ -10,8 +10,19 @@
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
 //! | [`ScriptedProvider`] | a model that says what a test wrote down |
+//! | [`RecordingProvider`], [`ReplayProvider`] | calls of a model in a file, and a model that says them again |
 //!
-//! Providers never retry: the loop decides that, so that each attempt is recorded.
+//! Providers never retry: the loop decides that, so that each attempt is recorded. Who asks a model
+//! without a loop wraps it; a wrapper is a provider around a provider:
+//!
+//! | wrapper | does |
+//! |---|---|
+//! | [`RetryProvider`] | asks again after a failure that may pass |
+//! | [`FallbackProvider`] | asks another model when one cannot answer |
+//! | [`KeyRotationProvider`] | goes on with the next key when one is refused |
+//! | [`RateLimitProvider`] | lets calls wait so that a limit is kept |
+//! | [`CachingProvider`] | gives the same answer to the same question |
+//! | [`ThinkingTagsProvider`] | splits off thinking that is written into the text |
 //!
 //! ```
 //! # #[cfg(feature = "openai-compatible")] {
@@ -23,14 +34,26 @@
 //! # }
 //! ```
 
+mod attempts;
+mod cassette;
+mod error;
+mod fallback;
+mod key_rotation;
+mod rate_limit;
+mod recording;
+mod replay;
+mod response_cache;
+mod retry;
 mod scripted;
+mod scrub;
+mod tap;
+mod think_tags;
+mod thinking_tags;
 
 #[cfg(feature = "openai-compatible")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
-#[cfg(feature = "openai-compatible")]
-mod error;
 #[cfg(feature = "openai-compatible")]
 mod http;
 #[cfg(feature = "openai-compatible")]
@@ -39,16 +62,24 @@ mod openai_compatible;
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
-#[cfg(feature = "openai-compatible")]
-mod think_tags;
 
-pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
+pub use {
+    error::SetupError,
+    fallback::FallbackProvider,
+    key_rotation::KeyRotationProvider,
+    rate_limit::{RateLimitProvider, RateLimiter},
+    recording::RecordingProvider,
+    replay::ReplayProvider,
+    response_cache::CachingProvider,
+    retry::RetryProvider,
+    scripted::{HistoryEntry, ScriptedProvider, Step, response_chain},
+    thinking_tags::ThinkingTagsProvider,
+};
 
 #[cfg(feature = "openai-compatible")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
     detect::{LocalServer, ServerAnswer, ask_local_servers},
-    error::SetupError,
     http::{HttpOptions, Timeouts, is_local_address},
     openai_compatible::{
         Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
