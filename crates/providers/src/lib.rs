@@ -9,6 +9,7 @@
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
+//! | [`model_info`] | what is known of a model: its window, its prices, whether it thinks and sees |
 //! | [`ScriptedProvider`] | a model that says what a test wrote down |
 //! | [`RecordingProvider`], [`ReplayProvider`] | calls of a model in a file, and a model that says them again |
 //!
@@ -36,6 +37,7 @@
 
 mod attempts;
 mod cassette;
+mod catalogue;
 mod error;
 mod fallback;
 mod key_rotation;
@@ -64,6 +66,7 @@ mod redact;
 mod resolve;
 
 pub use {
+    catalogue::{CatalogueSource, ModelInfo, catalogue_source, known_models, model_info, nearest_models},
     error::SetupError,
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,

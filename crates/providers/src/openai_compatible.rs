@@ -9,13 +9,14 @@ mod wire;
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
-    Request, Secret,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
+    ProviderError, Request, Secret,
 };
 
 pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
 
 use crate::{
+    catalogue,
     error::SetupError,
     http::{HttpOptions, Transport, events::Exchange},
 };
@@ -144,6 +145,10 @@ impl Provider for OpenAiCompatible {
             Some(error) => Exchange::failed(transport, error, decoder),
             None => Exchange::new(transport, body, cancel, decoder),
         })
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        catalogue::capabilities(self.id(), model)
     }
 }
 
