@@ -4,11 +4,19 @@
 pub(crate) mod body;
 pub(crate) mod events;
 pub(crate) mod retry_after;
+pub(crate) mod sse;
 pub(crate) mod watch;
 
-use std::{fmt, future::Future, net::IpAddr, sync::OnceLock, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    net::IpAddr,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::{Duration, SystemTime},
+};
 
-use archon_types::{ProviderError, Secret};
+use archon_types::{Clock, ProviderError, Secret, Timestamp};
 use reqwest::{
     Client, Method, Proxy, Request, Response, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -53,6 +61,9 @@ impl Default for Timeouts {
         }
     }
 }
+
+/// Something that is waited for.
+pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// One address with its headers and the client that reaches it.
 ///
@@ -119,18 +130,47 @@ impl Transport {
         shown(&self.url)
     }
 
-    /// Sends `body` as JSON, or asks with GET when there is none.
-    pub(crate) fn send(
-        &self,
-        body: Option<Vec<u8>>,
-    ) -> Result<impl Future<Output = reqwest::Result<Response>> + Send + 'static, ProviderError> {
-        let method = if body.is_some() { Method::POST } else { Method::GET };
-        let mut request = Request::new(method, self.url.clone());
+    /// A request that posts `body`.
+    pub(crate) fn post(&self, body: Vec<u8>) -> Request {
+        let mut request = self.request(Method::POST, self.url.clone());
+        *request.body_mut() = Some(body.into());
+        request
+    }
+
+    /// A request that posts `body` below the transport's address: `path`, percent-encoded where it must
+    /// be, is put behind its path, and `query` in front of its query.
+    #[allow(dead_code, reason = "not every protocol names the model in the address")]
+    pub(crate) fn post_below(&self, path: &str, query: Option<&str>, body: Vec<u8>) -> Request {
+        let mut request = self.post(body);
+        let url = request.url_mut();
+        let path = format!("{}/{}", url.path().trim_end_matches('/'), path.trim_start_matches('/'));
+        url.set_path(&path);
+        let query = [query, self.url.query()].into_iter().flatten().collect::<Vec<_>>().join("&");
+        url.set_query((!query.is_empty()).then_some(&query));
+        request
+    }
+
+    /// A request that asks for what is at the address.
+    #[allow(dead_code, reason = "only servers that list their models are asked so")]
+    pub(crate) fn get(&self) -> Request {
+        self.request(Method::GET, self.url.clone())
+    }
+
+    fn request(&self, method: Method, url: Url) -> Request {
+        let mut request = Request::new(method, url);
         *request.headers_mut() = self.headers.clone();
-        *request.body_mut() = body.map(Into::into);
+        request
+    }
+
+    /// Sends a request, which need not have been made here.
+    pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
+        #[cfg(test)]
+        if let Some(response) = crate::wire_fixture::answer(&request) {
+            return Ok(Box::pin(std::future::ready(Ok(response))));
+        }
         let client = self.client.get_or_init(|| self.build());
         let client = client.as_ref().map_err(|e| ProviderError::Other(e.clone()))?;
-        Ok(client.execute(request))
+        Ok(Box::pin(client.execute(request)))
     }
 
     fn build(&self) -> Result<Client, String> {
@@ -171,7 +211,19 @@ impl fmt::Debug for Transport {
     }
 }
 
-fn sensitive(value: &Secret) -> Option<HeaderValue> {
+/// The time on this clock, or on the system's.
+pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
+    match clock {
+        Some(clock) => clock.now(),
+        None => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// A header's value that no debug output shows; none if it cannot be sent.
+pub(crate) fn sensitive(value: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value.expose()).ok()?;
     value.set_sensitive(true);
     Some(value)

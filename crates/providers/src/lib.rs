@@ -25,31 +25,40 @@
 
 mod scripted;
 
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod error;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
 #[cfg(feature = "openai-compatible")]
 mod think_tags;
+#[cfg(feature = "http")]
+mod tool_names;
+#[cfg(all(test, feature = "http"))]
+#[allow(dead_code, reason = "not every protocol's tests use all of it")]
+mod wire_fixture;
 
 pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
 
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
-    detect::{LocalServer, ServerAnswer, ask_local_servers},
     error::SetupError,
     http::{HttpOptions, Timeouts, is_local_address},
+};
+
+#[cfg(feature = "openai-compatible")]
+pub use {
+    detect::{LocalServer, ServerAnswer, ask_local_servers},
     openai_compatible::{
         Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
         SystemRole,
