@@ -49,7 +49,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let list = fs::read_to_string(&file).with_context(|| format!("cannot read {file}"))?;
     let list: Map<String, Value> =
         serde_json::from_str(&list).with_context(|| format!("{file} is no list"))?;
-    let models = models(&list, &date);
+    let models = models(&list);
     ensure!(models.len() > 100, "{file} holds {} models of providers that we know", models.len());
     let header = json!({
         "source": format!("LiteLLM {version}, model_prices_and_context_window.json"),
@@ -63,7 +63,7 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     fs::write(&path, lines.join("\n") + "\n").with_context(|| format!("cannot write {CATALOGUE}"))
 }
 
-fn models(list: &Map<String, Value>, date: &str) -> BTreeMap<String, Value> {
+fn models(list: &Map<String, Value>) -> BTreeMap<String, Value> {
     let mut models = BTreeMap::new();
     for (name, model) in list {
         let text = |field: &str| model.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -72,9 +72,9 @@ fn models(list: &Map<String, Value>, date: &str) -> BTreeMap<String, Value> {
         };
         let Some(name) = name.strip_prefix(start) else { continue };
         let answers = matches!(text("mode"), "chat" | "responses");
-        let is_gone = !text("deprecation_date").is_empty() && text("deprecation_date") < date;
+        let is_priced = model.get("input_cost_per_token").and_then(Value::as_f64) > Some(0.0);
         let is_variant = name.contains('/') && !WITH_SLASH.contains(provider);
-        if answers && !is_gone && !is_variant && !name.starts_with("ft:") {
+        if answers && is_priced && !is_variant && !name.starts_with("ft:") {
             let name = format!("{provider}:{name}");
             let line = line(&name, model);
             models.insert(name, line);
@@ -126,18 +126,17 @@ mod tests {
                 "litellm_provider": "openai", "mode": "chat", "max_input_tokens": 1000, "max_output_tokens": 10,
                 "input_cost_per_token": 2.5e-07, "output_cost_per_token": 2e-06, "supports_vision": true,
             },
-            "gpt-old": { "litellm_provider": "openai", "mode": "chat", "deprecation_date": "2026-01-01" },
+            "free": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0.0 },
             "embed": { "litellm_provider": "openai", "mode": "embedding" },
-            "groq/openai/oss": { "litellm_provider": "groq", "mode": "chat", "supports_reasoning": true },
-            "gemini/pro/variant": { "litellm_provider": "gemini", "mode": "chat" },
+            "groq/openai/oss": { "litellm_provider": "groq", "mode": "chat", "supports_reasoning": true, "input_cost_per_token": 1e-06 },
+            "gemini/pro/variant": { "litellm_provider": "gemini", "mode": "chat", "input_cost_per_token": 1e-06 },
             "other/x": { "litellm_provider": "other", "mode": "chat" },
         });
-        let lines: Vec<String> =
-            models(list.as_object().unwrap(), "2026-11-22").values().map(Value::to_string).collect();
+        let lines: Vec<String> = models(list.as_object().unwrap()).values().map(Value::to_string).collect();
         assert_eq!(
             lines,
             [
-                r#"{"model":"groq:openai/oss","thinking":true}"#,
+                r#"{"model":"groq:openai/oss","input":1.0,"thinking":true}"#,
                 r#"{"model":"openai:gpt-x","context_window":1000,"max_output":10,"input":0.25,"output":2.0,"vision":true}"#,
             ]
         );

@@ -169,6 +169,7 @@ mod tests {
             ("anthropic", "claude-sonnet-4-5"),
             ("gemini", "gemini-2.5-pro"),
             ("vertex", "gemini-2.5-pro"),
+            ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
             ("deepseek", "deepseek-chat"),
         ] {
             let known = model_info(provider, model).unwrap();

@@ -52,18 +52,23 @@ mod tap;
 mod think_tags;
 mod thinking_tags;
 
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
+#[cfg(feature = "http")]
+mod tool_names;
+#[cfg(all(test, feature = "http"))]
+#[allow(dead_code, reason = "not every protocol's tests use all of it")]
+mod wire_fixture;
 
 pub use {
     catalogue::{CatalogueSource, ModelInfo, catalogue_source, known_models, model_info, nearest_models},
@@ -79,11 +84,15 @@ pub use {
     thinking_tags::ThinkingTagsProvider,
 };
 
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
-    detect::{LocalServer, ServerAnswer, ask_local_servers},
     http::{HttpOptions, Timeouts, is_local_address},
+};
+
+#[cfg(feature = "openai-compatible")]
+pub use {
+    detect::{LocalServer, ServerAnswer, ask_local_servers},
     openai_compatible::{
         Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
         SystemRole,

@@ -2,7 +2,6 @@
 
 mod decode;
 mod encode;
-mod names;
 mod profile;
 mod wire;
 
@@ -143,7 +142,10 @@ impl Provider for OpenAiCompatible {
         let transport = inner.transport.clone();
         Box::pin(match refused {
             Some(error) => Exchange::failed(transport, error, decoder),
-            None => Exchange::new(transport, body, cancel, decoder),
+            None => {
+                let request = transport.post(body);
+                Exchange::new(transport, request, cancel, decoder)
+            }
         })
     }
 

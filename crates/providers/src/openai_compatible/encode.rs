@@ -9,10 +9,8 @@ use archon_types::{
 };
 use serde::Serialize;
 
-use super::{
-    names,
-    profile::{Compat, MaxTokensField, SystemRole},
-};
+use super::profile::{Compat, MaxTokensField, SystemRole};
+use crate::tool_names as names;
 
 // Names of the encodings; each fixes every option that changes its output.
 const MESSAGE: &str = "openai-chat";
