@@ -26,6 +26,9 @@
 mod scripted;
 
 #[cfg(feature = "http")]
+#[allow(dead_code, reason = "not every protocol uses all of it")]
+mod answer;
+#[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
@@ -33,12 +36,17 @@ mod detect;
 mod error;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
 #[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
+#[cfg(feature = "http")]
+#[allow(dead_code, reason = "not every protocol uses all of it")]
+mod signature;
 #[cfg(feature = "openai-compatible")]
 mod think_tags;
 #[cfg(feature = "http")]
