@@ -53,17 +53,25 @@ mod think_tags;
 mod thinking_tags;
 
 #[cfg(feature = "http")]
+#[allow(dead_code, reason = "not every protocol uses all of it")]
+mod answer;
+#[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
 #[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
+#[cfg(feature = "http")]
+#[allow(dead_code, reason = "not every protocol uses all of it")]
+mod signature;
 #[cfg(feature = "http")]
 mod tool_names;
 #[cfg(all(test, feature = "http"))]
