@@ -4,6 +4,7 @@
 mod accept;
 mod args;
 mod banned;
+mod catalogue;
 mod ci;
 mod codegen;
 mod command_line;
@@ -67,6 +68,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "the command against llama.cpp's own server",
         run: third_party::run,
+    },
+    Command {
+        name: "catalogue",
+        usage: "FILE --version V --date D",
+        about: "refresh the catalogue of models from a downloaded list",
+        run: catalogue::run,
     },
     Command {
         name: "deps",

@@ -117,8 +117,19 @@ impl Failure {
             (429, &["rate_limit", "too_many_requests", "resource_exhausted"][..]),
             (401, &["auth", "api_key", "permission"]),
             (404, &["not_found"]),
-            (503, &["overloaded", "server_error", "internal", "unavailable", "insufficient_system_resource"]),
-            (504, &["timeout", "timed_out"]),
+            (
+                503,
+                &[
+                    "overloaded",
+                    "server_error",
+                    "api_error",
+                    "internal",
+                    "unavailable",
+                    "insufficient_system_resource",
+                ],
+            ),
+            (504, &["timeout", "timed_out", "deadline_exceeded"]),
+            (400, &["invalid_request", "invalid_argument", "failed_precondition"]),
         ];
         if !overflow && let Some((status, _)) = status_of_kind.iter().find(|(_, words)| has(words)) {
             self.status = *status;

@@ -1,5 +1,7 @@
 //! What can be wrong with a provider before it is asked anything.
 
+use std::path::{Path, PathBuf};
+
 /// A provider that cannot be built from what it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -44,6 +46,20 @@ pub enum SetupError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A cassette that cannot be written, read or understood.
+    #[error("cassette {}: {reason}", path.display())]
+    Cassette {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl SetupError {
+    pub(crate) fn cassette(path: &Path, reason: String) -> Self {
+        Self::Cassette { path: path.to_owned(), reason }
+    }
 }
 
 fn did_you_mean(names: &[&str]) -> String {

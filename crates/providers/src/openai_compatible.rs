@@ -2,20 +2,20 @@
 
 mod decode;
 mod encode;
-mod names;
 mod profile;
 mod wire;
 
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
-    Request, Secret,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
+    ProviderError, Request, Secret,
 };
 
 pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
 
 use crate::{
+    catalogue,
     error::SetupError,
     http::{HttpOptions, Transport, events::Exchange},
 };
@@ -142,8 +142,15 @@ impl Provider for OpenAiCompatible {
         let transport = inner.transport.clone();
         Box::pin(match refused {
             Some(error) => Exchange::failed(transport, error, decoder),
-            None => Exchange::new(transport, body, cancel, decoder),
+            None => {
+                let request = transport.post(body);
+                Exchange::new(transport, request, cancel, decoder)
+            }
         })
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -119,8 +119,8 @@ pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
-    ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    ThinkingLevel, ToolChoice,
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ModelEvent, Provider, ProviderError,
+    Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,

@@ -1,6 +1,6 @@
 //! From the chunks of a stream to model events and the final message, which grows in place.
 
-use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
+use std::{collections::VecDeque, mem, sync::Arc};
 
 use archon_types::{
     AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, StopReason, Timestamp,
@@ -8,14 +8,16 @@ use archon_types::{
 };
 use eventsource_stream::Event;
 
-use super::{
-    names,
-    wire::{Call, Chunk, Delta, Function, Word},
-};
+use super::wire::{Call, Chunk, Delta, Function, Word};
 use crate::{
     classify,
-    http::events::{Decoder, Progress},
+    http::{
+        events::{Decoder, Progress},
+        sse::Sse,
+        time_of,
+    },
     think_tags::{Piece, ThinkSplitter},
+    tool_names as names,
 };
 
 /// Decodes one answer.
@@ -293,6 +295,8 @@ impl OpenCall {
 }
 
 impl Decoder for ChatDecoder {
+    type Frames = Sse;
+
     fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         if let Some(cut) = self.cut.take() {
             return Err(cut);
@@ -366,13 +370,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn now(&self) -> Timestamp {
-        match &self.clock {
-            Some(clock) => clock.now(),
-            None => {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-            }
-        }
+        time_of(self.clock.as_ref())
     }
 }
 

@@ -7,11 +7,11 @@ use archon_types::{
     AssistantMessage, Content, Message, Request, RequestOptions, ThinkingLevel, ToolChoice,
     ToolResultMessage, ToolSpec, UserMessage,
 };
-use serde::Serialize;
 
-use super::{
-    names,
-    profile::{Compat, MaxTokensField, SystemRole},
+use super::profile::{Compat, MaxTokensField, SystemRole};
+use crate::{
+    json_text::{push_field, push_json},
+    tool_names as names,
 };
 
 // Names of the encodings; each fixes every option that changes its output.
@@ -246,16 +246,4 @@ fn tool_result(message: &ToolResultMessage) -> String {
     push_field(&mut json, "content", &text);
     json.push('}');
     json
-}
-
-fn push_field<T: Serialize + ?Sized>(json: &mut String, name: &str, value: &T) {
-    json.push_str(",\"");
-    json.push_str(name);
-    json.push_str("\":");
-    push_json(json, value);
-}
-
-fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
-    // Text, numbers, lists and JSON values: none of them can fail.
-    json.push_str(&serde_json::to_string(value).unwrap_or_default());
 }

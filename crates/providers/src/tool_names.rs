@@ -9,7 +9,7 @@ const LONGEST: usize = 64;
 
 /// A name as services take it: a dot becomes two underscores, anything else that is not allowed one,
 /// and what is too long is cut.
-pub(super) fn to_wire(name: &str) -> Cow<'_, str> {
+pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
         return Cow::Borrowed(name);
@@ -31,7 +31,7 @@ pub(super) fn to_wire(name: &str) -> Cow<'_, str> {
 
 /// The wire names of a request's tools, in order, each different from the others: a tool whose name is
 /// taken already gets a number.
-pub(super) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
+pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
     for place in 0..names.len() {
         // A name that needed no change keeps it.
@@ -55,7 +55,7 @@ fn numbered(name: &str, n: usize) -> String {
 }
 
 /// The tool's own name for a name from the wire; a name that no tool has stays as the model wrote it.
-pub(super) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
+pub(crate) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
     if !tools.iter().any(|tool| tool.name == wire)
         && let Some(place) = wire_names(tools).iter().position(|name| name == wire)
     {
