@@ -360,11 +360,13 @@ impl Standby {
 /// The model's service once with each key, or with the key in the environment.
 #[cfg(feature = "openai-compatible")]
 fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
-    use archon_providers::{OpenAiOptions, resolve};
+    use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
-    let with_key = |key: &Secret| OpenAiOptions::default().with_api_key(key.clone());
+    // Clones share one pool of connections.
+    let options = ConnectOptions::default();
+    let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {
-        let found = resolve(name, variable, OpenAiOptions::default())?;
+        let found = resolve(name, variable, options)?;
         return Ok((vec![found.provider], found.model));
     };
     let found = resolve(name, variable, with_key(first))?;

@@ -6,6 +6,7 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
@@ -41,6 +42,7 @@ mod catalogue;
 mod error;
 mod fallback;
 mod key_rotation;
+mod profile;
 mod rate_limit;
 mod recording;
 mod replay;
@@ -66,8 +68,10 @@ mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
 #[cfg(feature = "http")]
+mod protocols;
+#[cfg(feature = "http")]
 mod redact;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod resolve;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
@@ -83,6 +87,10 @@ pub use {
     error::SetupError,
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,
+    profile::{
+        Compat, MaxTokensField, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
+        ThinkingParameter, ToolCallIds, ToolChoiceSupport,
+    },
     rate_limit::{RateLimitProvider, RateLimiter},
     recording::RecordingProvider,
     replay::ReplayProvider,
@@ -96,14 +104,12 @@ pub use {
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
     http::{HttpOptions, Timeouts, is_local_address},
+    protocols::{ConnectOptions, PROTOCOLS, Protocol},
+    resolve::{ModelRef, Resolved, connect, resolve},
 };
 
 #[cfg(feature = "openai-compatible")]
 pub use {
     detect::{LocalServer, ServerAnswer, ask_local_servers},
-    openai_compatible::{
-        Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
-        SystemRole,
-    },
-    resolve::{ModelRef, Resolved, openai_compatible_from, resolve},
+    openai_compatible::{OpenAiCompatible, OpenAiOptions},
 };

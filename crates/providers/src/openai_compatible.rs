@@ -2,7 +2,7 @@
 
 mod decode;
 mod encode;
-mod profile;
+mod head;
 mod wire;
 
 use std::{fmt, sync::Arc};
@@ -12,12 +12,11 @@ use archon_types::{
     ProviderError, Request, Secret,
 };
 
-pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
-
 use crate::{
     catalogue,
     error::SetupError,
     http::{HttpOptions, Transport, events::Exchange},
+    profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
 

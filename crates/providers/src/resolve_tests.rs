@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn options() -> OpenAiOptions {
-    OpenAiOptions::default()
+fn options() -> ConnectOptions {
+    ConnectOptions::default()
 }
 
 fn nothing_set(_: &str) -> Option<String> {
@@ -34,7 +34,7 @@ fn model_strings_have_parts() {
     }
 }
 
-// spec: P-15
+// spec: P-02, P-15
 #[test]
 fn what_is_wrong_is_said() {
     for (text, error) in [
