@@ -184,3 +184,7 @@ impl fmt::Debug for OpenAiOptions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "openai_compatible/exchange_tests.rs"]
+mod exchange_tests;

@@ -4,7 +4,7 @@ use archon_testkit::{Gate, MockResponse};
 use archon_types::{Content, Encoded, StopReason, ToolSpec};
 use serde_json::json;
 
-use super::{fixtures::FIXTURES, services::STREAMS, *};
+use super::{fixtures::FIXTURES, service_streams::STREAMS, *};
 
 /// A message in a line.
 fn line(message: &AssistantMessage) -> String {

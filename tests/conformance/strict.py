@@ -1,0 +1,59 @@
+"""Holds a value to the TypedDicts of a client library, and refuses keys that they do not have."""
+
+import functools
+import sys
+import typing
+
+import pydantic
+
+
+def faults(kind, value, extra=()) -> list[str]:
+    """What is wrong with `value` as a `kind`; `extra` names keys that are taken although the type lacks them."""
+    try:
+        consume(adapter(kind).validate_python(drop(value, frozenset(extra))))
+    except pydantic.ValidationError as error:
+        # Of a union every member complains; the shortest complaint is the nearest member's.
+        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:6]]
+        return ["; ".join(lines)]
+    return []
+
+
+@functools.cache
+def adapter(kind) -> pydantic.TypeAdapter:
+    for each in dicts(kind, set()):
+        each.__pydantic_config__ = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    return pydantic.TypeAdapter(kind)
+
+
+def dicts(kind, seen):
+    """Every TypedDict that a type is made of."""
+    if kind in seen:
+        return
+    try:
+        seen.add(kind)
+    except TypeError:
+        return
+    if typing.is_typeddict(kind):
+        yield kind
+        for each in typing.get_type_hints(kind, vars(sys.modules[kind.__module__])).values():
+            yield from dicts(each, seen)
+    for each in typing.get_args(kind):
+        yield from dicts(each, seen)
+
+
+def consume(value):
+    """Iterables are checked only when somebody iterates."""
+    if isinstance(value, dict):
+        for each in value.values():
+            consume(each)
+    elif not isinstance(value, (str, bytes)) and hasattr(value, "__iter__"):
+        for each in value:
+            consume(each)
+
+
+def drop(value, names):
+    if isinstance(value, dict):
+        return {key: drop(each, names) for key, each in value.items() if key not in names}
+    if isinstance(value, list):
+        return [drop(each, names) for each in value]
+    return value
