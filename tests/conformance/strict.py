@@ -5,6 +5,7 @@ import sys
 import typing
 
 import pydantic
+import typing_extensions
 
 
 def faults(kind, value, extra=()) -> list[str]:
@@ -33,9 +34,9 @@ def dicts(kind, seen):
         seen.add(kind)
     except TypeError:
         return
-    if typing.is_typeddict(kind):
+    if typing_extensions.is_typeddict(kind):
         yield kind
-        for each in typing.get_type_hints(kind, vars(sys.modules[kind.__module__])).values():
+        for each in typing_extensions.get_type_hints(kind, vars(sys.modules[kind.__module__])).values():
             yield from dicts(each, seen)
     for each in typing.get_args(kind):
         yield from dicts(each, seen)
