@@ -14,6 +14,8 @@ use crate::{http::time_of, tool_names};
 pub(crate) struct Answer {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
+    /// What comes next joins nothing.
+    apart: bool,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -36,7 +38,7 @@ impl Answer {
             provider: provider.to_owned(),
             ..AssistantMessage::default()
         };
-        Self { message, calls: Vec::new(), tools: request.tools.clone(), clock }
+        Self { message, calls: Vec::new(), apart: false, tools: request.tools.clone(), clock }
     }
 
     /// The model as the service names it.
@@ -61,13 +63,19 @@ impl Answer {
         !self.calls.is_empty()
     }
 
+    /// What comes next is a block of its own, even right behind one of its kind.
+    pub(crate) fn separate(&mut self) {
+        self.apart = true;
+    }
+
     /// More text; it joins the text right before it.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         if delta.is_empty() {
             return;
         }
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Text { text }) => text.push_str(&delta),
+            Some(Content::Text { text }) if !apart => text.push_str(&delta),
             _ => self.message.content.push(Content::text(delta.as_str())),
         }
         out.push_back(ModelEvent::TextDelta(delta));
@@ -78,8 +86,9 @@ impl Answer {
         if delta.is_empty() {
             return;
         }
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Thinking { thinking, signature: None }) => thinking.push_str(&delta),
+            Some(Content::Thinking { thinking, signature: None }) if !apart => thinking.push_str(&delta),
             _ => self.message.content.push(Content::Thinking { thinking: delta.clone(), signature: None }),
         }
         out.push_back(ModelEvent::ThinkingDelta(delta));
@@ -87,8 +96,9 @@ impl Answer {
 
     /// Signs the thinking right before, or, if there is none that is unsigned, a block without text.
     pub(crate) fn sign(&mut self, text: String) {
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Thinking { signature: signature @ None, .. }) => *signature = Some(text),
+            Some(Content::Thinking { signature: signature @ None, .. }) if !apart => *signature = Some(text),
             _ => {
                 let block = Content::Thinking { thinking: String::new(), signature: Some(text) };
                 self.message.content.push(block);
@@ -113,9 +123,10 @@ impl Answer {
         place
     }
 
-    /// More argument text of a call.
+    /// More argument text of a call that is not complete.
     pub(crate) fn arguments(&mut self, call: usize, text: String, out: &mut VecDeque<ModelEvent>) {
-        let Some(open) = self.calls.get_mut(call).filter(|_| !text.is_empty()) else { return };
+        let open = self.calls.get_mut(call).filter(|open| !open.closed && !text.is_empty());
+        let Some(open) = open else { return };
         open.arguments.push_str(&text);
         out.push_back(ModelEvent::ToolCallDelta { index: number(call), arguments: text });
     }

@@ -6,6 +6,7 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | [`OpenAiResponses`] | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
@@ -28,6 +29,10 @@ mod scripted;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod blocks;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
@@ -40,6 +45,8 @@ mod http;
 mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
+#[cfg(feature = "openai-responses")]
+mod openai_responses;
 #[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "openai-compatible")]
@@ -72,4 +79,9 @@ pub use {
         SystemRole,
     },
     resolve::{ModelRef, Resolved, openai_compatible_from, resolve},
+};
+
+#[cfg(feature = "openai-responses")]
+pub use openai_responses::{
+    OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
 };
