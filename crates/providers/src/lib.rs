@@ -28,12 +28,16 @@ mod scripted;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
+#[cfg(feature = "anthropic")]
+mod anthropic;
 #[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
 #[cfg(feature = "http")]
 mod error;
+#[cfg(feature = "gemini")]
+mod gemini;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
@@ -44,6 +48,8 @@ mod openai_compatible;
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+mod schema_subset;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
@@ -57,6 +63,13 @@ mod wire_fixture;
 
 pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
 
+#[cfg(feature = "anthropic")]
+pub use anthropic::{
+    ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
+    ThinkingForm, ThinkingOff,
+};
+#[cfg(feature = "gemini")]
+pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
