@@ -58,6 +58,11 @@ impl Answer {
         self.message.content.is_empty()
     }
 
+    /// How many tools the model calls.
+    pub(crate) fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Whether the model calls tools.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
@@ -99,11 +104,18 @@ impl Answer {
         let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
             Some(Content::Thinking { signature: signature @ None, .. }) if !apart => *signature = Some(text),
-            _ => {
-                let block = Content::Thinking { thinking: String::new(), signature: Some(text) };
-                self.message.content.push(block);
-            }
+            _ => self.sign_apart(text),
         }
+    }
+
+    /// A signed block without text.
+    pub(crate) fn sign_apart(&mut self, text: String) {
+        self.message.content.push(Content::Thinking { thinking: String::new(), signature: Some(text) });
+    }
+
+    /// A picture.
+    pub(crate) fn image(&mut self, data: String, mime_type: String) {
+        self.message.content.push(Content::Image { data, mime_type });
     }
 
     /// A tool call begins; returns its number. An empty id is replaced by one that is unique, because

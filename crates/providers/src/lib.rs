@@ -29,6 +29,8 @@ mod scripted;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
+#[cfg(feature = "anthropic")]
+mod anthropic;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod blocks;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
@@ -39,6 +41,8 @@ mod classify;
 mod detect;
 #[cfg(feature = "http")]
 mod error;
+#[cfg(feature = "gemini")]
+mod gemini;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
@@ -51,6 +55,8 @@ mod openai_responses;
 mod redact;
 #[cfg(feature = "openai-compatible")]
 mod resolve;
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+mod schema_subset;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
@@ -64,6 +70,13 @@ mod wire_fixture;
 
 pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
 
+#[cfg(feature = "anthropic")]
+pub use anthropic::{
+    ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
+    ThinkingForm, ThinkingOff,
+};
+#[cfg(feature = "gemini")]
+pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
