@@ -6,6 +6,9 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
+//! | `Anthropic` | Anthropic's Messages, streamed |
+//! | `Gemini` | Google's generateContent, streamed |
 //! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
@@ -57,22 +60,34 @@ mod thinking_tags;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
+#[cfg(feature = "anthropic")]
+mod anthropic;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod blocks;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
+#[cfg(feature = "gemini")]
+mod gemini;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
 mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
+#[cfg(feature = "openai-responses")]
+mod openai_responses;
 #[cfg(feature = "http")]
 mod protocols;
 #[cfg(feature = "http")]
 mod redact;
 #[cfg(feature = "http")]
 mod resolve;
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+mod schema_subset;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
@@ -100,6 +115,13 @@ pub use {
     thinking_tags::ThinkingTagsProvider,
 };
 
+#[cfg(feature = "anthropic")]
+pub use anthropic::{
+    ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
+    ThinkingForm, ThinkingOff,
+};
+#[cfg(feature = "gemini")]
+pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
@@ -112,4 +134,9 @@ pub use {
 pub use {
     detect::{LocalServer, ServerAnswer, ask_local_servers},
     openai_compatible::{OpenAiCompatible, OpenAiOptions},
+};
+
+#[cfg(feature = "openai-responses")]
+pub use openai_responses::{
+    OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
 };

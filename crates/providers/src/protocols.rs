@@ -12,6 +12,8 @@ use crate::{error::SetupError, http::HttpOptions, profile::Profile};
 pub struct Protocol {
     /// `anthropic` in `anthropic:claude-sonnet-4-5`.
     pub name: &'static str,
+    /// Another name that it answers to: what its provider calls itself in records.
+    pub alias: Option<&'static str>,
     /// The cargo feature of this crate that builds it.
     pub feature: &'static str,
     /// Environment variables that may hold its key; the first that is set counts. Those of
@@ -39,18 +41,34 @@ macro_rules! built {
 /// The protocol of services that are known by their address only, and of all [profiles](crate::PROFILES).
 pub(crate) const OPENAI_COMPATIBLE: &Protocol = &PROTOCOLS[0];
 
+/// A protocol that is named after its feature.
+const fn protocol(
+    name: &'static str,
+    key_variables: &'static [&'static str],
+    connect: Option<Connect>,
+) -> Protocol {
+    Protocol { name, alias: None, feature: name, key_variables, connect }
+}
+
 /// Every protocol, whether it is in this build or not.
-pub const PROTOCOLS: &[Protocol] = &[Protocol {
-    name: "openai-compatible",
-    feature: "openai-compatible",
-    key_variables: &["OPENAI_COMPATIBLE_API_KEY"],
-    connect: built!("openai-compatible", openai_compatible),
-}];
+pub const PROTOCOLS: &[Protocol] = &[
+    protocol(
+        "openai-compatible",
+        &["OPENAI_COMPATIBLE_API_KEY"],
+        built!("openai-compatible", openai_compatible),
+    ),
+    protocol("openai-responses", &["OPENAI_API_KEY"], built!("openai-responses", openai_responses)),
+    protocol("anthropic", &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"], built!("anthropic", anthropic)),
+    Protocol {
+        alias: Some("google"),
+        ..protocol("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], built!("gemini", gemini))
+    },
+];
 
 impl Protocol {
     /// The protocol of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        PROTOCOLS.iter().find(|protocol| protocol.name == name)
+        PROTOCOLS.iter().find(|protocol| protocol.name == name || protocol.alias == Some(name))
     }
 
     /// Whether it is in this build.
@@ -190,4 +208,40 @@ fn openai_compatible(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError
     }
     let own = wanted.profile.map_or("", |profile| profile.base_url);
     Ok(Arc::new(OpenAiCompatible::new(wanted.base_url.unwrap_or(own), options)?))
+}
+
+#[cfg(feature = "openai-responses")]
+fn openai_responses(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::openai_responses::{OpenAiResponses, ResponsesOptions};
+    let api_key = wanted.needed_key("openai-responses", &["OPENAI_API_KEY"])?;
+    let mut options = ResponsesOptions { api_key, ..ResponsesOptions::default() };
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    Ok(Arc::new(OpenAiResponses::new(wanted.base_url.unwrap_or("https://api.openai.com/v1"), options)?))
+}
+
+#[cfg(feature = "anthropic")]
+fn anthropic(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::anthropic::{ANTHROPIC_URL, Anthropic, AnthropicOptions};
+    let mut options = AnthropicOptions::default();
+    match (wanted.key(&["ANTHROPIC_API_KEY"]), wanted.key(&["ANTHROPIC_AUTH_TOKEN"])) {
+        (None, Some(token)) => options.bearer_token = Some(token),
+        _ => options.api_key = wanted.needed_key("anthropic", &["ANTHROPIC_API_KEY"])?,
+    }
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    Ok(Arc::new(Anthropic::new(wanted.base_url.unwrap_or(ANTHROPIC_URL), options)?))
+}
+
+#[cfg(feature = "gemini")]
+fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::gemini::{GEMINI_URL, Gemini, GeminiOptions};
+    let mut options = GeminiOptions::default();
+    options.api_key = wanted.needed_key("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])?;
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    Ok(Arc::new(Gemini::new(wanted.base_url.unwrap_or(GEMINI_URL), options)?))
 }
