@@ -23,18 +23,23 @@ def check_answer(exchange):
             text, calls, last = "", {}, None
             for event in stream:
                 match event.type:
+                    case "response.function_call_arguments.start":
+                        return None  # Another server's form.
+                    case "error" | "response.failed":
+                        return [] if "error" in ours else ["the client reads an error, and we do not"]
                     case "response.output_text.delta" | "response.refusal.delta":
                         text += event.delta
                     case "response.output_item.done" if event.item.type == "function_call":
                         calls[event.output_index] = (event.item.call_id, event.item.name, event.item.arguments)
-                    case "response.completed" | "response.incomplete" | "response.failed":
+                    case "response.completed" | "response.incomplete":
                         last = event
         except openai.APIError:
             return [] if "error" in ours else ["the client reads an error, and we do not"]
         except (TypeError, AttributeError, KeyError, ValueError):
             return None
-    if last is None or last.type == "response.failed":
-        return None if "error" in ours else ["the client reads no end, and we do"]
+    if last is None:
+        is_stream = ["content-type", "text/event-stream"] in exchange["response"]["headers"]
+        return ["the client reads no end, and we do"] if is_stream and "error" not in ours else None
     if "error" in ours:
         return [f"we read the error {ours['error']}, and the client an answer"]
     theirs = {"model": last.response.model}

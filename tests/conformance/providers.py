@@ -37,6 +37,9 @@ def main() -> int:
         module = next((module for end, module in PROTOCOLS if path.endswith(end)), None)
         if module is None:
             continue
+        # Properties hold for any bytes, most of which no client reads.
+        if exchange["test"].split("::")[-1].startswith("any_"):
+            continue
         name = module.__name__
         where = f"{name}: {exchange['provider']}: {exchange['test']}"
         request = exchange["sent"]["body"]
