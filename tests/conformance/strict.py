@@ -22,12 +22,17 @@ def faults(kind, value, extra=()) -> list[str]:
 @functools.cache
 def adapter(kind) -> pydantic.TypeAdapter:
     for each in dicts(kind, set()):
-        each.__pydantic_config__ = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        if typing_extensions.is_typeddict(each):
+            each.__pydantic_config__ = pydantic.ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        else:
+            # The models of answers are taken in requests too, and would take any key.
+            each.model_config = {**each.model_config, "extra": "forbid"}
+            each.model_rebuild(force=True)
     return pydantic.TypeAdapter(kind)
 
 
 def dicts(kind, seen):
-    """Every TypedDict that a type is made of."""
+    """Every TypedDict and model that a type is made of."""
     if kind in seen:
         return
     try:
@@ -38,6 +43,10 @@ def dicts(kind, seen):
         yield kind
         for each in typing_extensions.get_type_hints(kind, vars(sys.modules[kind.__module__])).values():
             yield from dicts(each, seen)
+    elif isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+        for field in kind.model_fields.values():
+            yield from dicts(field.annotation, seen)
+        yield kind
     for each in typing.get_args(kind):
         yield from dicts(each, seen)
 
