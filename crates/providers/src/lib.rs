@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
 //! | [`OpenAiResponses`] | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
+//! | [`AzureOpenAi`] | both of OpenAI's protocols at Azure's addresses |
+//! | [`Bedrock`] | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
@@ -31,12 +33,18 @@ mod scripted;
 mod answer;
 #[cfg(feature = "anthropic")]
 mod anthropic;
+#[cfg(feature = "azure")]
+mod azure;
+#[cfg(feature = "bedrock")]
+mod bedrock;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod blocks;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
+#[cfg(feature = "http")]
+mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
 #[cfg(feature = "http")]
@@ -97,4 +105,13 @@ pub use {
 #[cfg(feature = "openai-responses")]
 pub use openai_responses::{
     OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
+};
+
+#[cfg(feature = "azure")]
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions, TokenSource};
+
+#[cfg(feature = "bedrock")]
+pub use bedrock::{
+    AwsCredentialSource, AwsCredentials, Bedrock, BedrockAuth, BedrockOptions, ModelFamily, StructuredOutput,
+    count_event_stream_messages,
 };
