@@ -14,6 +14,8 @@ use archon_types::{
     ApiErrorKind, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
 };
 
+#[cfg(feature = "bedrock")]
+pub(crate) use encode::{Thinking, thinking};
 pub use traits::{AnthropicTraits, ThinkingForm, ThinkingOff};
 
 use crate::{

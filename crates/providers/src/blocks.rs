@@ -81,6 +81,13 @@ impl Blocks {
         self.answer.sign(signature);
     }
 
+    /// A block that nobody may read, which the service wants back.
+    pub(crate) fn sign_apart(&mut self, signature: String) {
+        self.answer.separate();
+        self.answer.sign(signature);
+        self.last = None;
+    }
+
     /// Begins a call, unless the number is one already.
     pub(crate) fn begin_call(&mut self, number: u64, id: &str, name: &str, out: &mut VecDeque<ModelEvent>) {
         if self.call(number).is_none() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archon_types::{ApiErrorKind, Json, ProviderError};
 
-use crate::redact::Redactor;
+use crate::{content_filter, redact::Redactor};
 
 /// Phrases, in lower case, by which services say that the conversation does not fit. The second part
 /// names who says it so.
@@ -197,7 +197,8 @@ struct Said {
 }
 
 impl Said {
-    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`
+    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"Message"}`,
+    /// `{"detail"}`
     /// and a list that begins with one of them.
     fn from_json(body: &Json) -> Option<Self> {
         let body = body.get(0).unwrap_or(body);
@@ -206,8 +207,13 @@ impl Said {
             Some(Json::String(text)) => return Some(Self::text(text)),
             _ => body,
         };
-        let message = error.get("message").or_else(|| error.get("detail"))?;
-        let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        let message = ["message", "detail", "Message"].into_iter().find_map(|key| error.get(key))?;
+        let mut message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        // Azure says by which categories a prompt was refused.
+        let results = error.pointer("/innererror/content_filter_result");
+        if let Some(words) = results.and_then(content_filter::objections) {
+            message = format!("{message} ({words})");
+        }
         let words = ["type", "code", "status"].map(|key| match error.get(key) {
             Some(Json::String(word)) => word.clone(),
             _ => String::new(),

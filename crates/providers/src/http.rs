@@ -248,6 +248,21 @@ fn setting(what: &str, reason: &str) -> SetupError {
     SetupError::Setting { what: what.to_owned(), reason: reason.to_owned() }
 }
 
+/// The name of a model as one part of a path: everything is encoded but what never has a meaning there
+/// (RFC 3986, 2.3). Names hold colons, and those of profiles slashes.
+#[cfg(any(feature = "azure", feature = "bedrock"))]
+pub(crate) fn percent_encoded(model: &str) -> String {
+    let mut path = String::with_capacity(model.len() + 16);
+    for byte in model.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    path
+}
+
 /// Checks a base URL and says what is wrong with it.
 fn base_url(base: &str) -> Result<Url, SetupError> {
     let base = base.trim();

@@ -9,6 +9,8 @@
 //! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
 //! | `Anthropic` | Anthropic's Messages, streamed |
 //! | `Gemini` | Google's generateContent, streamed |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
 //! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
@@ -62,12 +64,18 @@ mod thinking_tags;
 mod answer;
 #[cfg(feature = "anthropic")]
 mod anthropic;
+#[cfg(feature = "azure")]
+mod azure;
+#[cfg(feature = "bedrock")]
+mod bedrock;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod blocks;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
+#[cfg(feature = "http")]
+mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
 #[cfg(feature = "gemini")]
@@ -139,4 +147,13 @@ pub use {
 #[cfg(feature = "openai-responses")]
 pub use openai_responses::{
     OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
+};
+
+#[cfg(feature = "azure")]
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions, TokenSource};
+
+#[cfg(feature = "bedrock")]
+pub use bedrock::{
+    AwsCredentialSource, AwsCredentials, Bedrock, BedrockAuth, BedrockOptions, ModelFamily, StructuredOutput,
+    count_event_stream_messages,
 };

@@ -7,7 +7,9 @@ use archon_types::{
 };
 use serde_json::json;
 
-use super::{AnthropicTraits, ChangedHistory, Inner, ThinkingForm, ThinkingOff, format, refused};
+use super::{
+    AnthropicTraits, ChangedHistory, Inner, ThinkingBudgets, ThinkingForm, ThinkingOff, format, refused,
+};
 use crate::{
     json_text::{push_field, push_json},
     signature::Signature,
@@ -48,7 +50,7 @@ pub(super) struct Encoder<'a> {
 
 /// How thinking is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Thinking {
+pub(crate) enum Thinking {
     Unsaid,
     Disabled,
     BetweenTools,
@@ -67,7 +69,7 @@ impl<'a> Encoder<'a> {
             }
             name
         });
-        let thinking = thinking(request.options.thinking, &traits, options);
+        let thinking = thinking(request.options.thinking, &traits, &options.budgets);
         Self { request, traits, options, thinking, format_tool }
     }
 
@@ -250,8 +252,12 @@ impl<'a> Encoder<'a> {
     }
 }
 
-fn thinking(level: ThinkingLevel, traits: &AnthropicTraits, options: &Inner) -> Thinking {
-    let budgets = &options.budgets;
+/// How a model with these traits is asked to think that much.
+pub(crate) fn thinking(
+    level: ThinkingLevel,
+    traits: &AnthropicTraits,
+    budgets: &ThinkingBudgets,
+) -> Thinking {
     let (budget, effort) = match level {
         ThinkingLevel::Off => {
             return match traits.thinking_off {

@@ -11,7 +11,7 @@ use super::wire::{
 };
 use crate::{
     blocks::{Blocks, Part, Stop},
-    classify,
+    classify, content_filter,
     http::{
         events::{Decoder, Progress},
         sse::Sse,
@@ -115,24 +115,17 @@ impl ResponsesDecoder {
     }
 
     fn ended(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        let Some(ResponseEvent::<Response<'_>> { response }) = self.read(data)? else {
-            return Ok(Progress::More);
-        };
-        // Said once more at the end; it is read only where nothing came before.
-        let whole = if self.blocks.is_empty() {
-            let whole = serde_json::from_str::<ResponseEvent<Json>>(data);
-            whole.map(|event| event.response.to_string()).unwrap_or_default()
-        } else {
-            String::new()
-        };
-        self.response(response, &whole, out)
+        match self.read::<ResponseEvent<Response<'_>>>(data)? {
+            Some(ResponseEvent { response }) => self.response(response, data, out),
+            None => Ok(Progress::More),
+        }
     }
 
-    /// A response that is complete; `whole` is its text.
+    /// A response that is complete; `data` is the event that it came in, or itself.
     fn response(
         &mut self,
         response: Response<'_>,
-        whole: &str,
+        data: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
         self.blocks.set_model(&response.model);
@@ -142,19 +135,16 @@ impl ResponsesDecoder {
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
             return Err(failure(&error));
         }
-        if self.blocks.is_empty()
-            && let Ok(Output { output }) = serde_json::from_str(whole)
-        {
-            for (number, item) in (0..).zip(&output) {
-                self.item(number, item, out);
+        // Everything is said once more here; it is read only where nothing came before.
+        if self.blocks.is_empty() {
+            for (number, item) in (0..).zip(output(data)) {
+                self.item(number, &item, out);
             }
         }
         let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
         self.stop = Some(match (&*response.status, reason.as_str()) {
             (_, "max_output_tokens") => Stop::Length,
-            (_, "content_filter") => {
-                Stop::Broken("the service's content filter stopped the answer".to_owned())
-            }
+            (_, "content_filter") => Stop::Broken(filtered(data)),
             ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
             ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
             ("failed" | "cancelled", _) => {
@@ -257,6 +247,12 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
+/// The items of a response, whether it stands in an event or alone.
+fn output(data: &str) -> Vec<Json> {
+    let whole = serde_json::from_str::<ResponseEvent<Output>>(data).map(|event| event.response);
+    whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
+}
+
 /// The reasoning item as it goes back with the next request: what the service made of it, without the
 /// fields that only describe its way here.
 fn replayed(item: &Json) -> String {
@@ -276,6 +272,14 @@ fn failure(error: &Json) -> ProviderError {
         }
         other => other,
     }
+}
+
+/// Why a filter stopped the answer; Azure names the categories in the response.
+fn filtered(data: &str) -> String {
+    let event: Json = serde_json::from_str(data).unwrap_or_default();
+    let response = event.get("response").unwrap_or(&event);
+    let blocked = list(response, "content_filters").find(|found| found["blocked"] == true);
+    content_filter::stopped(blocked.and_then(|found| found.get("content_filter_results")))
 }
 
 fn error_in(data: &str) -> ProviderError {
