@@ -14,6 +14,8 @@ use crate::{http::time_of, tool_names};
 pub(crate) struct Answer {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
+    /// What comes next joins nothing.
+    apart: bool,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -36,7 +38,7 @@ impl Answer {
             provider: provider.to_owned(),
             ..AssistantMessage::default()
         };
-        Self { message, calls: Vec::new(), tools: request.tools.clone(), clock }
+        Self { message, calls: Vec::new(), apart: false, tools: request.tools.clone(), clock }
     }
 
     /// The model as the service names it.
@@ -56,9 +58,19 @@ impl Answer {
         self.message.content.is_empty()
     }
 
+    /// How many tools the model calls.
+    pub(crate) fn call_count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Whether the model calls tools.
     pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
+    }
+
+    /// What comes next is a block of its own, even right behind one of its kind.
+    pub(crate) fn separate(&mut self) {
+        self.apart = true;
     }
 
     /// More text; it joins the text right before it.
@@ -66,8 +78,9 @@ impl Answer {
         if delta.is_empty() {
             return;
         }
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Text { text }) => text.push_str(&delta),
+            Some(Content::Text { text }) if !apart => text.push_str(&delta),
             _ => self.message.content.push(Content::text(delta.as_str())),
         }
         out.push_back(ModelEvent::TextDelta(delta));
@@ -78,8 +91,9 @@ impl Answer {
         if delta.is_empty() {
             return;
         }
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Thinking { thinking, signature: None }) => thinking.push_str(&delta),
+            Some(Content::Thinking { thinking, signature: None }) if !apart => thinking.push_str(&delta),
             _ => self.message.content.push(Content::Thinking { thinking: delta.clone(), signature: None }),
         }
         out.push_back(ModelEvent::ThinkingDelta(delta));
@@ -87,13 +101,21 @@ impl Answer {
 
     /// Signs the thinking right before, or, if there is none that is unsigned, a block without text.
     pub(crate) fn sign(&mut self, text: String) {
+        let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Thinking { signature: signature @ None, .. }) => *signature = Some(text),
-            _ => {
-                let block = Content::Thinking { thinking: String::new(), signature: Some(text) };
-                self.message.content.push(block);
-            }
+            Some(Content::Thinking { signature: signature @ None, .. }) if !apart => *signature = Some(text),
+            _ => self.sign_apart(text),
         }
+    }
+
+    /// A signed block without text.
+    pub(crate) fn sign_apart(&mut self, text: String) {
+        self.message.content.push(Content::Thinking { thinking: String::new(), signature: Some(text) });
+    }
+
+    /// A picture.
+    pub(crate) fn image(&mut self, data: String, mime_type: String) {
+        self.message.content.push(Content::Image { data, mime_type });
     }
 
     /// A tool call begins; returns its number. An empty id is replaced by one that is unique, because
@@ -113,9 +135,10 @@ impl Answer {
         place
     }
 
-    /// More argument text of a call.
+    /// More argument text of a call that is not complete.
     pub(crate) fn arguments(&mut self, call: usize, text: String, out: &mut VecDeque<ModelEvent>) {
-        let Some(open) = self.calls.get_mut(call).filter(|_| !text.is_empty()) else { return };
+        let open = self.calls.get_mut(call).filter(|open| !open.closed && !text.is_empty());
+        let Some(open) = open else { return };
         open.arguments.push_str(&text);
         out.push_back(ModelEvent::ToolCallDelta { index: number(call), arguments: text });
     }

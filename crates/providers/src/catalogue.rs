@@ -124,10 +124,11 @@ pub fn catalogue_source() -> CatalogueSource {
     serde_json::from_str(first).unwrap_or_else(|_| unknown())
 }
 
-/// The same service by another protocol has the same models.
+/// The same service by another protocol or another name has the same models.
 fn listed(provider: &str) -> &str {
     match provider {
         "openai-responses" => "openai",
+        "google" => "gemini",
         other => other,
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         body::{Body, BodyError},
         watch::Watch,
     },
-    openai_compatible::Profile,
+    profile::Profile,
 };
 
 /// Where a kind of server listens unless it was told otherwise.

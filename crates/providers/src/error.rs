@@ -38,6 +38,14 @@ pub enum SetupError {
         /// The environment variable that would hold the key.
         variable: &'static str,
     },
+    /// The protocol is not in this build.
+    #[error("{protocol} is not in this build: turn on the cargo feature `{feature}`")]
+    MissingFeature {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// The feature of `archon-providers`, and of `archon`.
+        feature: &'static str,
+    },
     /// A header, a key or a proxy that cannot be sent or used. The value is not shown.
     #[error("{what}: {reason}")]
     Setting {

@@ -13,7 +13,10 @@ use std::{
     future::Future,
     net::IpAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -97,6 +100,8 @@ pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
     options: HttpOptions,
+    /// Something was sent before, so a connection may be used again.
+    used: AtomicBool,
     pub(crate) redactor: Redactor,
 }
 
@@ -112,9 +117,13 @@ impl Transport {
         let mut redactor = Redactor::default();
         if let Some(proxy) = &options.proxy {
             redactor.add(proxy);
+            // Some proxies repeat what they refuse.
+            let password =
+                Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
+            password.iter().for_each(|password| redactor.add(password));
         }
         client::check(&options)?;
-        Ok(Self { url, headers: HeaderMap::new(), options, redactor })
+        Ok(Self { url, headers: HeaderMap::new(), options, used: AtomicBool::new(false), redactor })
     }
 
     /// Says that bodies are JSON.
@@ -190,8 +199,16 @@ impl Transport {
         if let Some(response) = crate::wire_fixture::answer(&request) {
             return Ok(Box::pin(std::future::ready(Ok(response))));
         }
-        let client = self.options.clients.client(&self.options, &self.url);
-        Ok(Box::pin(client.map_err(ProviderError::Other)?.execute(request)))
+        let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
+        // Some servers say that they keep a connection open, and close it. Whoever sends into that is not
+        // heard by anybody, so the request goes out once more, on a new connection.
+        let again = self.used.swap(true, Ordering::Relaxed).then(|| request.try_clone()).flatten();
+        Ok(Box::pin(async move {
+            match (client.execute(request).await, again) {
+                (Err(error), Some(again)) if client::was_not_heard(&error) => client.execute(again).await,
+                (sent, _) => sent,
+            }
+        }))
     }
 
     /// What a failed exchange is to the caller. The address is left out: its query may be secret.
@@ -229,6 +246,21 @@ pub(crate) fn sensitive(value: &Secret) -> Option<HeaderValue> {
 
 fn setting(what: &str, reason: &str) -> SetupError {
     SetupError::Setting { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// The name of a model as one part of a path: everything is encoded but what never has a meaning there
+/// (RFC 3986, 2.3). Names hold colons, and those of profiles slashes.
+#[cfg(any(feature = "azure", feature = "bedrock"))]
+pub(crate) fn percent_encoded(model: &str) -> String {
+    let mut path = String::with_capacity(model.len() + 16);
+    for byte in model.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    path
 }
 
 /// Checks a base URL and says what is wrong with it.

@@ -6,6 +6,12 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
+//! | `Anthropic` | Anthropic's Messages, streamed |
+//! | `Gemini` | Google's generateContent, streamed |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
+//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
@@ -41,6 +47,7 @@ mod catalogue;
 mod error;
 mod fallback;
 mod key_rotation;
+mod profile;
 mod rate_limit;
 mod recording;
 mod replay;
@@ -55,20 +62,40 @@ mod thinking_tags;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
+#[cfg(feature = "anthropic")]
+mod anthropic;
+#[cfg(feature = "azure")]
+mod azure;
+#[cfg(feature = "bedrock")]
+mod bedrock;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod blocks;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
+#[cfg(feature = "http")]
+mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
+#[cfg(feature = "gemini")]
+mod gemini;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
 mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
+#[cfg(feature = "openai-responses")]
+mod openai_responses;
+#[cfg(feature = "http")]
+mod protocols;
 #[cfg(feature = "http")]
 mod redact;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod resolve;
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+mod schema_subset;
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
@@ -83,6 +110,10 @@ pub use {
     error::SetupError,
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,
+    profile::{
+        Compat, MaxTokensField, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
+        ThinkingParameter, ToolCallIds, ToolChoiceSupport,
+    },
     rate_limit::{RateLimitProvider, RateLimiter},
     recording::RecordingProvider,
     replay::ReplayProvider,
@@ -92,18 +123,37 @@ pub use {
     thinking_tags::ThinkingTagsProvider,
 };
 
+#[cfg(feature = "anthropic")]
+pub use anthropic::{
+    ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
+    ThinkingForm, ThinkingOff,
+};
+#[cfg(feature = "gemini")]
+pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
     http::{HttpOptions, Timeouts, is_local_address},
+    protocols::{ConnectOptions, PROTOCOLS, Protocol},
+    resolve::{ModelRef, Resolved, connect, resolve},
 };
 
 #[cfg(feature = "openai-compatible")]
 pub use {
     detect::{LocalServer, ServerAnswer, ask_local_servers},
-    openai_compatible::{
-        Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
-        SystemRole,
-    },
-    resolve::{ModelRef, Resolved, openai_compatible_from, resolve},
+    openai_compatible::{OpenAiCompatible, OpenAiOptions},
+};
+
+#[cfg(feature = "openai-responses")]
+pub use openai_responses::{
+    OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
+};
+
+#[cfg(feature = "azure")]
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions, TokenSource};
+
+#[cfg(feature = "bedrock")]
+pub use bedrock::{
+    AwsCredentialSource, AwsCredentials, Bedrock, BedrockAuth, BedrockOptions, ModelFamily, StructuredOutput,
+    count_event_stream_messages,
 };

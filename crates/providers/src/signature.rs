@@ -12,14 +12,17 @@ pub(crate) enum Signature<'a> {
     Anthropic(&'a str),
     /// Thinking of one of Anthropic's models that nobody may read; the block has no text.
     Redacted(&'a str),
-    /// A thought signature of Gemini. It belongs to the part that follows the block.
+    /// A thought signature of Gemini that belongs to the call which follows the block.
     Gemini(&'a str),
+    /// A thought signature of Gemini that belongs to the text before it.
+    GeminiText(&'a str),
     /// Anything of another protocol.
     Foreign(&'a str),
 }
 
 const REDACTED: &str = "redacted:";
 const GEMINI: &str = "gemini:";
+const GEMINI_TEXT: &str = "gemini-text:";
 
 impl<'a> Signature<'a> {
     /// What a message's text means.
@@ -28,6 +31,8 @@ impl<'a> Signature<'a> {
             Self::Redacted(data)
         } else if let Some(signature) = text.strip_prefix(GEMINI) {
             Self::Gemini(signature)
+        } else if let Some(signature) = text.strip_prefix(GEMINI_TEXT) {
+            Self::GeminiText(signature)
         } else if text.contains(':') {
             Self::Foreign(text)
         } else {
@@ -43,6 +48,7 @@ impl std::fmt::Display for Signature<'_> {
             Self::Anthropic(text) | Self::Foreign(text) => f.write_str(text),
             Self::Redacted(data) => write!(f, "{REDACTED}{data}"),
             Self::Gemini(text) => write!(f, "{GEMINI}{text}"),
+            Self::GeminiText(text) => write!(f, "{GEMINI_TEXT}{text}"),
         }
     }
 }
@@ -58,6 +64,7 @@ mod tests {
             Signature::Anthropic("EqQBCk=="),
             Signature::Redacted("EmwK"),
             Signature::Gemini("CiQB"),
+            Signature::GeminiText("CiQC"),
             Signature::Foreign("responses:rs_1:gAAA"),
         ] {
             assert_eq!(Signature::of(&signature.to_string()), signature);

@@ -5,6 +5,8 @@
 //! replays are cheap. Everything above the socket is the real thing. Tests of what sockets do use the
 //! mock server of the test kit.
 
+mod exchanges;
+
 use std::{
     cell::RefCell,
     collections::VecDeque,
@@ -195,6 +197,7 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
 pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     runtime().block_on(async {
         let whole = listen(provider, request, fixture, [], Pace::AtOnce).await;
+        note(provider, fixture, &whole);
         whole.assert_deltas_add_up();
         for size in [1, 2, 3, 7, 64] {
             for pace in [Pace::AtOnce, Pace::Halting] {
@@ -213,7 +216,13 @@ pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request,
 
 /// Serves the fixture whole, once.
 pub(crate) fn once<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
-    runtime().block_on(listen(provider, request, fixture, [], Pace::AtOnce))
+    let heard = runtime().block_on(listen(provider, request, fixture, [], Pace::AtOnce));
+    note(provider, fixture, &heard);
+    heard
+}
+
+fn note<P: Provider>(provider: &P, fixture: &Fixture, heard: &Heard) {
+    CANNED.with_borrow(|canned| exchanges::note(provider.id(), canned.sent.as_ref(), fixture, heard));
 }
 
 /// What the provider sends for this request.

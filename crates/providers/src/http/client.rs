@@ -92,6 +92,22 @@ fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
     if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
 }
 
+/// Whether the connection was gone before a byte of the answer came.
+pub(super) fn was_not_heard(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return true;
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+            return matches!(error.kind(), BrokenPipe | ConnectionReset);
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// What cannot be right whatever the address is.
 pub(super) fn check(options: &HttpOptions) -> Result<(), SetupError> {
     if let Some(proxy) = &options.proxy {

@@ -10,7 +10,7 @@ use eventsource_stream::Event;
 
 use super::wire::{Call, Chunk, Delta, Function, Word};
 use crate::{
-    classify,
+    classify, content_filter,
     http::{
         events::{Decoder, Progress},
         sse::Sse,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Decodes one answer.
-pub(super) struct ChatDecoder {
+pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
     finish: Option<Finish>,
@@ -62,7 +62,8 @@ struct OpenCall {
 enum Finish {
     Stop,
     Length,
-    Filtered,
+    /// A content filter stopped it, in these words.
+    Filtered(String),
 }
 
 impl ChatDecoder {
@@ -116,7 +117,7 @@ impl ChatDecoder {
                 self.delta(delta, out);
             }
             if let Some(reason) = Word::non_empty(&choice.finish_reason) {
-                self.finish = Some(finish(reason)?);
+                self.finish = Some(finish(reason, data)?);
             }
         }
         Ok(())
@@ -344,8 +345,8 @@ impl Decoder for ChatDecoder {
         let mut message = mem::take(&mut self.message);
         message.stop_reason = match finish {
             Finish::Length => StopReason::Length,
-            Finish::Filtered => {
-                message.error_message = Some("the service's content filter stopped the answer".to_owned());
+            Finish::Filtered(why) => {
+                message.error_message = Some(why);
                 StopReason::Error
             }
             // The calls count, not the word: some services say `stop` beside calls.
@@ -376,10 +377,15 @@ impl Decoder for ChatDecoder {
 
 /// Reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and what
 /// others send in their place. An unknown reason means that the model stopped.
-fn finish(reason: &str) -> Result<Finish, ProviderError> {
+fn finish(reason: &str, data: &str) -> Result<Finish, ProviderError> {
     match reason {
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
-        "content_filter" | "safety" | "sensitive" => Ok(Finish::Filtered),
+        "content_filter" | "safety" | "sensitive" => {
+            // Azure names the categories beside the reason.
+            let chunk: Json = serde_json::from_str(data).unwrap_or_default();
+            let results = chunk.pointer("/choices/0/content_filter_results");
+            Ok(Finish::Filtered(content_filter::stopped(results)))
+        }
         "error" | "network_error" | "insufficient_system_resource" => Err(ProviderError::Overloaded {
             status: 200,
             retry_after: None,
