@@ -6,6 +6,8 @@ pub(crate) mod events;
 pub(crate) mod retry_after;
 pub(crate) mod sse;
 pub(crate) mod watch;
+#[allow(dead_code, reason = "not every protocol has answers that are not streamed")]
+pub(crate) mod whole;
 
 use std::{
     fmt,

@@ -34,6 +34,8 @@ mod anthropic;
 mod classify;
 #[cfg(feature = "openai-compatible")]
 mod detect;
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+mod embed;
 #[cfg(feature = "http")]
 mod error;
 #[cfg(feature = "gemini")]
@@ -57,6 +59,8 @@ mod signature;
 mod think_tags;
 #[cfg(feature = "http")]
 mod tool_names;
+#[cfg(feature = "vertex")]
+mod vertex;
 #[cfg(all(test, feature = "http"))]
 #[allow(dead_code, reason = "not every protocol's tests use all of it")]
 mod wire_fixture;
@@ -68,6 +72,15 @@ pub use anthropic::{
     ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
     ThinkingForm, ThinkingOff,
 };
+#[cfg(feature = "vertex")]
+pub use vertex::{TokenSource, Vertex, VertexOptions, VertexPlace};
+
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+pub use embed::EmbedderOptions;
+#[cfg(feature = "gemini")]
+pub use embed::GeminiEmbedder;
+#[cfg(feature = "openai-compatible")]
+pub use embed::OpenAiEmbedder;
 #[cfg(feature = "gemini")]
 pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]

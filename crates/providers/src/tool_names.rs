@@ -48,6 +48,18 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
+/// A name like `wanted` that no tool of a request has, for a tool that stands for something else.
+#[allow(dead_code, reason = "not every protocol needs such a tool")]
+pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
+    let taken = wire_names(tools);
+    let free = |name: &str| !taken.iter().any(|taken| taken == name);
+    let name = to_wire(wanted);
+    if free(&name) {
+        return name.into_owned();
+    }
+    (2..).map(|n| numbered(&name, n)).find(|name| free(name)).unwrap_or_default()
+}
+
 fn numbered(name: &str, n: usize) -> String {
     let suffix = format!("_{n}");
     let keep = name.len().min(LONGEST - suffix.len());

@@ -81,14 +81,17 @@ fn conversation(model: &str) -> Request {
 // spec: P-22, P-23
 #[test]
 fn a_conversation_with_everything_in_it() {
-    check(&conversation("gemini-2.5-flash"), expect![[r#"
+    check(
+        &conversation("gemini-2.5-flash"),
+        expect![[r#"
         {"contents":[{"parts":[{"text":"look:"},{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}],"role":"user"},
         {"parts":[{"functionCall":{"name":"files__read","args":{"z":1,"a":"b"}},"thoughtSignature":"CiQB"},{"functionCall":{"name":"now","id":"fc-7","args":{}}}],"role":"model"},
         {"parts":[{"functionResponse":{"name":"files__read","response":{"error":"Error: no such file"}}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}},{"functionResponse":{"name":"now","id":"fc-7","response":{"result":"12:00"}}}],"role":"user"},
         {"parts":[{"text":"Twelve."},{"text":"","thoughtSignature":"CiQC"}],"role":"model"},
         {"parts":[{"text":"again"}],"role":"user"},
         {"parts":[{"text":"I look."},{"functionCall":{"name":"now","id":"fc-7","args":{}}}],"role":"model"},
-        {"parts":[{"functionResponse":{"name":"now","id":"fc-7","response":{"result":"12:01"}}},{"text":"go on"}],"role":"user"}],"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."}]}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}"#]]);
+        {"parts":[{"functionResponse":{"name":"now","id":"fc-7","response":{"result":"12:01"}}},{"text":"go on"}],"role":"user"}],"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."}]}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}"#]],
+    );
     let third = send(GeminiOptions::default(), &conversation("gemini-3-pro-preview")).body;
     let contents = |body: &str| body.split("],\"systemInstruction\"").next().unwrap().to_owned();
     expect![[r#"
@@ -117,7 +120,7 @@ fn every_option_is_spelled_out() {
     options.response_format = Some(ResponseFormat { name: "answer".into(), schema });
     request.options = Arc::new(options);
     let gemini = GeminiOptions::default().with_safety("HARM_CATEGORY_HARASSMENT", "BLOCK_NONE");
-    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["files__read"]}},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"seed":2147483647,"stopSequences":["END"],"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"thinkingConfig":{"thinkingBudget":512,"includeThoughts":true}}}"#]].assert_eq(&send(gemini, &request).body);
+    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"systemInstruction":{"parts":[{"text":"Give your final answer only by calling the tool `answer`."}]},"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."},{"name":"answer","description":"Gives the final answer. Its arguments are the answer.","parametersJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"seed":2147483647,"stopSequences":["END"],"thinkingConfig":{"thinkingBudget":512,"includeThoughts":true}}}"#]].assert_eq(&send(gemini, &request).body);
     let mut choices = String::new();
     for choice in [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required] {
         let mut options = RequestOptions::default();
@@ -130,7 +133,8 @@ fn every_option_is_spelled_out() {
         null
         {"functionCallingConfig":{"mode":"NONE"}}
         {"functionCallingConfig":{"mode":"ANY"}}
-    "#]].assert_eq(&choices);
+    "#]]
+    .assert_eq(&choices);
 }
 
 // spec: P-22

@@ -105,6 +105,7 @@ mod tests {
                   "description": "Must also hold: maxLength 3."
                 }
               }
-            }"##]].assert_eq(&serde_json::to_string_pretty(&accepted(&schema)).unwrap());
+            }"##]]
+        .assert_eq(&serde_json::to_string_pretty(&accepted(&schema)).unwrap());
     }
 }

@@ -64,9 +64,12 @@ fn text_comments_and_what_is_not_known() {
             last(json!([{"text": "!"}]), "STOP"),
         ]),
     ];
-    check(body.concat(), expect![[r#"
+    check(
+        body.concat(),
+        expect![[r#"
         stop gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
-          text "Grüße, \"Welt\" 🌍\n!""#]]);
+          text "Grüße, \"Welt\" 🌍\n!""#]],
+    );
 }
 
 // spec: P-22, P-23, A-58
@@ -83,7 +86,9 @@ fn calls_with_and_without_ids_and_their_signatures() {
         // The signature of an answer without text of its own.
         last(json!([{"text": "", "thoughtSignature": "CiQBend=="}]), "STOP"),
     ];
-    check(stream(&chunks), expect![[r#"
+    check(
+        stream(&chunks),
+        expect![[r#"
         tools gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           thinking "Let me see."
           text "I look."
@@ -92,7 +97,8 @@ fn calls_with_and_without_ids_and_their_signatures() {
           call google-fc-rXyz-1 add {"a":1}
           call google-fc-rXyz-2 add {}
           call fc-7 add {}
-          thinking "" signed "gemini-text:CiQBend==""#]]);
+          thinking "" signed "gemini-text:CiQBend==""#]],
+    );
 }
 
 // spec: P-22, A-58
@@ -103,10 +109,13 @@ fn thoughts_are_thinking_and_a_call_right_behind_them_signs_them() {
         parts(json!([{"text": "Ä step.", "thought": true}])),
         last(json!([{"functionCall": {"name": "add", "args": {}}, "thoughtSignature": "CiQB"}]), "STOP"),
     ];
-    check(stream(&chunks), expect![[r#"
+    check(
+        stream(&chunks),
+        expect![[r#"
         tools gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           thinking "**Plan**\nÄ step." signed "gemini:CiQB"
-          call google-fc-rXyz-0 add {}"#]]);
+          call google-fc-rXyz-0 add {}"#]],
+    );
 }
 
 // spec: P-23

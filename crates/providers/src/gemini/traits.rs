@@ -123,6 +123,7 @@ mod tests {
             gemini-3.5-flash               "MINIMAL" "MINIMAL" "LOW" "MEDIUM" "HIGH"
             gemini-flash-latest            "LOW" "LOW" "LOW" "MEDIUM" "HIGH"
             gemma-3-27b-it                     
-        "#]].assert_eq(&table);
+        "#]]
+        .assert_eq(&table);
     }
 }
