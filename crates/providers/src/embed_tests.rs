@@ -52,7 +52,7 @@ async fn texts_are_sent_in_batches_and_vectors_come_in_their_order() {
         /v1/embeddings {"model":"text-embedding-3-small","input":["text 0"," "],"encoding_format":"float"}
         /v1/embeddings {"model":"text-embedding-3-small","input":["text 2"],"encoding_format":"float"}
     "#]]
-        .assert_eq(&requests.iter().map(|r| format!("{} {}\n", r.path, r.text)).collect::<String>());
+    .assert_eq(&requests.iter().map(|r| format!("{} {}\n", r.path, r.text)).collect::<String>());
     assert_eq!(requests[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(requests[1].connection, 0, "one connection is used again");
 

@@ -113,6 +113,15 @@ impl Transport {
         Ok(())
     }
 
+    /// Adds a header to every request whose value anybody may know.
+    #[allow(dead_code, reason = "not every protocol has such a header")]
+    pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
+        self.headers.insert(HeaderName::from_static(name), value);
+        Ok(())
+    }
+
     /// Adds a header to every request. The value is treated as a secret.
     pub(crate) fn set_header(&mut self, name: &str, value: &Secret) -> Result<(), SetupError> {
         let what = || format!("header {name:?}");

@@ -103,6 +103,8 @@ mod tests {
                 assert_eq!(from_wire(wire, &tools), *name);
             }
         }
+        let tools: Vec<ToolSpec> = ["a.b", "c"].iter().map(|n| ToolSpec::new(*n, "", json!({}))).collect();
+        assert_eq!(["x y", "c", "a__b"].map(|name| free_name(name, &tools)), ["x_y", "c_2", "a__b_2"]);
         assert_eq!(to_wire("files.read"), "files__read");
         assert_eq!(to_wire(""), "_");
         assert_eq!(from_wire("made up!", &[]), "made up!");
