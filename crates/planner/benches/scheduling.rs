@@ -1,0 +1,2 @@
+//! What scheduling costs: `cargo bench -p archon-planner`.
+fn main() {}

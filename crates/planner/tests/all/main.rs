@@ -1,0 +1,3 @@
+//! The planner from the outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
+mod corpus;
