@@ -9,19 +9,50 @@
 //! | how is a plan read from text? | `read.rs` |
 //! | what can be wrong with it, and what helps? | `check.rs`, `problem.rs`, `arguments.rs` |
 //! | who waits for whom? | `graph.rs` |
+//! | what happens next? | `machine.rs`, `machine/nodes.rs` |
+//! | and when a subtask fails? | `machine/failures.rs`, `machine/changes.rs` |
+//! | what may it cost? | `budget.rs` |
+//! | who calls whom? | `planning_agent.rs`, `driver.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
+//! | what may another plan change? | `diff.rs` |
+//! | who makes plans? | `scripted_planner.rs` |
+//! | who puts the answer together? | `conclusion.rs` |
 //! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
 
 mod arguments;
+mod ask;
+mod brief;
+mod budget;
+mod calls;
 mod check;
+mod conclusion;
 mod condition;
+mod control;
+mod diff;
+mod driver;
+mod error;
+mod fold;
 mod graph;
+mod log;
+mod machine;
+mod planning_agent;
 mod problem;
 mod read;
 mod references;
+mod scripted_planner;
+mod workers;
 
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
+pub use conclusion::{Conclude, Conclusion, LastResults, LlmConclusion};
 pub use condition::Condition;
+pub use control::PlanControl;
+pub use diff::{changed, check_diff, difference, show_diff};
+pub use error::PlanRunError;
+pub use fold::{fold, is_plan};
 pub use graph::{PlanGraph, invariants, plan_of};
+pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
+pub use planning_agent::{PlanningAgent, PlanningAgentOptions};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};
 pub use references::{PathStep, Reference, Unresolved, references, resolve, resolve_text, value_of_result};
+pub use scripted_planner::ScriptedPlanner;
+pub use workers::{OneWorker, OnlyTool, Workers};

@@ -13,12 +13,13 @@ mod outcome;
 mod values;
 
 use archon_types::{
-    AgentState, Answer, ApprovalRequest, CallId, CommandId, Confirm, Effect, Json, Lease, LimitReached, Outcome,
-    OutcomeStatus, PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, Spending, SubTask, SubTaskId,
-    Task, TaskId, Timestamp, ToolResult,
+    AgentState, Answer, ApprovalRequest, CallId, CommandId, Confirm, Effect, Json, Lease, LimitReached,
+    Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, Spending,
+    SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
+pub(crate) use failures::UNKNOWN;
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
 
@@ -180,7 +181,7 @@ impl PlanMachine {
             }
             RecordBody::Granted { call, lease, .. } => {
                 if let Some(node) = self.nodes.of_call_mut(*call) {
-                    self.budget.grant(&mut node.money, *lease);
+                    self.budget.grant(&mut node.money, *call, *lease);
                 }
             }
             RecordBody::Settled { call, spent, .. } => {
@@ -299,6 +300,9 @@ impl PlanMachine {
             if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent) {
                 return self.begin(node);
             }
+        }
+        if self.nodes.open() == 0 && self.replan.is_none() {
+            return self.finish(self.stuck());
         }
         let is_asked = self.replan.as_ref().is_some_and(|ask| ask.asked == Asked::Yes);
         let until = self.nodes.next_due().filter(|_| !self.paused);
@@ -455,7 +459,8 @@ impl PlanMachine {
                 answer => match answer.edited_plan() {
                     Some(Ok(task)) => self.adopt(&task),
                     Some(Err(error)) => {
-                        self.phase = Phase::Broken { error: format!("the edited plan cannot be read: {error}") };
+                        self.phase =
+                            Phase::Broken { error: format!("the edited plan cannot be read: {error}") };
                     }
                     None => self.phase = Phase::Following,
                 },
@@ -536,6 +541,14 @@ impl PlanMachine {
         }
     }
 
+    /// Which attempt at the open question to the planner is under way.
+    pub fn attempt(&self) -> u32 {
+        match (&self.phase, &self.replan) {
+            (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
+            _ => 0,
+        }
+    }
+
     /// The subtasks that the open question about another plan is about; they and what depends on them may change.
     pub fn targets(&self) -> &[SubTaskId] {
         self.replan.as_ref().map(|ask| ask.targets.as_slice()).unwrap_or_default()
@@ -585,9 +598,10 @@ impl PlanMachine {
         if let Some(lease) = node.money.lease(call) {
             return Some(lease);
         }
-        let free = self.settings.max_concurrent.max(1).saturating_sub(self.nodes.running()).max(1);
-        let open = u64::try_from(self.nodes.open()).unwrap_or(u64::MAX);
-        Some(self.budget.lease(u64::from(free).min(open.max(1))))
+        let running = self.nodes.running();
+        let free = u64::from(self.settings.max_concurrent.max(1).saturating_sub(running));
+        let to_come = (self.nodes.open() as u64).saturating_sub(u64::from(running));
+        Some(self.budget.lease(free.min(to_come).max(1)))
     }
 
     /// How far a call is: a node of the plan that is being followed.
@@ -603,7 +617,11 @@ impl PlanMachine {
 
     /// The calls that are under way, in the order of the plan.
     pub fn under_way(&self) -> Vec<CallId> {
-        self.nodes.live().filter(|n| matches!(n.state, NodeState::Running { .. })).map(PlanNode::call).collect()
+        self.nodes
+            .live()
+            .filter(|n| matches!(n.state, NodeState::Running { .. }))
+            .map(PlanNode::call)
+            .collect()
     }
 
     /// Other plans that the run had so far.

@@ -1,8 +1,6 @@
 //! One subtask of a plan that is followed, and how far it is.
 
-use archon_types::{
-    CallId, CommandId, Effect, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult,
-};
+use archon_types::{CallId, CommandId, Effect, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Money;
@@ -32,7 +30,7 @@ pub struct PlanNode {
     /// Many others wait for it.
     pub(super) is_central: bool,
     /// A person let it begin.
-    pub(super) is_approved: bool,
+    pub is_approved: bool,
     pub(crate) money: Money,
     /// Places of the resources that it uses.
     pub(super) resources: Vec<u32>,

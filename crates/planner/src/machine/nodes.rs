@@ -5,7 +5,9 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
 };
 
-use archon_types::{CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult};
+use archon_types::{
+    CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult,
+};
 use petgraph::{
     Direction,
     graph::{DiGraph, NodeIndex},
@@ -242,7 +244,13 @@ impl Nodes {
 
     /// The node's call ended, or it never began; `state` is one in which nothing more happens, or in which
     /// another plan is waited for.
-    pub(super) fn end(&mut self, index: NodeIndex, state: NodeState, result: Option<ToolResult>, at: Timestamp) {
+    pub(super) fn end(
+        &mut self,
+        index: NodeIndex,
+        state: NodeState,
+        result: Option<ToolResult>,
+        at: Timestamp,
+    ) {
         self.leave(index);
         let is_troubled = state == NodeState::Troubled;
         self.failed += usize::from(state == NodeState::Failed);
@@ -287,9 +295,13 @@ impl Nodes {
         match self.graph[index].state {
             NodeState::Ready => {
                 let turn = (Reverse(self.graph[index].rank), index);
-                if !self.ready.remove(&turn) {
-                    for place in self.graph[index].resources.clone() {
-                        self.resources[place as usize].parked.remove(&turn);
+                let was_first = self.ready.remove(&turn);
+                for place in self.graph[index].resources.clone() {
+                    let resource = &mut self.resources[place as usize];
+                    resource.parked.remove(&turn);
+                    // What it would have used is there for the next.
+                    if was_first && resource.used < resource.limit {
+                        self.pull(place as usize);
                     }
                 }
             }
@@ -357,7 +369,8 @@ impl Nodes {
     /// A person is asked about a call: one that waits at its gate, or one that was under way.
     pub(super) fn question(&mut self, call: CallId) {
         let Some(index) = self.index_of(call) else { return };
-        if matches!(self.graph[index].state, NodeState::Gated | NodeState::Running { .. }) {
+        if matches!(self.graph[index].state, NodeState::Gated | NodeState::Ready | NodeState::Running { .. })
+        {
             self.leave(index);
             self.graph[index].state = NodeState::Asked;
             self.asked.insert(index);

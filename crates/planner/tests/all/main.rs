@@ -1,3 +1,6 @@
 //! The planner from the outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
+
 mod corpus;
+mod dags;
+mod support;
