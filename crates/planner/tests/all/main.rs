@@ -3,4 +3,6 @@
 
 mod corpus;
 mod dags;
+mod faults;
+mod journal;
 mod support;
