@@ -14,7 +14,8 @@
 //! | what may it cost? | `budget.rs` |
 //! | who calls whom? | `planning_agent.rs`, `driver.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
 //! | what may another plan change? | `diff.rs` |
-//! | who makes plans? | `scripted_planner.rs` |
+//! | who makes plans? | `llm_planner.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | what does a plan look like? | `render.rs` |
 //! | who puts the answer together? | `conclusion.rs` |
 //! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
 
@@ -32,13 +33,17 @@ mod driver;
 mod error;
 mod fold;
 mod graph;
+mod llm_planner;
 mod log;
 mod machine;
 mod planning_agent;
 mod problem;
 mod read;
 mod references;
+mod render;
 mod scripted_planner;
+mod template;
+mod template_planner;
 mod workers;
 
 pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
@@ -49,10 +54,14 @@ pub use diff::{changed, check_diff, difference, show_diff};
 pub use error::PlanRunError;
 pub use fold::{fold, is_plan};
 pub use graph::{PlanGraph, invariants, plan_of};
+pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_schema};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
 pub use planning_agent::{PlanningAgent, PlanningAgentOptions};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};
 pub use references::{PathStep, Reference, Unresolved, references, resolve, resolve_text, value_of_result};
+pub use render::{PlanFormat, render};
 pub use scripted_planner::ScriptedPlanner;
+pub use template::{OnError, OnErrorWord, Parameter, TemplateProblem, TemplateStep, WorkflowTemplate};
+pub use template_planner::{TemplatePlanner, TemplateRegistry};
 pub use workers::{OneWorker, OnlyTool, Workers};

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
 };
 
 use archon_types::{
@@ -24,7 +24,7 @@ type Turn = (Reverse<u64>, NodeIndex);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Nodes {
     graph: DiGraph<PlanNode, ()>,
-    by_id: HashMap<SubTaskId, NodeIndex>,
+    by_id: BTreeMap<SubTaskId, NodeIndex>,
     /// By the number of the command.
     by_command: BTreeMap<u64, NodeIndex>,
     resources: Vec<Resource>,

@@ -5,4 +5,6 @@ mod corpus;
 mod dags;
 mod faults;
 mod journal;
+mod machine;
+mod planners;
 mod support;
