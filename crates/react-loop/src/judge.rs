@@ -156,9 +156,9 @@ impl LlmJudge {
         let mut config = RunConfig::default();
         config.model.clone_from(&self.options.model);
         config.options = Arc::new(self.options.request.clone());
-        config.price = self.options.price;
-        let retries = self.provider.capabilities(&self.options.model).retries;
-        config.retry = if retries { RetryConfig::none() } else { self.options.retry.clone() };
+        let known = self.provider.capabilities(&self.options.model);
+        config.price = self.options.price.or(known.price);
+        config.retry = if known.retries { RetryConfig::none() } else { self.options.retry.clone() };
         config.failure = Some(fallback::policy(&self.keys, &self.fallbacks, &self.options.retry));
         config
     }

@@ -21,6 +21,7 @@
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
 //! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
+//! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
@@ -59,6 +60,7 @@ mod memory;
 mod message;
 mod nearest;
 mod plan;
+mod plan_record;
 mod price;
 mod process;
 mod projection;
@@ -123,12 +125,13 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
-    ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    ThinkingLevel, ToolChoice,
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ModelEvent, Provider, ProviderError,
+    Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
@@ -147,7 +150,7 @@ pub use session::{
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
-pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
+pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
 pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,

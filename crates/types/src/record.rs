@@ -13,8 +13,8 @@ use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
     Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
     GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome,
-    ParallelBranch, ParallelChoice, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending,
-    Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId,
+    Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -248,6 +248,8 @@ pub enum RecordBody {
     },
     /// The branches have ended, and one of them was chosen if there was a choice.
     ParallelEnded(Box<ParallelChoice>),
+    /// The run follows a plan, and this became of it. A run that has such records asks no model itself.
+    Plan(Box<PlanRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
     /// The run waits for answers and nothing is in flight. Derived.
@@ -262,6 +264,9 @@ pub enum RecordBody {
 impl RecordBody {
     /// Whether the record carries something from outside; the others follow from these.
     pub fn is_input(&self) -> bool {
+        if let Self::Plan(plan) = self {
+            return plan.is_input();
+        }
         !matches!(
             self,
             Self::ModelAsked { .. }
@@ -279,6 +284,9 @@ impl RecordBody {
     /// Whether the record must be on the medium before anything else happens. The start of a
     /// read-only tool need not: without it the tool simply runs again.
     pub fn needs_sync(&self) -> bool {
+        if let Self::Plan(plan) = self {
+            return plan.needs_sync();
+        }
         matches!(
             self,
             Self::RunStarted(_)
