@@ -7,6 +7,8 @@ pub(crate) mod events;
 pub(crate) mod retry_after;
 pub(crate) mod sse;
 pub(crate) mod watch;
+#[allow(dead_code, reason = "not every protocol has answers that are not streamed")]
+pub(crate) mod whole;
 
 use std::{
     fmt,
@@ -44,7 +46,7 @@ pub struct HttpOptions {
     /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
     pub ca_certificates: Option<Arc<[u8]>>,
     /// What clones share.
-    clients: ClientPool,
+    pub(crate) clients: ClientPool,
 }
 
 impl HttpOptions {
@@ -139,6 +141,15 @@ impl Transport {
         let bearer = sensitive(&bearer).ok_or_else(|| setting("the key", "holds what cannot be sent"))?;
         self.headers.insert(AUTHORIZATION, bearer);
         self.redactor.add(&key);
+        Ok(())
+    }
+
+    /// Adds a header to every request whose value anybody may know.
+    #[allow(dead_code, reason = "not every protocol has such a header")]
+    pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
+        self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
     }
 

@@ -6,11 +6,12 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
-//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted (feature `openai-responses`) |
 //! | `Anthropic` | Anthropic's Messages, streamed |
-//! | `Gemini` | Google's generateContent, streamed |
-//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses |
-//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
+//! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud (features `gemini`, `vertex`) |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses (feature `azure`) |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests (feature `bedrock`) |
+//! | `OpenAiEmbedder`, `GeminiEmbedder` | vectors for texts |
 //! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
@@ -78,6 +79,8 @@ mod classify;
 mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+mod embed;
 #[cfg(feature = "gemini")]
 mod gemini;
 #[cfg(feature = "http")]
@@ -101,6 +104,8 @@ mod schema_subset;
 mod signature;
 #[cfg(feature = "http")]
 mod tool_names;
+#[cfg(feature = "vertex")]
+mod vertex;
 #[cfg(all(test, feature = "http"))]
 #[allow(dead_code, reason = "not every protocol's tests use all of it")]
 mod wire_fixture;
@@ -128,6 +133,15 @@ pub use anthropic::{
     ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
     ThinkingForm, ThinkingOff,
 };
+#[cfg(feature = "vertex")]
+pub use vertex::{TokenSource as VertexTokenSource, Vertex, VertexOptions, VertexPlace};
+
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+pub use embed::EmbedderOptions;
+#[cfg(feature = "gemini")]
+pub use embed::GeminiEmbedder;
+#[cfg(feature = "openai-compatible")]
+pub use embed::OpenAiEmbedder;
 #[cfg(feature = "gemini")]
 pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
