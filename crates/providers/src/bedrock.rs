@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 mod family;
 mod frames;
+mod messages;
 mod sign;
 mod wire;
 

@@ -38,6 +38,7 @@ mod azure;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod blocks;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod call_ids;

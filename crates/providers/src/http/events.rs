@@ -161,6 +161,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     /// An exchange that failed before anything was sent.
+    #[allow(dead_code, reason = "not every protocol refuses by itself")]
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
         Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new() }
     }
