@@ -174,7 +174,7 @@ impl Anthropic {
         let path = if versioned { "/messages" } else { "/v1/messages" };
         let mut transport = Transport::new(base_url, path, options.http)?;
         transport.send_json();
-        transport.set_header("anthropic-version", &Secret::from(options.version))?;
+        transport.set_open_header("anthropic-version", &options.version)?;
         if let Some(key) = &options.api_key {
             // Keys are often read from files, with their line ends.
             transport.set_header("x-api-key", &Secret::from(key.expose().trim()))?;

@@ -8,7 +8,7 @@ use archon_types::{
     BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
 };
 
-pub use auth::{AzureAuth, TokenSource};
+pub use auth::AzureAuth;
 
 use crate::{
     error::SetupError,
@@ -19,6 +19,7 @@ use crate::{
     },
     openai_compatible::{self, Compat, MaxTokensField},
     openai_responses::{self, ResponsesCompat},
+    token_source::with_token,
 };
 
 /// The choices of an [`AzureOpenAi`], each with a default.
@@ -197,7 +198,7 @@ impl AzureOpenAi {
         };
         Box::pin(match &options.auth {
             AzureAuth::BearerFrom(source) => {
-                let authorized = auth::authorized(source.clone(), transport.clone(), request);
+                let authorized = with_token(request, source.clone(), transport.clone());
                 Exchange::prepared(transport, authorized, cancel, decoder)
             }
             _ => Exchange::new(transport, request, cancel, decoder),

@@ -222,7 +222,7 @@ async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqw
     let credentials = match &options.auth {
         BedrockAuth::Signed(credentials) => credentials,
         BedrockAuth::SignedBy(source) => {
-            fetched = source.credentials().await?;
+            fetched = source().await?;
             inner.transport.redactor.add_later(&fetched.secret_access_key);
             fetched.session_token.iter().for_each(|token| inner.transport.redactor.add_later(token));
             &fetched

@@ -164,11 +164,13 @@ pub(crate) fn model_path(model: &str, method: &str) -> String {
 impl Contents {
     /// The request, and what reads the answer to it.
     pub(crate) fn exchange(&self, request: &Request) -> (reqwest::Request, ChunkDecoder) {
-        let body = encode::body(request, Traits::of(&request.model), &self.safety);
+        let traits = Traits::of(&request.model);
+        let format_tool = encode::format_tool(request, traits);
+        let body = encode::body(request, traits, &self.safety);
         let path = model_path(&request.model, "streamGenerateContent");
         let http = self.transport.post_below(&path, Some("alt=sse"), body);
         let answer = Answer::new(request, &self.id, self.clock.clone());
-        (http, ChunkDecoder::new(answer, self.id_prefix))
+        (http, ChunkDecoder::new(answer, self.id_prefix, format_tool))
     }
 }
 

@@ -6,6 +6,8 @@ pub(crate) mod events;
 pub(crate) mod retry_after;
 pub(crate) mod sse;
 pub(crate) mod watch;
+#[allow(dead_code, reason = "not every protocol has answers that are not streamed")]
+pub(crate) mod whole;
 
 use std::{
     fmt,
@@ -108,6 +110,15 @@ impl Transport {
         let bearer = sensitive(&bearer).ok_or_else(|| setting("the key", "holds what cannot be sent"))?;
         self.headers.insert(AUTHORIZATION, bearer);
         self.redactor.add(&key);
+        Ok(())
+    }
+
+    /// Adds a header to every request whose value anybody may know.
+    #[allow(dead_code, reason = "not every protocol has such a header")]
+    pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
+        self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
     }
 

@@ -6,9 +6,12 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
-//! | [`OpenAiResponses`] | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
-//! | [`AzureOpenAi`] | both of OpenAI's protocols at Azure's addresses |
-//! | [`Bedrock`] | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed (feature `openai-responses`) |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses (feature `azure`) |
+//! | [`Anthropic`] | Anthropic's Messages, streamed |
+//! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud (features `gemini`, `vertex`) |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream: binary messages, signed requests (feature `bedrock`) |
+//! | [`OpenAiEmbedder`], `GeminiEmbedder` | vectors for texts |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
@@ -48,6 +51,8 @@ mod classify;
 mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+mod embed;
 #[cfg(feature = "http")]
 mod error;
 #[cfg(feature = "gemini")]
@@ -71,8 +76,12 @@ mod schema_subset;
 mod signature;
 #[cfg(feature = "openai-compatible")]
 mod think_tags;
+#[cfg(any(feature = "azure", feature = "vertex"))]
+mod token_source;
 #[cfg(feature = "http")]
 mod tool_names;
+#[cfg(feature = "vertex")]
+mod vertex;
 #[cfg(all(test, feature = "http"))]
 #[allow(dead_code, reason = "not every protocol's tests use all of it")]
 mod wire_fixture;
@@ -84,6 +93,15 @@ pub use anthropic::{
     ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
     ThinkingForm, ThinkingOff,
 };
+#[cfg(feature = "vertex")]
+pub use vertex::{Vertex, VertexOptions, VertexPlace};
+
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+pub use embed::EmbedderOptions;
+#[cfg(feature = "gemini")]
+pub use embed::GeminiEmbedder;
+#[cfg(feature = "openai-compatible")]
+pub use embed::OpenAiEmbedder;
 #[cfg(feature = "gemini")]
 pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
@@ -108,8 +126,11 @@ pub use openai_responses::{
     OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
 };
 
+#[cfg(any(feature = "azure", feature = "vertex"))]
+pub use token_source::TokenSource;
+
 #[cfg(feature = "azure")]
-pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions, TokenSource};
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions};
 
 #[cfg(feature = "bedrock")]
 pub use bedrock::{

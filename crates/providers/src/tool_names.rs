@@ -48,6 +48,18 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
+/// A name like `wanted` that no tool of a request has, for a tool that stands for something else.
+#[allow(dead_code, reason = "not every protocol needs such a tool")]
+pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
+    let taken = wire_names(tools);
+    let free = |name: &str| !taken.iter().any(|taken| taken == name);
+    let name = to_wire(wanted);
+    if free(&name) {
+        return name.into_owned();
+    }
+    (2..).map(|n| numbered(&name, n)).find(|name| free(name)).unwrap_or_default()
+}
+
 fn numbered(name: &str, n: usize) -> String {
     let suffix = format!("_{n}");
     let keep = name.len().min(LONGEST - suffix.len());
@@ -91,6 +103,8 @@ mod tests {
                 assert_eq!(from_wire(wire, &tools), *name);
             }
         }
+        let tools: Vec<ToolSpec> = ["a.b", "c"].iter().map(|n| ToolSpec::new(*n, "", json!({}))).collect();
+        assert_eq!(["x y", "c", "a__b"].map(|name| free_name(name, &tools)), ["x_y", "c_2", "a__b_2"]);
         assert_eq!(to_wire("files.read"), "files__read");
         assert_eq!(to_wire(""), "_");
         assert_eq!(from_wire("made up!", &[]), "made up!");

@@ -366,9 +366,52 @@ impl http_body::Body for Pieces {
 }
 
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    /// A harness that cannot fail proves nothing: this provider takes each piece for an event.
+    use archon_types::{BoxStream, Request};
+
+    use super::*;
+    use crate::http::{HttpOptions, Transport};
+
+    /// A provider that does what none may: it says in how many pieces its answer came.
+    struct CountsPieces(Arc<Transport>);
+
+    impl Provider for CountsPieces {
+        fn id(&self) -> &str {
+            "counts-pieces"
+        }
+
+        fn stream(
+            &self,
+            _: Request,
+            _: CancellationToken,
+        ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+            let sent = self.0.send(self.0.post(Vec::new())).unwrap();
+            let count = async move {
+                let (mut response, mut pieces) = (sent.await.unwrap(), 0);
+                while response.chunk().await.unwrap().is_some_and(|piece| !piece.is_empty()) {
+                    pieces += 1;
+                }
+                let text = pieces.to_string();
+                let content = vec![Content::text(text.as_str())];
+                let message = AssistantMessage { content, ..AssistantMessage::default() };
+                [Ok(ModelEvent::TextDelta(text)), Ok(ModelEvent::Done(Box::new(message)))]
+            };
+            Box::pin(futures_util::StreamExt::flat_map(
+                futures_util::stream::once(count),
+                futures_util::stream::iter,
+            ))
+        }
+    }
+
+    // spec: A-58
+    #[test]
+    #[should_panic(expected = "in pieces of 1 bytes")]
+    fn a_provider_for_which_the_pieces_matter_is_found_out() {
+        let transport = Transport::new(BASE_URL, "/x", HttpOptions::default()).unwrap();
+        replay(&CountsPieces(Arc::new(transport)), &Request::default(), &Fixture::sse("data: a"));
+    }
+
     #[cfg(feature = "openai-compatible")]
     #[test]
     fn a_chat_stream_means_the_same_however_it_is_cut() {

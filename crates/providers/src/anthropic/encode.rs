@@ -61,14 +61,8 @@ pub(crate) enum Thinking {
 impl<'a> Encoder<'a> {
     pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a Inner) -> Self {
         let format = request.options.response_format.as_ref();
-        let format_tool = format.filter(|_| !traits.json_schema).map(|format| {
-            let taken = tool_names::wire_names(&request.tools);
-            let mut name = tool_names::to_wire(&format.name).into_owned();
-            while taken.iter().any(|taken| *taken == name) {
-                name.insert(0, '_');
-            }
-            name
-        });
+        let format = format.filter(|_| !traits.json_schema);
+        let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
         let thinking = thinking(request.options.thinking, &traits, &options.budgets);
         Self { request, traits, options, thinking, format_tool }
     }

@@ -50,7 +50,7 @@ impl<'a> Encoder<'a> {
         };
         let asked = request.options.response_format.as_ref();
         let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
-        let answer_tool = asked.map(|format| free_name(&format.name, &request.tools));
+        let answer_tool = asked.map(|format| tool_names::free_name(&format.name, &request.tools));
         Self { request, options, family, traits, thinking, answer_tool }
     }
 
@@ -238,17 +238,6 @@ impl<'a> Encoder<'a> {
             push_field(body, "outputConfig", &form);
         }
     }
-}
-
-/// A name on the wire that no tool has.
-fn free_name(name: &str, tools: &[ToolSpec]) -> String {
-    let taken = tool_names::wire_names(tools);
-    let mut name = tool_names::to_wire(name).into_owned();
-    while taken.iter().any(|taken| *taken == name) {
-        name.insert(0, '_');
-        name.truncate(64);
-    }
-    name
 }
 
 fn tools(tools: &[ToolSpec]) -> String {

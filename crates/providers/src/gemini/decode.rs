@@ -21,6 +21,8 @@ pub(crate) struct ChunkDecoder {
     answer: Answer,
     /// What ids begin with that are made up, for instance `google-fc`.
     id_prefix: &'static str,
+    /// The tool that stands for the form of the answer: what it is called with is the answer's text.
+    format_tool: Option<String>,
     /// Tells the made-up ids of one answer from those of others.
     response_id: String,
     finish: Option<Finish>,
@@ -35,8 +37,8 @@ struct Finish {
 }
 
 impl ChunkDecoder {
-    pub(super) fn new(answer: Answer, id_prefix: &'static str) -> Self {
-        Self { answer, id_prefix, response_id: String::new(), finish: None, cut: None }
+    pub(super) fn new(answer: Answer, id_prefix: &'static str, format_tool: Option<String>) -> Self {
+        Self { answer, id_prefix, format_tool, response_id: String::new(), finish: None, cut: None }
     }
 
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
@@ -82,6 +84,11 @@ impl ChunkDecoder {
     fn part(&mut self, part: Part, out: &mut VecDeque<ModelEvent>) {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
+            if self.format_tool.as_ref() == Some(&call.name) {
+                let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
+                self.answer.text(arguments.to_string(), out);
+                return;
+            }
             if let Some(signature) = signature {
                 self.answer.sign(Signature::Gemini(&signature).to_string());
             }

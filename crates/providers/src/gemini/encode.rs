@@ -31,12 +31,21 @@ pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"]
 /// Room for the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4_096;
 
+/// The tool that stands for the form of the answer: before the third generation, a model takes tools or a
+/// form but not both.
+pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
+    let format = request.options.response_format.as_ref()?;
+    let both = !request.tools.is_empty() && !traits.is_third_generation();
+    both.then(|| tool_names::free_name(&format.name, &request.tools))
+}
+
 /// The JSON text of a request.
 pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) -> Vec<u8> {
     let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
     body.push_str("{\"contents\":[");
     let start = body.len();
     let third = traits.is_third_generation();
+    let format_tool = format_tool(request, traits);
     let format = if third { CONTENTS_OF_3 } else { CONTENTS };
     request.messages.encode_into(format, &mut body, |m, out| message(m, third, out));
     // The last comma and line break.
@@ -44,16 +53,27 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) 
         body.truncate(body.len() - 2);
     }
     body.push(']');
-    if let Some(system) = request.system.as_ref().filter(|system| !system.trim().is_empty()) {
-        body.push_str(",\"systemInstruction\":{\"parts\":[");
-        system.with_encoded(SYSTEM, |text| text_part(text), |text| body.push_str(text));
-        body.push_str("]}");
-    }
+    system(request, format_tool.as_deref(), &mut body);
     if !request.tools.is_empty() {
         body.push_str(",\"tools\":[{\"functionDeclarations\":");
         request.tools.with_encoded(TOOLS, |tools| self::tools(tools), |text| body.push_str(text));
+        if let (Some(name), Some(format)) = (&format_tool, &request.options.response_format) {
+            body.pop();
+            let schema = accepted(&format.schema);
+            let about = "Gives the final answer. Its arguments are the answer.";
+            body.push(',');
+            push_json(
+                &mut body,
+                &json!({"name": name, "description": about, "parametersJsonSchema": schema}),
+            );
+            body.push(']');
+        }
         body.push_str("}]");
-        if let Some(config) = tool_config(request) {
+        let config = match &format_tool {
+            Some(_) => Some(json!({"mode": "ANY"})),
+            None => tool_config(request),
+        };
+        if let Some(config) = config {
             push_field(&mut body, "toolConfig", &json!({"functionCallingConfig": config}));
         }
     }
@@ -62,7 +82,7 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) 
             safety.iter().map(|s| json!({"category": s.category, "threshold": s.threshold})).collect();
         push_field(&mut body, "safetySettings", &settings);
     }
-    let config = generation_config(request, traits);
+    let config = generation_config(request, traits, format_tool.as_deref());
     if !config.is_empty() {
         push_field(&mut body, "generationConfig", &config);
     }
@@ -70,7 +90,22 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) 
     body.into_bytes()
 }
 
-fn generation_config(request: &Request, traits: Traits) -> Map<String, Json> {
+fn system(request: &Request, format_tool: Option<&str>, body: &mut String) {
+    let start = body.len();
+    if let Some(system) = request.system.as_ref().filter(|system| !system.trim().is_empty()) {
+        body.push_str(",\"systemInstruction\":{\"parts\":[");
+        system.with_encoded(SYSTEM, |text| text_part(text), |text| body.push_str(text));
+    }
+    if let Some(name) = format_tool {
+        body.push_str(if body.len() > start { "," } else { ",\"systemInstruction\":{\"parts\":[" });
+        body.push_str(&text_part(&format!("Give your final answer only by calling the tool `{name}`.")));
+    }
+    if body.len() > start {
+        body.push_str("]}");
+    }
+}
+
+fn generation_config(request: &Request, traits: Traits, format_tool: Option<&str>) -> Map<String, Json> {
     let options = &*request.options;
     let mut config = Map::new();
     let mut set = |key: &str, value: Json| drop(config.insert(key.to_owned(), value));
@@ -87,7 +122,7 @@ fn generation_config(request: &Request, traits: Traits) -> Map<String, Json> {
     if !options.stop.is_empty() {
         set("stopSequences", json!(options.stop));
     }
-    if let Some(format) = &options.response_format {
+    if let Some(format) = options.response_format.as_ref().filter(|_| format_tool.is_none()) {
         set("responseMimeType", "application/json".into());
         set("responseJsonSchema", accepted(&format.schema));
     }

@@ -120,7 +120,8 @@ fn every_option_is_spelled_out() {
     options.response_format = Some(ResponseFormat { name: "answer".into(), schema });
     request.options = Arc::new(options);
     let gemini = GeminiOptions::default().with_safety("HARM_CATEGORY_HARASSMENT", "BLOCK_NONE");
-    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["files__read"]}},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"seed":2147483647,"stopSequences":["END"],"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"thinkingConfig":{"thinkingBudget":512,"includeThoughts":true}}}"#]].assert_eq(&send(gemini, &request).body);
+    request.model = "gemini-3.1-pro-preview".into();
+    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["files__read"]}},"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"seed":2147483647,"stopSequences":["END"],"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"thinkingConfig":{"thinkingLevel":"LOW","includeThoughts":true}}}"#]].assert_eq(&send(gemini, &request).body);
     let mut choices = String::new();
     for choice in [ToolChoice::Auto, ToolChoice::None, ToolChoice::Required] {
         let mut options = RequestOptions::default();
@@ -135,6 +136,22 @@ fn every_option_is_spelled_out() {
         {"functionCallingConfig":{"mode":"ANY"}}
     "#]]
     .assert_eq(&choices);
+}
+
+// spec: P-22
+#[test]
+fn before_the_third_generation_a_form_beside_tools_is_a_tool() {
+    let body = |tools| {
+        let mut request = Request::new("gemini-2.5-pro", vec![Message::user("hi", Timestamp::default())]);
+        request.tools = tools;
+        let mut options = RequestOptions::default();
+        options.response_format =
+            Some(ResponseFormat { name: "answer".into(), schema: json!({"type": "object"}) });
+        request.options = Arc::new(options);
+        send(GeminiOptions::default(), &request).body
+    };
+    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"systemInstruction":{"parts":[{"text":"Give your final answer only by calling the tool `answer`."}]},"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."},{"name":"answer","description":"Gives the final answer. Its arguments are the answer.","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"generationConfig":{"thinkingConfig":{"thinkingBudget":128}}}"#]].assert_eq(&body(tools()));
+    expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object"},"thinkingConfig":{"thinkingBudget":128}}}"#]].assert_eq(&body(Arc::default()));
 }
 
 // spec: P-22

@@ -236,6 +236,20 @@ fn what_is_no_chunk_is_a_protocol_error_and_an_answer_that_was_not_streamed_is_u
     assert_eq!(message.stop_reason, StopReason::Stop);
 }
 
+// spec: P-22
+#[test]
+fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
+    let mut request = ask();
+    let mut options = archon_types::RequestOptions::default();
+    let schema = json!({"type": "object"});
+    options.response_format = Some(archon_types::ResponseFormat { name: "answer".into(), schema });
+    request.options = Arc::new(options);
+    let call = json!([{"functionCall": {"name": "answer", "args": {"n": 7}}, "thoughtSignature": "CiQB"}]);
+    let heard = replay(&provider(), &request, &Fixture::sse(stream(&[last(call, "STOP")])));
+    assert_eq!(heard.line().lines().last(), Some("  text \"{\\\"n\\\":7}\""));
+    assert_eq!(heard.end.unwrap().stop_reason, StopReason::Stop);
+}
+
 /// Chunks of all kinds, sensible and not.
 fn chunks() -> Vec<String> {
     let mut chunks: Vec<String> = [

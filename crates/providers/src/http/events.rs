@@ -234,17 +234,11 @@ impl<D: Decoder> Exchange<D> {
     /// Looks at status and content type and decides how the body is read.
     fn judge(&mut self, response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
-        let (status, headers) = (response.status(), response.headers());
-        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        if status == StatusCode::OK && header("content-type").starts_with(D::Frames::CONTENT_TYPE) {
+        let status = response.status();
+        let failure = failure_of(&response, self.decoder.now());
+        if status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE) {
             return self.begin(Body::new(response, *watch));
         }
-        let failure = Failure {
-            status: status.as_u16(),
-            content_type: header("content-type").to_owned(),
-            retry_after: retry_after(headers, self.decoder.now()),
-            location: status.is_redirection().then(|| header("location").to_owned()),
-        };
         let transport = self.transport.clone();
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
@@ -346,6 +340,18 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
+/// What a response says of itself beside its body, in case it is no answer.
+pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
+    let (status, headers) = (response.status(), response.headers());
+    let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    Failure {
+        status: status.as_u16(),
+        content_type: header("content-type").to_owned(),
+        retry_after: retry_after(headers, now),
+        location: status.is_redirection().then(|| header("location").to_owned()),
+    }
+}
+
 async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
     // A body that broke off still has its status.
     let (text, end) = body.text().await;
@@ -377,7 +383,7 @@ fn stopped(error: BodyError, transport: &Transport) -> Stopped {
     }
 }
 
-fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
+pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
     match error {
         BodyError::Interrupted(limit) => timeout(limit),
         BodyError::Transport(e) => transport.failure(e),
