@@ -29,10 +29,20 @@
 //! # }
 //! ```
 
+#![cfg_attr(
+    not(all(
+        feature = "openai-compatible",
+        feature = "anthropic",
+        feature = "vertex",
+        feature = "azure",
+        feature = "bedrock",
+    )),
+    allow(dead_code, reason = "protocols share more than each of them uses")
+)]
+
 mod scripted;
 
 #[cfg(feature = "http")]
-#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -41,7 +51,6 @@ mod azure;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
-#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod blocks;
 #[cfg(any(feature = "openai-responses", feature = "bedrock"))]
 mod call_ids;
@@ -72,7 +81,6 @@ mod resolve;
 #[cfg(any(feature = "anthropic", feature = "gemini"))]
 mod schema_subset;
 #[cfg(feature = "http")]
-#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
 #[cfg(feature = "openai-compatible")]
 mod think_tags;

@@ -148,7 +148,6 @@ impl<D: Decoder> Exchange<D> {
 
     /// An exchange whose request has to be finished first, for instance signed with a token that is
     /// fetched. The wait counts as part of the answer: it can be cancelled and has its limits.
-    #[allow(dead_code, reason = "most protocols know all they need from the start")]
     pub(crate) fn prepared(
         transport: Arc<Transport>,
         request: impl Future<Output = Result<Request, ProviderError>> + Send + 'static,
@@ -161,7 +160,6 @@ impl<D: Decoder> Exchange<D> {
     }
 
     /// An exchange that failed before anything was sent.
-    #[allow(dead_code, reason = "not every protocol refuses by itself")]
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
         Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new() }
     }
