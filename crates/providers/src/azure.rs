@@ -17,8 +17,9 @@ use crate::{
         events::{Decoder, Exchange},
         percent_encoded,
     },
-    openai_compatible::{self, Compat, MaxTokensField},
+    openai_compatible,
     openai_responses::{self, ResponsesCompat},
+    profile::{Compat, MaxTokensField},
     token_source::with_token,
 };
 
@@ -82,7 +83,7 @@ impl Default for AzureOptions {
             headers: Vec::new(),
             chat: Compat {
                 max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                reasoning_effort: true,
+                thinking: crate::profile::ThinkingParameter::Effort,
                 think_tags: false,
                 ..Compat::DEFAULT
             },
@@ -231,6 +232,10 @@ impl Provider for AzureOpenAi {
                 self.exchange(body, &model, cancel, decoder)
             }
         }
+    }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -213,6 +213,10 @@ impl Provider for Bedrock {
             }
         })
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The request with its signature, made when it is about to be sent: an old one is refused.
