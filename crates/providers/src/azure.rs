@@ -8,7 +8,7 @@ use archon_types::{
     BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
 };
 
-pub use auth::{AzureAuth, TokenSource};
+pub use auth::AzureAuth;
 
 use crate::{
     error::SetupError,
@@ -20,6 +20,7 @@ use crate::{
     openai_compatible,
     openai_responses::{self, ResponsesCompat},
     profile::{Compat, MaxTokensField},
+    token_source::with_token,
 };
 
 /// The choices of an [`AzureOpenAi`], each with a default.
@@ -198,7 +199,7 @@ impl AzureOpenAi {
         };
         Box::pin(match &options.auth {
             AzureAuth::BearerFrom(source) => {
-                let authorized = auth::authorized(source.clone(), transport.clone(), request);
+                let authorized = with_token(request, source.clone(), transport.clone());
                 Exchange::prepared(transport, authorized, cancel, decoder)
             }
             _ => Exchange::new(transport, request, cancel, decoder),

@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 mod family;
 mod frames;
+mod messages;
 mod sign;
 mod wire;
 
@@ -225,7 +226,7 @@ async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqw
     let credentials = match &options.auth {
         BedrockAuth::Signed(credentials) => credentials,
         BedrockAuth::SignedBy(source) => {
-            fetched = source.credentials().await?;
+            fetched = source().await?;
             inner.transport.redactor.add_later(&fetched.secret_access_key);
             fetched.session_token.iter().for_each(|token| inner.transport.redactor.add_later(token));
             &fetched

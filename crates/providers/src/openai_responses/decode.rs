@@ -56,23 +56,6 @@ impl ResponsesDecoder {
                     self.blocks.thinking(output_index, "\n\n".to_owned(), out);
                 }
             }
-            "response.function_call_arguments.delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.arguments(output_index, delta, out);
-                }
-            }
-            "response.function_call_arguments.start" => {
-                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
-                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
-                    self.blocks.begin_call(output_index, &id, &name, out);
-                }
-            }
-            "response.function_call_arguments.done" => {
-                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
-                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
-                    self.blocks.end(output_index, out);
-                }
-            }
             "response.output_item.added" => {
                 if let Some(ItemEvent { output_index, item }) = self.read(data)?
                     && word(&item, "type") == "function_call"
@@ -94,9 +77,43 @@ impl ResponsesDecoder {
                 return self.ended(data, out);
             }
             "error" => return Err(error_in(data)),
-            _ => {}
+            _ => {
+                if let Some(part) = kind.strip_prefix("response.function_call_arguments.") {
+                    self.arguments(part, data, out)?;
+                }
+            }
         }
         Ok(Progress::More)
+    }
+
+    /// An event of a call's arguments; `part` is the rest of its type.
+    fn arguments(
+        &mut self,
+        part: &str,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        match part {
+            "delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.arguments(output_index, delta, out);
+                }
+            }
+            "start" => {
+                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
+                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
+                    self.blocks.begin_call(output_index, &id, &name, out);
+                }
+            }
+            "done" => {
+                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
+                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
+                    self.blocks.end(output_index, out);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// An event without a name: one that says its type, a whole answer, or an error.
