@@ -69,8 +69,8 @@ impl ResponsesDecoder {
                 }
             }
             "response.created" | "response.in_progress" | "response.queued" => {
-                if let Some(ResponseEvent::<Response<'_>> { response }) = self.read(data)? {
-                    self.blocks.set_model(&response.model);
+                if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
+                    self.blocks.set_model(response.model.as_deref().unwrap_or_default());
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
@@ -119,11 +119,11 @@ impl ResponsesDecoder {
     /// An event without a name: one that says its type, a whole answer, or an error.
     fn untyped(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         let Some(Kind { kind, object }) = self.read(data)? else { return Ok(Progress::More) };
-        if !kind.is_empty() {
+        if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
             return self.typed(&kind, data, out);
         }
-        if object == "response" {
-            return match self.read::<Response<'_>>(data)? {
+        if object.as_deref() == Some("response") {
+            return match self.read::<Response>(data)? {
                 Some(response) => self.response(response, data, out),
                 None => Ok(Progress::More),
             };
@@ -132,7 +132,7 @@ impl ResponsesDecoder {
     }
 
     fn ended(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        match self.read::<ResponseEvent<Response<'_>>>(data)? {
+        match self.read::<ResponseEvent<Response>>(data)? {
             Some(ResponseEvent { response }) => self.response(response, data, out),
             None => Ok(Progress::More),
         }
@@ -141,11 +141,11 @@ impl ResponsesDecoder {
     /// A response that is complete; `data` is the event that it came in, or itself.
     fn response(
         &mut self,
-        response: Response<'_>,
+        response: Response,
         data: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
-        self.blocks.set_model(&response.model);
+        self.blocks.set_model(response.model.as_deref().unwrap_or_default());
         if let Some(usage) = &response.usage {
             self.blocks.set_usage(Usage::from(usage));
         }
@@ -159,13 +159,13 @@ impl ResponsesDecoder {
             }
         }
         let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
-        self.stop = Some(match (&*response.status, reason.as_str()) {
+        self.stop = Some(match (response.status.as_deref().unwrap_or_default(), reason.as_str()) {
             (_, "max_output_tokens") => Stop::Length,
             (_, "content_filter") => Stop::Broken(filtered(data)),
             ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
             ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
-            ("failed" | "cancelled", _) => {
-                let message = format!("the answer is {}, without a reason", response.status);
+            (status @ ("failed" | "cancelled"), _) => {
+                let message = format!("the answer is {status}, without a reason");
                 return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
             }
             _ => Stop::Done,

@@ -167,7 +167,7 @@ fn other_ways_to_say_it() {
             r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","call_id":"c2","name":"add","arguments":"{\"a\":1}"}}"#,
             r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"whole "},{"type":"refusal","refusal":"no"}]}}"#,
             r#"{"type":"response.output_item.done","output_index":4,"item":{"type":"web_search_call","name":7}}"#,
-            r#"{"type":"response.completed","response":{"model":"m","status":"completed"}}"#,
+            r#"{"type":"response.completed","response":{"model":"m","status":null,"usage":null}}"#,
         ],
         expect![[r#"
             tools m in 0 out 0 read 0 written 0 total 0
