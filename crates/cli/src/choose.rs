@@ -189,7 +189,7 @@ fn other(
 
 fn cannot_connect(e: SetupError) -> Failure {
     match &e {
-        SetupError::MissingKey { variable, .. } => {
+        SetupError::MissingKey { variable, .. } | SetupError::MissingVariable { variable, .. } => {
             Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
         }
         SetupError::MissingFeature { feature, .. } => Failure::usage(

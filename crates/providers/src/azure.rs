@@ -8,7 +8,7 @@ use archon_types::{
     BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
 };
 
-pub use auth::{AzureAuth, TokenSource};
+pub use auth::AzureAuth;
 
 use crate::{
     error::SetupError,
@@ -17,8 +17,10 @@ use crate::{
         events::{Decoder, Exchange},
         percent_encoded,
     },
-    openai_compatible::{self, Compat, MaxTokensField},
+    openai_compatible,
     openai_responses::{self, ResponsesCompat},
+    profile::{Compat, MaxTokensField},
+    token_source::with_token,
 };
 
 /// The choices of an [`AzureOpenAi`], each with a default.
@@ -81,7 +83,7 @@ impl Default for AzureOptions {
             headers: Vec::new(),
             chat: Compat {
                 max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                reasoning_effort: true,
+                thinking: crate::profile::ThinkingParameter::Effort,
                 think_tags: false,
                 ..Compat::DEFAULT
             },
@@ -197,7 +199,7 @@ impl AzureOpenAi {
         };
         Box::pin(match &options.auth {
             AzureAuth::BearerFrom(source) => {
-                let authorized = auth::authorized(source.clone(), transport.clone(), request);
+                let authorized = with_token(request, source.clone(), transport.clone());
                 Exchange::prepared(transport, authorized, cancel, decoder)
             }
             _ => Exchange::new(transport, request, cancel, decoder),
@@ -230,6 +232,10 @@ impl Provider for AzureOpenAi {
                 self.exchange(body, &model, cancel, decoder)
             }
         }
+    }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

@@ -6,6 +6,7 @@ mod decode;
 mod encode;
 mod family;
 mod frames;
+mod messages;
 mod sign;
 mod wire;
 
@@ -212,6 +213,10 @@ impl Provider for Bedrock {
             }
         })
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The request with its signature, made when it is about to be sent: an old one is refused.
@@ -221,7 +226,7 @@ async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqw
     let credentials = match &options.auth {
         BedrockAuth::Signed(credentials) => credentials,
         BedrockAuth::SignedBy(source) => {
-            fetched = source.credentials().await?;
+            fetched = source().await?;
             inner.transport.redactor.add_later(&fetched.secret_access_key);
             fetched.session_token.iter().for_each(|token| inner.transport.redactor.add_later(token));
             &fetched
@@ -258,6 +263,9 @@ impl fmt::Debug for BedrockOptions {
     }
 }
 
+#[cfg(test)]
+#[path = "bedrock/exchange_tests.rs"]
+mod exchange_tests;
 #[cfg(test)]
 #[path = "bedrock/request_tests.rs"]
 mod request_tests;

@@ -1,5 +1,8 @@
 //! Both protocols against a server on this machine.
 
+// A test that cannot go on panics, its helpers included.
+#![allow(clippy::unwrap_used)]
+
 use archon_testkit::{MockResponse, MockServer, RecordedRequest};
 use archon_types::{Embedder, Json};
 use expect_test::expect;

@@ -7,7 +7,6 @@ pub(crate) mod events;
 pub(crate) mod retry_after;
 pub(crate) mod sse;
 pub(crate) mod watch;
-#[allow(dead_code, reason = "not every protocol has answers that are not streamed")]
 pub(crate) mod whole;
 
 use std::{
@@ -46,7 +45,7 @@ pub struct HttpOptions {
     /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
     pub ca_certificates: Option<Arc<[u8]>>,
     /// What clones share.
-    clients: ClientPool,
+    pub(crate) clients: ClientPool,
 }
 
 impl HttpOptions {
@@ -145,7 +144,6 @@ impl Transport {
     }
 
     /// Adds a header to every request whose value anybody may know.
-    #[allow(dead_code, reason = "not every protocol has such a header")]
     pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
         let value = HeaderValue::from_str(value)
             .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
@@ -181,7 +179,6 @@ impl Transport {
 
     /// A request that posts `body` below the transport's address: `path`, percent-encoded where it must
     /// be, is put behind its path, and `query` in front of its query.
-    #[allow(dead_code, reason = "not every protocol names the model in the address")]
     pub(crate) fn post_below(&self, path: &str, query: Option<&str>, body: Vec<u8>) -> Request {
         let mut request = self.post(body);
         let url = request.url_mut();
@@ -193,7 +190,6 @@ impl Transport {
     }
 
     /// A request that asks for what is at the address.
-    #[allow(dead_code, reason = "only servers that list their models are asked so")]
     pub(crate) fn get(&self) -> Request {
         self.request(Method::GET, self.url.clone())
     }

@@ -42,6 +42,17 @@
 //! # }
 //! ```
 
+#![cfg_attr(
+    not(all(
+        feature = "openai-compatible",
+        feature = "anthropic",
+        feature = "vertex",
+        feature = "azure",
+        feature = "bedrock",
+    )),
+    allow(dead_code, reason = "protocols share more than each of them uses")
+)]
+
 mod attempts;
 mod cassette;
 mod catalogue;
@@ -61,7 +72,6 @@ mod think_tags;
 mod thinking_tags;
 
 #[cfg(feature = "http")]
-#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod answer;
 #[cfg(feature = "anthropic")]
 mod anthropic;
@@ -100,8 +110,9 @@ mod resolve;
 #[cfg(any(feature = "anthropic", feature = "gemini"))]
 mod schema_subset;
 #[cfg(feature = "http")]
-#[allow(dead_code, reason = "not every protocol uses all of it")]
 mod signature;
+#[cfg(any(feature = "azure", feature = "vertex"))]
+mod token_source;
 #[cfg(feature = "http")]
 mod tool_names;
 #[cfg(feature = "vertex")]
@@ -134,7 +145,7 @@ pub use anthropic::{
     ThinkingForm, ThinkingOff,
 };
 #[cfg(feature = "vertex")]
-pub use vertex::{TokenSource, Vertex, VertexOptions, VertexPlace};
+pub use vertex::{Vertex, VertexOptions, VertexPlace};
 
 #[cfg(any(feature = "openai-compatible", feature = "gemini"))]
 pub use embed::EmbedderOptions;
@@ -163,8 +174,11 @@ pub use openai_responses::{
     OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
 };
 
+#[cfg(any(feature = "azure", feature = "vertex"))]
+pub use token_source::TokenSource;
+
 #[cfg(feature = "azure")]
-pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions, TokenSource};
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions};
 
 #[cfg(feature = "bedrock")]
 pub use bedrock::{

@@ -29,7 +29,6 @@ impl Redactor {
     }
 
     /// Adds a secret that was not known from the start, for instance a token that was fetched.
-    #[allow(dead_code, reason = "not every protocol refreshes its secrets")]
     pub(crate) fn add_later(&self, secret: &Secret) {
         let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
         if secret.expose().len() < SHORTEST || later.contains(secret) {

@@ -49,7 +49,6 @@ pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
 }
 
 /// A name like `wanted` that no tool of a request has, for a tool that stands for something else.
-#[allow(dead_code, reason = "not every protocol needs such a tool")]
 pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
     let taken = wire_names(tools);
     let free = |name: &str| !taken.iter().any(|taken| taken == name);

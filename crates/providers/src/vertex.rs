@@ -5,19 +5,15 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    BoxFuture, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
+    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
 };
-use reqwest::header::AUTHORIZATION;
 
 use crate::{
     error::SetupError,
     gemini::{Contents, SafetySetting},
-    http::{HttpOptions, Transport, events::Exchange, sensitive},
+    http::{HttpOptions, Transport, events::Exchange},
+    token_source::{TokenSource, with_token},
 };
-
-/// Gives an access token. Asked before every request, so it keeps a token for as long as it is valid and
-/// fetches another then; its error is the error of the request.
-pub type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<Secret, ProviderError>> + Send + Sync>;
 
 /// Where the models run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,22 +155,13 @@ impl Provider for Vertex {
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let transport = self.contents.transport.clone();
-        let (mut http, decoder) = self.contents.exchange(&request);
-        let token = self.token.clone();
-        let prepared = {
-            let transport = transport.clone();
-            async move {
-                let token = Secret::from(token().await?.expose().trim());
-                transport.redactor.add_later(&token);
-                let bearer = Secret::new(format!("Bearer {}", token.expose()));
-                let bearer = sensitive(&bearer).ok_or_else(|| {
-                    ProviderError::Auth("the access token holds what cannot be sent".to_owned())
-                })?;
-                http.headers_mut().insert(AUTHORIZATION, bearer);
-                Ok(http)
-            }
-        };
+        let (http, decoder) = self.contents.exchange(&request);
+        let prepared = with_token(http, self.token.clone(), transport.clone());
         Box::pin(Exchange::prepared(transport, prepared, cancel, decoder))
+    }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
     }
 }
 

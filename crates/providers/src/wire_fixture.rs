@@ -5,6 +5,9 @@
 //! replays are cheap. Everything above the socket is the real thing. Tests of what sockets do use the
 //! mock server of the test kit.
 
+// A test that cannot go on panics, and this is a part of tests.
+#![allow(clippy::expect_used, clippy::unwrap_used)]
+
 mod exchanges;
 
 use std::{

@@ -1,14 +1,10 @@
 //! Who asks: a key of the resource, or a token of Microsoft Entra, which expires.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use archon_types::{BoxFuture, ProviderError, Secret};
-use reqwest::{Request, header::AUTHORIZATION};
+use archon_types::Secret;
 
-use crate::{
-    error::SetupError,
-    http::{Transport, sensitive},
-};
+use crate::{error::SetupError, http::Transport, token_source::TokenSource};
 
 /// How requests are authorised.
 #[derive(Clone, Default)]
@@ -22,24 +18,7 @@ pub enum AzureAuth {
     /// By a token that does not expire while it is used.
     Bearer(Secret),
     /// By a token that is asked for before each request.
-    BearerFrom(Arc<dyn TokenSource>),
-}
-
-/// Gives a token that is valid now. It should keep one until it expires.
-///
-/// A function that returns a future is one.
-pub trait TokenSource: Send + Sync {
-    /// The token, without the word `Bearer`.
-    fn token(&self) -> BoxFuture<'_, Result<Secret, ProviderError>>;
-}
-
-impl<F> TokenSource for F
-where
-    F: Fn() -> BoxFuture<'static, Result<Secret, ProviderError>> + Send + Sync,
-{
-    fn token(&self) -> BoxFuture<'_, Result<Secret, ProviderError>> {
-        self()
-    }
+    BearerFrom(TokenSource),
 }
 
 impl AzureAuth {
@@ -52,22 +31,6 @@ impl AzureAuth {
             Self::Headers | Self::BearerFrom(_) => Ok(()),
         }
     }
-}
-
-/// The request with a token that was asked for now.
-pub(super) async fn authorized(
-    source: Arc<dyn TokenSource>,
-    transport: Arc<Transport>,
-    mut request: Request,
-) -> Result<Request, ProviderError> {
-    let token = source.token().await?;
-    let token = Secret::from(token.expose().trim());
-    transport.redactor.add_later(&token);
-    let bearer = sensitive(&Secret::new(format!("Bearer {}", token.expose())));
-    let bearer =
-        bearer.ok_or_else(|| ProviderError::Auth("the token holds what cannot be sent".to_owned()))?;
-    request.headers_mut().insert(AUTHORIZATION, bearer);
-    Ok(request)
 }
 
 impl fmt::Debug for AzureAuth {

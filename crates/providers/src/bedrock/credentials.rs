@@ -18,7 +18,7 @@ pub enum BedrockAuth {
     /// By a signature of each request (SigV4).
     Signed(AwsCredentials),
     /// By a signature with credentials that are asked for before each request, because they expire.
-    SignedBy(Arc<dyn AwsCredentialSource>),
+    SignedBy(AwsCredentialSource),
 }
 
 /// Credentials of an Amazon account or role.
@@ -47,11 +47,10 @@ impl AwsCredentials {
     }
 }
 
-/// Gives credentials that are valid now. It should keep them until they expire.
-pub trait AwsCredentialSource: Send + Sync {
-    /// The credentials.
-    fn credentials(&self) -> BoxFuture<'_, Result<AwsCredentials, ProviderError>>;
-}
+/// Gives credentials. Asked before every request, so it keeps them for as long as they are valid; its error
+/// is the error of the request.
+pub type AwsCredentialSource =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<AwsCredentials, ProviderError>> + Send + Sync>;
 
 /// The variable of a Bedrock API key.
 const BEARER: &str = "AWS_BEARER_TOKEN_BEDROCK";

@@ -5,36 +5,26 @@
 
 use std::collections::BTreeSet;
 
-use archon_types::{
-    ApiErrorKind, AssistantMessage, Content, Json, Message, ProviderError, Request, ToolChoice,
-    ToolResultMessage, ToolSpec, UserMessage,
-};
+use archon_types::{ApiErrorKind, Content, Json, ProviderError, Request, ToolChoice, ToolSpec};
 use serde_json::json;
 
-use super::{BedrockOptions, ModelFamily, StructuredOutput, family::thinking_fields};
+use super::{
+    BedrockOptions, ModelFamily, StructuredOutput,
+    family::thinking_fields,
+    messages::{self, Form, text_block},
+};
 use crate::{
     anthropic::{AnthropicTraits, Thinking, thinking},
-    call_ids,
     json_text::{push_field, push_json},
-    signature::Signature,
     tool_names,
 };
 
 // Names of the encodings; each fixes every option that changes its output.
-const MESSAGES: &str = "bedrock-messages";
-const MESSAGES_WITH_STATUS: &str = "bedrock-messages-status";
-const MESSAGES_WITH_REASONING: &str = "bedrock-messages-status-reasoning";
 const SYSTEM: &str = "bedrock-system";
 const TOOLS: &str = "bedrock-tools";
 
-/// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
-/// found without parsing.
-const USER_END: &str = "],\"role\":\"user\"},\n";
-const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
 /// Where a beginning of the prompt ends that is to be cached.
-const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
-/// What stands for a message without content, which the service refuses.
-const NOTHING: &str = "{\"text\":\"(nothing)\"}";
+pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
 /// Most tokens of an answer that thinks with a budget when the request does not say it.
 const ANSWER_TOKENS: u32 = 8_192;
 /// Room for the tools, the instructions and the newest messages, whose size is not known yet.
@@ -60,7 +50,7 @@ impl<'a> Encoder<'a> {
         };
         let asked = request.options.response_format.as_ref();
         let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
-        let answer_tool = asked.map(|format| free_name(&format.name, &request.tools));
+        let answer_tool = asked.map(|format| tool_names::free_name(&format.name, &request.tools));
         Self { request, options, family, traits, thinking, answer_tool }
     }
 
@@ -97,27 +87,15 @@ impl<'a> Encoder<'a> {
     }
 
     fn messages(&self, body: &mut String, cached: bool) {
-        let start = body.len();
         let status = self.family.takes_status();
         // A model that thinks between calls only wants none of what it thought.
         let reasoning = self.family.takes_reasoning() && self.thinking != Thinking::BetweenTools;
-        let format = match (status, reasoning) {
-            (true, true) => MESSAGES_WITH_REASONING,
-            (true, false) => MESSAGES_WITH_STATUS,
-            _ => MESSAGES,
+        let form = match (status, reasoning) {
+            (true, true) => Form::StatusAndReasoning,
+            (true, false) => Form::Status,
+            _ => Form::Plain,
         };
-        self.request.messages.encode_into(format, body, |message, out| match message {
-            Message::User(m) => user(m, out),
-            Message::Assistant(m) => assistant(m, format == MESSAGES_WITH_REASONING, out),
-            Message::ToolResult(m) => tool_result(m, format != MESSAGES, out),
-        });
-        if cached {
-            mark_messages(body, start);
-        }
-        // The last comma and line break.
-        if body.len() > start {
-            body.truncate(body.len() - 2);
-        }
+        messages::push(body, &self.request.messages, form, cached);
     }
 
     fn system(&self, body: &mut String, cached: bool) {
@@ -262,31 +240,6 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// A name on the wire that no tool has.
-fn free_name(name: &str, tools: &[ToolSpec]) -> String {
-    let taken = tool_names::wire_names(tools);
-    let mut name = tool_names::to_wire(name).into_owned();
-    while taken.iter().any(|taken| *taken == name) {
-        name.insert(0, '_');
-        name.truncate(64);
-    }
-    name
-}
-
-/// Puts a cache point at the end of the second-to-last message: what comes before it is read again by
-/// every later turn.
-fn mark_messages(body: &mut String, start: usize) {
-    let messages = &body[start..];
-    let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
-        return;
-    };
-    let message = &messages[..=end];
-    let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
-    if message.ends_with(role_end) {
-        body.insert_str(start + message.len() - role_end.len(), CACHE_POINT);
-    }
-}
-
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::new();
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
@@ -313,127 +266,8 @@ fn tools(tools: &[ToolSpec]) -> String {
     text
 }
 
-/// Adds blocks to the message of a role, which ends with `role_end`. All that one role says in a row is
-/// one message: the service wants roles to alternate and all results of a turn together.
-fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
-    if out.ends_with(role_end) {
-        out.truncate(out.len() - role_end.len());
-        out.push(',');
-    } else {
-        out.push_str("{\"content\":[");
-    }
-    out.push_str(blocks);
-    out.push_str(role_end);
-}
-
-fn user(message: &UserMessage, out: &mut String) {
-    let blocks = blocks(&message.content);
-    match blocks.as_str() {
-        "" if out.ends_with(USER_END) => {}
-        "" => push_blocks(NOTHING, USER_END, out),
-        blocks => push_blocks(blocks, USER_END, out),
-    }
-}
-
-fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String) {
-    let mut block = String::from("{\"toolResult\":{\"toolUseId\":");
-    push_json(&mut block, &*call_ids::to_wire(message.tool_call_id.as_str()));
-    block.push_str(",\"content\":[");
-    let content = blocks(&message.content);
-    block.push_str(if content.is_empty() { NOTHING } else { &content });
-    block.push(']');
-    if with_status {
-        push_field(&mut block, "status", if message.is_error { "error" } else { "success" });
-    }
-    block.push_str("}}");
-    push_blocks(&block, USER_END, out);
-}
-
-/// Text and pictures; blank text is refused by the service, and left out.
-fn blocks(content: &[Content]) -> String {
-    let mut json = String::new();
-    for block in content {
-        match block {
-            Content::Text { text } if !text.trim().is_empty() => {
-                push_separated(&mut json, 0, &text_block(text))
-            }
-            Content::Image { data, mime_type } => push_separated(&mut json, 0, &image(data, mime_type)),
-            _ => {}
-        }
-    }
-    json
-}
-
-fn text_block(text: &str) -> String {
-    let mut block = String::from("{\"text\":");
-    push_json(&mut block, text);
-    block.push('}');
-    block
-}
-
-fn image(data: &str, mime_type: &str) -> String {
-    let format = match mime_type {
-        "image/png" => "png",
-        "image/jpeg" | "image/jpg" => "jpeg",
-        "image/gif" => "gif",
-        "image/webp" => "webp",
-        other => return text_block(&format!("(a picture of type {other}, which cannot be shown here)")),
-    };
-    json!({"image": {"format": format, "source": {"bytes": data}}}).to_string()
-}
-
-fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String) {
-    let mut blocks = String::new();
-    // Thinking at the end, which led to nothing, is refused by the service.
-    let said = |block: &Content| match block {
-        Content::Text { text } => !text.trim().is_empty(),
-        other => matches!(other, Content::ToolCall(_)),
-    };
-    let end = message.content.iter().rposition(said).map_or(0, |last| last + 1);
-    for block in &message.content[..end] {
-        let text = match block {
-            Content::Text { text } if !text.trim().is_empty() => text_block(text),
-            Content::Thinking { thinking, signature: Some(signature) } if with_reasoning => {
-                match reasoning(thinking, signature) {
-                    Some(text) => text,
-                    None => continue,
-                }
-            }
-            Content::ToolCall(call) => {
-                let no_arguments = json!({});
-                // What is no object was never run, and the service takes nothing else.
-                let input = if call.arguments.is_object() { &call.arguments } else { &no_arguments };
-                json!({"toolUse": {
-                    "toolUseId": call_ids::to_wire(call.id.as_str()),
-                    "name": tool_names::to_wire(&call.name),
-                    "input": input,
-                }})
-                .to_string()
-            }
-            _ => continue,
-        };
-        push_separated(&mut blocks, 0, &text);
-    }
-    // An answer that broke off before anything was said is refused by the service.
-    if !blocks.is_empty() {
-        push_blocks(&blocks, ASSISTANT_END, out);
-    }
-}
-
-/// Thinking as it came; what another protocol signed is nothing to this one.
-fn reasoning(thinking: &str, signature: &str) -> Option<String> {
-    let content = match Signature::of(signature) {
-        Signature::Anthropic(signature) => {
-            json!({"reasoningText": {"text": thinking, "signature": signature}})
-        }
-        Signature::Redacted(data) => json!({"redactedContent": data}),
-        _ => return None,
-    };
-    Some(json!({"reasoningContent": content}).to_string())
-}
-
 /// Appends with a comma unless nothing stands behind `start` yet.
-fn push_separated(json: &mut String, start: usize, text: &str) {
+pub(super) fn push_separated(json: &mut String, start: usize, text: &str) {
     if json.len() > start {
         json.push(',');
     }

@@ -64,6 +64,10 @@ fn conversation(model: &str) -> Request {
         content: vec![thought("hm", "EqQB"), Content::text(" ")],
         ..AssistantMessage::default()
     };
+    let stopped = AssistantMessage {
+        content: vec![Content::text("Yes."), thought("But", "EqQB")],
+        ..AssistantMessage::default()
+    };
     let image = Content::Image { data: "AAAA".into(), mime_type: "image/png".into() };
     let odd = Content::Image { data: "AAAA".into(), mime_type: "image/tiff".into() };
     let mut shown = ToolResult::success("see");
@@ -79,6 +83,8 @@ fn conversation(model: &str) -> Request {
             Message::Assistant(nothing),
             Message::user("two\nlines", at),
             Message::user("", at),
+            Message::Assistant(stopped),
+            Message::user("go on", at),
         ],
     );
     request.system = Some(Arc::new(Encoded::new("Be \"brief\".".to_owned())));
@@ -134,8 +140,10 @@ fn a_whole_conversation_with_claude() {
         &conversation(SONNET),
         expect![[r#"
             {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"(a picture of type image/tiff, which cannot be shown here)"}],"role":"user"},
-            {"content":[{"reasoningContent":{"reasoningText":{"text":"Let me look.","signature":"EqQBCk=="}}},{"reasoningContent":{"redactedContent":"cmVk"}},{"text":"I look."},{"toolUse":{"toolUseId":"c1","name":"files__read","input":{"z":1,"a":"ä\n"}}},{"toolUse":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","name":"add","input":{}}},{"cachePoint":{"type":"default"}}],"role":"assistant"},
-            {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}],"status":"success"}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}],"status":"error"}},{"text":"two\nlines"}],"role":"user"}],"system":[{"text":"Be \"brief\"."},{"cachePoint":{"type":"default"}}],"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}},{"cachePoint":{"type":"default"}}]}}"#]],
+            {"content":[{"reasoningContent":{"reasoningText":{"text":"Let me look.","signature":"EqQBCk=="}}},{"reasoningContent":{"redactedContent":"cmVk"}},{"text":"I look."},{"toolUse":{"toolUseId":"c1","name":"files__read","input":{"z":1,"a":"ä\n"}}},{"toolUse":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","name":"add","input":{}}}],"role":"assistant"},
+            {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}],"status":"success"}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}],"status":"error"}},{"text":"two\nlines"}],"role":"user"},
+            {"content":[{"text":"Yes."},{"cachePoint":{"type":"default"}}],"role":"assistant"},
+            {"content":[{"text":"go on"}],"role":"user"}],"system":[{"text":"Be \"brief\"."},{"cachePoint":{"type":"default"}}],"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}},{"cachePoint":{"type":"default"}}]}}"#]],
     );
 }
 
@@ -147,7 +155,9 @@ fn the_same_with_a_model_that_takes_less() {
         expect![[r#"
             {"messages":[{"content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"AAAA"}}},{"text":"(a picture of type image/tiff, which cannot be shown here)"}],"role":"user"},
             {"content":[{"text":"I look."},{"toolUse":{"toolUseId":"c1","name":"files__read","input":{"z":1,"a":"ä\n"}}},{"toolUse":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","name":"add","input":{}}}],"role":"assistant"},
-            {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}]}},{"text":"two\nlines"}],"role":"user"}],"system":[{"text":"Be \"brief\"."}],"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}}]}}"#]],
+            {"content":[{"toolResult":{"toolUseId":"c1","content":[{"text":"see"},{"image":{"format":"png","source":{"bytes":"AAAA"}}}]}},{"toolResult":{"toolUseId":"an_id_of_another_service_934cae79f80c1725","content":[{"text":"Error: not JSON"}]}},{"text":"two\nlines"}],"role":"user"},
+            {"content":[{"text":"Yes."}],"role":"assistant"},
+            {"content":[{"text":"go on"}],"role":"user"}],"system":[{"text":"Be \"brief\"."}],"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}}]}}"#]],
     );
 }
 

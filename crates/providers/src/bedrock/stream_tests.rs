@@ -321,7 +321,7 @@ fn an_answer_of_a_given_form_comes_as_text() {
     // The name is taken by a tool, so the answer's is another.
     let frames = [
         start(),
-        call(0, "tooluse_1", "_add"),
+        call(0, "tooluse_1", "add_2"),
         input(0, "{\"sum\":"),
         input(0, "3}"),
         block_stop(0),
@@ -343,21 +343,12 @@ fn an_answer_of_a_given_form_comes_as_text() {
 // spec: A-57, P-05, P-28
 #[test]
 fn the_keys_are_sent_and_never_shown() {
-    use archon_types::BoxFuture;
-
-    struct Expiring;
-    impl AwsCredentialSource for Expiring {
-        fn credentials(&self) -> BoxFuture<'_, Result<AwsCredentials, ProviderError>> {
-            let credentials = AwsCredentials::new("AKID", "canary-secret").with_session_token("canary-token");
-            Box::pin(async { Ok(credentials) })
-        }
-    }
-
     let signed = AwsCredentials::new("AKID", "canary-secret").with_session_token("canary-token");
+    let expiring = signed.clone();
     let auths = [
         BedrockAuth::Bearer(KEY.into()),
         BedrockAuth::Signed(signed),
-        BedrockAuth::SignedBy(Arc::new(Expiring)),
+        BedrockAuth::SignedBy(Arc::new(move || Box::pin(std::future::ready(Ok(expiring.clone()))))),
     ];
     for auth in auths {
         let options = options().with_auth(auth).with_header("x-team", "canary-header");
@@ -393,31 +384,18 @@ fn the_keys_are_sent_and_never_shown() {
 // spec: P-28, P-41
 #[tokio::test]
 async fn waiting_for_credentials_can_be_cancelled_and_their_failure_is_the_answer() {
-    use archon_types::BoxFuture;
-    use std::future::{pending, poll_fn};
-
-    struct Never;
-    impl AwsCredentialSource for Never {
-        fn credentials(&self) -> BoxFuture<'_, Result<AwsCredentials, ProviderError>> {
-            Box::pin(pending())
-        }
-    }
-    struct Failing;
-    impl AwsCredentialSource for Failing {
-        fn credentials(&self) -> BoxFuture<'_, Result<AwsCredentials, ProviderError>> {
-            Box::pin(async { Err(ProviderError::Auth("the role is gone".into())) })
-        }
-    }
+    use std::future::{pending, poll_fn, ready};
 
     let with = |source| Bedrock::new(BASE_URL, options().with_auth(BedrockAuth::SignedBy(source))).unwrap();
     let cancel = CancellationToken::new();
-    let mut events = with(Arc::new(Never)).stream(ask(), cancel.clone());
+    let mut events = with(Arc::new(|| Box::pin(pending()))).stream(ask(), cancel.clone());
     let canceller = tokio::spawn(async move { cancel.cancel() });
     let end = poll_fn(|cx| events.as_mut().poll_next(cx)).await;
     canceller.await.unwrap();
     assert!(matches!(end, Some(Ok(ModelEvent::Done(m))) if m.stop_reason == StopReason::Aborted));
 
-    let mut events = with(Arc::new(Failing)).stream(ask(), CancellationToken::new());
+    let mut events = with(Arc::new(|| Box::pin(ready(Err(ProviderError::Auth("the role is gone".into()))))))
+        .stream(ask(), CancellationToken::new());
     let end = poll_fn(|cx| events.as_mut().poll_next(cx)).await;
     assert_eq!(end, Some(Err(ProviderError::Auth("the role is gone".into()))));
 }

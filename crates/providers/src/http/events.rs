@@ -148,7 +148,6 @@ impl<D: Decoder> Exchange<D> {
 
     /// An exchange whose request has to be finished first, for instance signed with a token that is
     /// fetched. The wait counts as part of the answer: it can be cancelled and has its limits.
-    #[allow(dead_code, reason = "most protocols know all they need from the start")]
     pub(crate) fn prepared(
         transport: Arc<Transport>,
         request: impl Future<Output = Result<Request, ProviderError>> + Send + 'static,

@@ -56,23 +56,6 @@ impl ResponsesDecoder {
                     self.blocks.thinking(output_index, "\n\n".to_owned(), out);
                 }
             }
-            "response.function_call_arguments.delta" => {
-                if let Some(Delta { output_index, delta }) = self.read(data)? {
-                    self.blocks.arguments(output_index, delta, out);
-                }
-            }
-            "response.function_call_arguments.start" => {
-                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
-                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
-                    self.blocks.begin_call(output_index, &id, &name, out);
-                }
-            }
-            "response.function_call_arguments.done" => {
-                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
-                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
-                    self.blocks.end(output_index, out);
-                }
-            }
             "response.output_item.added" => {
                 if let Some(ItemEvent { output_index, item }) = self.read(data)?
                     && word(&item, "type") == "function_call"
@@ -86,27 +69,61 @@ impl ResponsesDecoder {
                 }
             }
             "response.created" | "response.in_progress" | "response.queued" => {
-                if let Some(ResponseEvent::<Response<'_>> { response }) = self.read(data)? {
-                    self.blocks.set_model(&response.model);
+                if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
+                    self.blocks.set_model(response.model.as_deref().unwrap_or_default());
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
                 return self.ended(data, out);
             }
             "error" => return Err(error_in(data)),
-            _ => {}
+            _ => {
+                if let Some(part) = kind.strip_prefix("response.function_call_arguments.") {
+                    self.arguments(part, data, out)?;
+                }
+            }
         }
         Ok(Progress::More)
+    }
+
+    /// An event of a call's arguments; `part` is the rest of its type.
+    fn arguments(
+        &mut self,
+        part: &str,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        match part {
+            "delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.arguments(output_index, delta, out);
+                }
+            }
+            "start" => {
+                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
+                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
+                    self.blocks.begin_call(output_index, &id, &name, out);
+                }
+            }
+            "done" => {
+                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
+                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
+                    self.blocks.end(output_index, out);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// An event without a name: one that says its type, a whole answer, or an error.
     fn untyped(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         let Some(Kind { kind, object }) = self.read(data)? else { return Ok(Progress::More) };
-        if !kind.is_empty() {
+        if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
             return self.typed(&kind, data, out);
         }
-        if object == "response" {
-            return match self.read::<Response<'_>>(data)? {
+        if object.as_deref() == Some("response") {
+            return match self.read::<Response>(data)? {
                 Some(response) => self.response(response, data, out),
                 None => Ok(Progress::More),
             };
@@ -115,7 +132,7 @@ impl ResponsesDecoder {
     }
 
     fn ended(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
-        match self.read::<ResponseEvent<Response<'_>>>(data)? {
+        match self.read::<ResponseEvent<Response>>(data)? {
             Some(ResponseEvent { response }) => self.response(response, data, out),
             None => Ok(Progress::More),
         }
@@ -124,11 +141,11 @@ impl ResponsesDecoder {
     /// A response that is complete; `data` is the event that it came in, or itself.
     fn response(
         &mut self,
-        response: Response<'_>,
+        response: Response,
         data: &str,
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
-        self.blocks.set_model(&response.model);
+        self.blocks.set_model(response.model.as_deref().unwrap_or_default());
         if let Some(usage) = &response.usage {
             self.blocks.set_usage(Usage::from(usage));
         }
@@ -142,13 +159,13 @@ impl ResponsesDecoder {
             }
         }
         let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
-        self.stop = Some(match (&*response.status, reason.as_str()) {
+        self.stop = Some(match (response.status.as_deref().unwrap_or_default(), reason.as_str()) {
             (_, "max_output_tokens") => Stop::Length,
             (_, "content_filter") => Stop::Broken(filtered(data)),
             ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
             ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
-            ("failed" | "cancelled", _) => {
-                let message = format!("the answer is {}, without a reason", response.status);
+            (status @ ("failed" | "cancelled"), _) => {
+                let message = format!("the answer is {status}, without a reason");
                 return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
             }
             _ => Stop::Done,

@@ -140,6 +140,22 @@ fn other_ways_to_say_it() {
               thinking "" signed "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"e\"}"
               text "I cannot.""#]],
     );
+    // Two messages in a row, and reasoning of which only the second has something to go back.
+    check(
+        &[
+            r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"one"}"#,
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"rs_2","type":"reasoning","summary":[],"encrypted_content":"e"}}"#,
+            r#"{"type":"response.output_text.delta","output_index":2,"delta":"two"}"#,
+            r#"{"type":"response.output_text.delta","output_index":3,"delta":"three"}"#,
+            COMPLETED,
+        ],
+        expect![[r#"
+            stop gpt-5-mini-2025-08-07 in 30 out 40 read 64 written 6 total 140
+              thinking "one"
+              thinking "" signed "{\"id\":\"rs_2\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"e\"}"
+              text "two"
+              text "three""#]],
+    );
     // Reasoning as text, a call that begins with an event of its own, arguments that come whole, and
     // items that come whole.
     check(
@@ -151,7 +167,7 @@ fn other_ways_to_say_it() {
             r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","call_id":"c2","name":"add","arguments":"{\"a\":1}"}}"#,
             r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"whole "},{"type":"refusal","refusal":"no"}]}}"#,
             r#"{"type":"response.output_item.done","output_index":4,"item":{"type":"web_search_call","name":7}}"#,
-            r#"{"type":"response.completed","response":{"model":"m","status":"completed"}}"#,
+            r#"{"type":"response.completed","response":{"model":"m","status":null,"usage":null}}"#,
         ],
         expect![[r#"
             tools m in 0 out 0 read 0 written 0 total 0

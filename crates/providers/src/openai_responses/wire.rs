@@ -12,10 +12,10 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(borrow, default, rename = "type")]
-    pub(super) kind: Cow<'a, str>,
+    pub(super) kind: Option<Cow<'a, str>>,
     /// `response` for a whole answer that was not streamed.
     #[serde(borrow, default)]
-    pub(super) object: Cow<'a, str>,
+    pub(super) object: Option<Cow<'a, str>>,
 }
 
 /// A piece of text, of thinking, of a refusal or of a call's arguments.
@@ -70,11 +70,11 @@ pub(super) struct ResponseEvent<T> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Response<'a> {
-    #[serde(borrow, default)]
-    pub(super) model: Cow<'a, str>,
-    #[serde(borrow, default)]
-    pub(super) status: Cow<'a, str>,
+pub(super) struct Response {
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) status: Option<String>,
     #[serde(default)]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
