@@ -233,6 +233,10 @@ impl Provider for Anthropic {
         }
         Box::pin(Exchange::new(transport, http, cancel, decoder))
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// What cannot be asked and must not silently be left out.

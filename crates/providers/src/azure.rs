@@ -17,8 +17,9 @@ use crate::{
         events::{Decoder, Exchange},
         percent_encoded,
     },
-    openai_compatible::{self, Compat, MaxTokensField},
+    openai_compatible,
     openai_responses::{self, ResponsesCompat},
+    profile::{Compat, MaxTokensField, ThinkingParameter},
     token_source::with_token,
 };
 
@@ -82,7 +83,7 @@ impl Default for AzureOptions {
             headers: Vec::new(),
             chat: Compat {
                 max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                reasoning_effort: true,
+                thinking: ThinkingParameter::Effort,
                 think_tags: false,
                 ..Compat::DEFAULT
             },

@@ -187,6 +187,10 @@ impl Provider for Gemini {
         let (http, decoder) = self.0.exchange(&request);
         Box::pin(Exchange::new(self.0.transport.clone(), http, cancel, decoder))
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 impl fmt::Debug for Gemini {

@@ -1,7 +1,8 @@
-//! What every HTTP protocol shares: one pooled client for each provider, its time limits, and the
-//! addresses and headers that are worked out once.
+//! What every HTTP protocol shares: pooled clients, time limits, and the addresses and headers that are
+//! worked out once.
 
 pub(crate) mod body;
+mod client;
 pub(crate) mod events;
 pub(crate) mod retry_after;
 pub(crate) mod sse;
@@ -13,20 +14,25 @@ use std::{
     future::Future,
     net::IpAddr,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
 use archon_types::{Clock, ProviderError, Secret, Timestamp};
 use reqwest::{
-    Client, Method, Proxy, Request, Response, Url,
+    Method, Request, Response, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    redirect,
 };
+
+use client::ClientPool;
 
 use crate::{error::SetupError, redact::Redactor};
 
-/// How a provider reaches its service.
+/// How a provider reaches its service. Providers that are given clones of one value share one pool of
+/// connections.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -36,6 +42,30 @@ pub struct HttpOptions {
     /// variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count; a server on this machine is then
     /// never reached through a proxy.
     pub proxy: Option<Secret>,
+    /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
+    pub ca_certificates: Option<Arc<[u8]>>,
+    /// What clones share.
+    clients: ClientPool,
+}
+
+impl HttpOptions {
+    /// The same with these time limits.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// The same through this proxy.
+    pub fn with_proxy(mut self, proxy: impl Into<Secret>) -> Self {
+        self.proxy = Some(proxy.into());
+        self
+    }
+
+    /// The same, trusting these certificates too, in PEM form.
+    pub fn with_ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.ca_certificates = Some(pem.as_ref().into());
+        self
+    }
 }
 
 /// How long a provider waits before it gives up with a time-out, which may be retried.
@@ -66,15 +96,13 @@ impl Default for Timeouts {
 /// Something that is waited for.
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// One address with its headers and the client that reaches it.
-///
-/// The client is built when it is first needed: reading the platform's root certificates takes
-/// longer than everything else a short run does.
+/// One address with its headers and the options of the client that reaches it.
 pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
     options: HttpOptions,
-    client: OnceLock<Result<Client, String>>,
+    /// Something was sent before, so a connection may be used again.
+    used: AtomicBool,
     pub(crate) redactor: Redactor,
 }
 
@@ -90,10 +118,13 @@ impl Transport {
         let mut redactor = Redactor::default();
         if let Some(proxy) = &options.proxy {
             redactor.add(proxy);
-            // Built here once more, so that a proxy that makes no sense is an error of the set-up.
-            Proxy::all(proxy.expose()).map_err(|_| setting("proxy", "is not a URL"))?;
+            // Some proxies repeat what they refuse.
+            let password =
+                Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
+            password.iter().for_each(|password| redactor.add(password));
         }
-        Ok(Self { url, headers: HeaderMap::new(), options, client: OnceLock::new(), redactor })
+        client::check(&options)?;
+        Ok(Self { url, headers: HeaderMap::new(), options, used: AtomicBool::new(false), redactor })
     }
 
     /// Says that bodies are JSON.
@@ -175,32 +206,16 @@ impl Transport {
         if let Some(response) = crate::wire_fixture::answer(&request) {
             return Ok(Box::pin(std::future::ready(Ok(response))));
         }
-        let client = self.client.get_or_init(|| self.build());
-        let client = client.as_ref().map_err(|e| ProviderError::Other(e.clone()))?;
-        Ok(Box::pin(client.execute(request)))
-    }
-
-    fn build(&self) -> Result<Client, String> {
-        let mut builder = Client::builder()
-            .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(self.options.timeouts.connect)
-            // A redirected POST would silently become a GET; say where it leads instead.
-            .redirect(redirect::Policy::none());
-        match &self.options.proxy {
-            Some(proxy) => {
-                let proxy = Proxy::all(proxy.expose()).map_err(|_| "the proxy is not a URL".to_owned())?;
-                builder = builder.proxy(proxy);
+        let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
+        // Some servers say that they keep a connection open, and close it. Whoever sends into that is not
+        // heard by anybody, so the request goes out once more, on a new connection.
+        let again = self.used.swap(true, Ordering::Relaxed).then(|| request.try_clone()).flatten();
+        Ok(Box::pin(async move {
+            match (client.execute(request).await, again) {
+                (Err(error), Some(again)) if client::was_not_heard(&error) => client.execute(again).await,
+                (sent, _) => sent,
             }
-            None if is_this_machine(&self.url) => builder = builder.no_proxy(),
-            None => {}
-        }
-        #[cfg(feature = "tls")]
-        if self.url.scheme() == "http" {
-            // No certificate is ever checked on this address, so none is read. (An https proxy in front
-            // of an http address would need them; nobody runs one.)
-            builder = builder.tls_certs_only([]);
-        }
-        builder.build().map_err(|e| format!("no HTTP client: {}", with_causes(&e.without_url())))
+        }))
     }
 
     /// What a failed exchange is to the caller. The address is left out: its query may be secret.
@@ -361,7 +376,7 @@ mod tests {
         }
         let options = HttpOptions { proxy: Some("::hunter2".into()), ..HttpOptions::default() };
         let error = Transport::new("http://h", "/x", options).unwrap_err().to_string();
-        assert_eq!(error, "proxy: is not a URL");
+        assert_eq!(error, "proxy: has no scheme; write http://HOST:PORT");
     }
 
     #[test]

@@ -2,21 +2,21 @@
 
 mod decode;
 mod encode;
-mod profile;
+mod head;
 mod wire;
 
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
-    Request, Secret,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
+    ProviderError, Request, Secret,
 };
 
-pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
-
 use crate::{
+    catalogue,
     error::SetupError,
     http::{HttpOptions, Transport, events::Exchange},
+    profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
 
@@ -141,6 +141,10 @@ impl Provider for OpenAiCompatible {
             }
         })
     }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The body of a request, or why the service cannot be asked.
@@ -194,3 +198,7 @@ impl fmt::Debug for OpenAiOptions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "openai_compatible/exchange_tests.rs"]
+mod exchange_tests;

@@ -181,6 +181,10 @@ impl Provider for OpenAiResponses {
         let decoder = decoder(&inner.id, &request, inner.clock.clone());
         Box::pin(Exchange::new(transport, sent, cancel, decoder))
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The decoder of the answer to a request.

@@ -8,6 +8,8 @@
 // A test that cannot go on panics, and this is a part of tests.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod exchanges;
+
 use std::{
     cell::RefCell,
     collections::VecDeque,
@@ -198,6 +200,7 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
 pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     runtime().block_on(async {
         let whole = listen(provider, request, fixture, [], Pace::AtOnce).await;
+        note(provider, fixture, &whole);
         whole.assert_deltas_add_up();
         for size in [1, 2, 3, 7, 64] {
             for pace in [Pace::AtOnce, Pace::Halting] {
@@ -216,7 +219,13 @@ pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request,
 
 /// Serves the fixture whole, once.
 pub(crate) fn once<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
-    runtime().block_on(listen(provider, request, fixture, [], Pace::AtOnce))
+    let heard = runtime().block_on(listen(provider, request, fixture, [], Pace::AtOnce));
+    note(provider, fixture, &heard);
+    heard
+}
+
+fn note<P: Provider>(provider: &P, fixture: &Fixture, heard: &Heard) {
+    CANNED.with_borrow(|canned| exchanges::note(provider.id(), canned.sent.as_ref(), fixture, heard));
 }
 
 /// What the provider sends for this request.

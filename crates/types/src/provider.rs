@@ -6,7 +6,9 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec, content_hash::ContentHash};
+use crate::{
+    AssistantMessage, Encoded, Json, Message, ModelPrice, ToolSpec, Transcript, content_hash::ContentHash,
+};
 
 /// A service or an engine that runs models.
 ///
@@ -41,11 +43,13 @@ pub struct Capabilities {
     pub retries: bool,
     /// Tokens of the model's context window, where the provider knows.
     pub context_window: Option<u64>,
+    /// What its tokens cost, where the provider knows: millionths of a US dollar for a million tokens.
+    pub price: Option<ModelPrice>,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { native_tools: true, retries: false, context_window: None }
+        Self { native_tools: true, retries: false, context_window: None, price: None }
     }
 }
 
@@ -58,7 +62,7 @@ pub struct Request {
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Every tool call in it has its result, right after the message that holds it.
-    pub messages: Arc<Conversation>,
+    pub messages: Arc<Transcript>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Everything with a default.

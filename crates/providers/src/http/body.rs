@@ -71,23 +71,24 @@ impl Body {
         }
     }
 
-    /// Reads the first byte that is no white space, and keeps all for later; `None` for an empty body.
-    pub(crate) async fn first_byte(&mut self) -> Result<Option<u8>, BodyError> {
+    /// Reads as much, white space in front left out, as tells what the body is, and keeps all for later;
+    /// nothing for an empty body.
+    pub(crate) async fn beginning(&mut self) -> Result<Vec<u8>, BodyError> {
+        const ENOUGH: usize = "retry:".len();
         let mut ahead = Vec::new();
-        let first = loop {
+        let beginning = loop {
+            let begun: &[u8] = ahead.trim_ascii_start();
+            let tells_at_once = begun.first().is_some_and(|byte| !byte.is_ascii_alphabetic());
+            if tells_at_once || begun.len() >= ENOUGH {
+                break begun.to_vec();
+            }
             match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
-                None => break None,
-                Some(bytes) => {
-                    let bytes = bytes?;
-                    ahead.extend_from_slice(&bytes);
-                    if let Some(first) = bytes.iter().find(|b| !b.is_ascii_whitespace()) {
-                        break Some(*first);
-                    }
-                }
+                None => break begun.to_vec(),
+                Some(bytes) => ahead.extend_from_slice(&bytes?),
             }
         };
         self.ahead = Some(ahead.into());
-        Ok(first)
+        Ok(beginning)
     }
 
     /// Reads the body to its end, as text. What broke off is kept with the reason.

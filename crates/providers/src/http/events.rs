@@ -359,16 +359,19 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
+/// How a stream of events begins: a field, a comment, or a byte order mark.
+const EVENTS_BEGIN: [&[u8]; 6] = [b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
+
 /// A success that does not call itself an event stream: an event stream all the same, a whole answer
 /// from a server that does not stream, an error with the wrong status, or a page of a gateway.
 async fn judge_success(mut body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
-    let first = body.first_byte().await.map_err(|e| stopped(e, transport))?;
-    if !matches!(first, None | Some(b'{' | b'[' | b'<')) {
+    let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
+    if EVENTS_BEGIN.iter().any(|start| beginning.starts_with(start)) {
         return Ok(Judged::Events(body));
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;
-    if first == Some(b'{') && !classify::is_error(&text) {
+    if beginning.starts_with(b"{") && !classify::is_error(&text) {
         return Ok(Judged::Whole(text));
     }
     Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text))))
