@@ -168,7 +168,7 @@ fn other(
         options = options.with_id(format!("{}@{url}", parts.protocol.name));
     }
     archon::providers::connect(parts, variable, options).map_err(|e| match &e {
-        SetupError::MissingKey { variable, .. } => {
+        SetupError::MissingKey { variable, .. } | SetupError::MissingVariable { variable, .. } => {
             Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
         }
         SetupError::MissingFeature { feature, .. } => Failure::usage(

@@ -233,6 +233,10 @@ impl Provider for AzureOpenAi {
             }
         }
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The base of all requests and the path behind it.

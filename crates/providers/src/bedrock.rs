@@ -213,6 +213,10 @@ impl Provider for Bedrock {
             }
         })
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 /// The request with its signature, made when it is about to be sent: an old one is refused.
@@ -259,6 +263,9 @@ impl fmt::Debug for BedrockOptions {
     }
 }
 
+#[cfg(test)]
+#[path = "bedrock/exchange_tests.rs"]
+mod exchange_tests;
 #[cfg(test)]
 #[path = "bedrock/request_tests.rs"]
 mod request_tests;

@@ -38,6 +38,16 @@ pub enum SetupError {
         /// The environment variable that would hold the key.
         variable: &'static str,
     },
+    /// The service needs more than a key, and it was not said.
+    #[error("{protocol} needs {what}: set {variable}")]
+    MissingVariable {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// The environment variable that would say it.
+        variable: &'static str,
+    },
     /// The protocol is not in this build.
     #[error("{protocol} is not in this build: turn on the cargo feature `{feature}`")]
     MissingFeature {

@@ -45,7 +45,7 @@ pub struct HttpOptions {
     /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
     pub ca_certificates: Option<Arc<[u8]>>,
     /// What clones share.
-    clients: ClientPool,
+    pub(crate) clients: ClientPool,
 }
 
 impl HttpOptions {

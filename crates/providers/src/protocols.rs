@@ -63,6 +63,13 @@ pub const PROTOCOLS: &[Protocol] = &[
         alias: Some("google"),
         ..protocol("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"], built!("gemini", gemini))
     },
+    protocol(
+        "vertex",
+        &["GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"],
+        built!("vertex", vertex),
+    ),
+    protocol("azure", &["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"], built!("azure", azure)),
+    protocol("bedrock", &["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID"], built!("bedrock", bedrock)),
 ];
 
 impl Protocol {
@@ -193,6 +200,17 @@ impl Wanted<'_> {
     }
 }
 
+/// A variable that a protocol cannot do without.
+#[allow(dead_code, reason = "not every protocol needs one")]
+fn needed(
+    wanted: &Wanted<'_>,
+    protocol: &'static str,
+    what: &'static str,
+    variable: &'static str,
+) -> Result<String, SetupError> {
+    wanted.variable(variable).ok_or(SetupError::MissingVariable { protocol, what, variable })
+}
+
 #[cfg(feature = "openai-compatible")]
 fn openai_compatible(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::openai_compatible::{OpenAiCompatible, OpenAiOptions};
@@ -244,4 +262,75 @@ fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     (options.headers, options.http, options.clock) = (headers, http, clock);
     options.id = id.unwrap_or(options.id);
     Ok(Arc::new(Gemini::new(wanted.base_url.unwrap_or(GEMINI_URL), options)?))
+}
+
+/// The project and the place are those of Google's own tools; the token is used until the process ends.
+#[cfg(feature = "vertex")]
+fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::vertex::{Vertex, VertexOptions, VertexPlace};
+    const TOKENS: &[&str] = &["GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN"];
+    let missing = || SetupError::MissingKey { profile: "vertex", variable: TOKENS[0] };
+    let token = wanted.key(TOKENS).ok_or_else(missing)?;
+    let project = needed(&wanted, "vertex", "the project", "GOOGLE_CLOUD_PROJECT")?;
+    let location = ["GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"].iter().find_map(|v| wanted.variable(v));
+    let place = VertexPlace::new(project, location.unwrap_or_else(|| "global".to_owned()));
+    let mut options =
+        VertexOptions { base_url: wanted.base_url.map(str::to_owned), ..VertexOptions::default() };
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    let source = Arc::new(move || -> archon_types::BoxFuture<'static, _> {
+        Box::pin(std::future::ready(Ok(token.clone())))
+    });
+    Ok(Arc::new(Vertex::new(&place, source, options)?))
+}
+
+/// The model is the deployment's name.
+#[cfg(feature = "azure")]
+fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::azure::{AzureAuth, AzureOpenAi, AzureOptions};
+    let mut options = AzureOptions::default();
+    match (wanted.key(&["AZURE_OPENAI_API_KEY"]), wanted.key(&["AZURE_OPENAI_AD_TOKEN"])) {
+        (None, Some(token)) => options.auth = AzureAuth::Bearer(token),
+        _ => {
+            if let Some(key) = wanted.needed_key("azure", &["AZURE_OPENAI_API_KEY"])? {
+                options.auth = AzureAuth::ApiKey(key);
+            }
+        }
+    }
+    let endpoint = match wanted.base_url {
+        Some(url) => url.to_owned(),
+        None => needed(&wanted, "azure", "the resource's address", "AZURE_OPENAI_ENDPOINT")?,
+    };
+    if let Some(version) = wanted.variable("OPENAI_API_VERSION") {
+        options = options.with_api_version(version);
+    }
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    Ok(Arc::new(AzureOpenAi::new(&endpoint, options)?))
+}
+
+#[cfg(feature = "bedrock")]
+fn bedrock(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
+    use crate::bedrock::{Bedrock, BedrockAuth, BedrockOptions};
+    let auth = match &wanted.options.api_key {
+        Some(key) => Ok(BedrockAuth::Bearer(key.clone())),
+        None => BedrockAuth::from_variables(wanted.variable),
+    };
+    let auth = match (auth, wanted.base_url) {
+        // Somewhere else, for instance behind a gateway, no key may be needed.
+        (Err(SetupError::MissingKey { .. }), Some(_)) => BedrockAuth::Headers,
+        (auth, _) => auth?,
+    };
+    let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| wanted.variable(name));
+    let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+    let mut options = BedrockOptions::default().with_auth(auth);
+    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
+    (options.headers, options.http, options.clock) = (headers, http, clock);
+    options.id = id.unwrap_or(options.id);
+    Ok(Arc::new(match wanted.base_url {
+        Some(url) => Bedrock::new(url, options.with_region(region))?,
+        None => Bedrock::in_region(&region, options)?,
+    }))
 }

@@ -159,6 +159,10 @@ impl Provider for Vertex {
         let prepared = with_token(http, self.token.clone(), transport.clone());
         Box::pin(Exchange::prepared(transport, prepared, cancel, decoder))
     }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
 }
 
 impl fmt::Debug for Vertex {
