@@ -1,6 +1,8 @@
 """Bedrock's ConverseStream, against the package `botocore`: parameters, signatures, frames."""
 
+import datetime
 import json
+import unittest.mock
 import urllib.parse
 
 import botocore.auth
@@ -11,8 +13,14 @@ import botocore.parsers
 import botocore.session
 import botocore.validate
 
+import replay
+
 SERVICE = botocore.session.Session().get_service_model("bedrock-runtime")
 OPERATION = SERVICE.operation_model("ConverseStream")
+
+# The example key of Amazon's documentation, with which the tests sign.
+KEY_ID = "AKIDEXAMPLE"
+SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
 
 def check_request(exchange):
@@ -24,7 +32,36 @@ def check_request(exchange):
     faults = [report.generate_report()] if report.has_errors() else []
     # The validator lets pass what it does not know.
     faults += [f"{name}: no such field" for name in unknown(parameters, OPERATION.input_shape, "")]
-    return faults
+    return faults + signature_faults(sent)
+
+
+def signature_faults(sent):
+    """Whether botocore signs the same request in the same way."""
+    headers = dict(sent["headers"])
+    ours = headers.get("authorization", "")
+    if f"Credential={KEY_ID}/" not in ours:
+        return []
+    region = ours.split("/")[2]
+    now = datetime.datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ")
+    credentials = botocore.credentials.Credentials(KEY_ID, SECRET, headers.get("x-amz-security-token"))
+    request = botocore.awsrequest.AWSRequest(
+        "POST", sent["url"], {"content-type": headers["content-type"]}, sent["body"].encode()
+    )
+    with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: now):
+        botocore.auth.SigV4Auth(credentials, "bedrock", region).add_auth(request)
+    theirs = request.headers["Authorization"]
+    SIGNED.append(theirs)
+    return [] if ours == theirs else [f"signature: we {ours!r}, botocore {theirs!r}"]
+
+
+SIGNED = []
+
+
+def summary():
+    """What else was compared, and how often."""
+    yield "signatures", len(SIGNED)
+    if len(set(SIGNED)) < 20:
+        raise SystemExit(f"only {len(set(SIGNED))} signed requests were compared")
 
 
 def unknown(value, shape, path):
@@ -62,6 +99,8 @@ def check_answer(exchange):
             event = reader.parse(frame.to_response_dict(), shape)
             if "contentBlockStart" in event and "toolUse" in event["contentBlockStart"].get("start", {}):
                 call = event["contentBlockStart"]["start"]["toolUse"]
+                if call.get("type") == "server_tool_use":
+                    return None  # Run by the service: no call of ours.
                 calls[event["contentBlockStart"]["contentBlockIndex"]] = [call["toolUseId"], call["name"], ""]
             elif "contentBlockDelta" in event:
                 delta = event["contentBlockDelta"]["delta"]
@@ -83,6 +122,8 @@ def check_answer(exchange):
         "text": text,
         "calls": [(id, names.get(name, name), json.loads(given or "{}")) for id, name, given in calls.values()],
     }
+    if replay.is_form(ours, [given for _, _, given in theirs["calls"]]):
+        return []
     known = {**ours, "calls": [(call["id"], call["name"], call["arguments"]) for call in ours["calls"]]}
     if usage:
         theirs["usage"] = {
@@ -92,4 +133,4 @@ def check_answer(exchange):
             "cache_write": usage.get("cacheWriteInputTokens", 0),
         }
         known["usage"] = {key: ours["usage"][key] for key in theirs["usage"]}
-    return [f"{key}: we {known[key]!r}, botocore {value!r}" for key, value in theirs.items() if known[key] != value]
+    return replay.differences(known, theirs)

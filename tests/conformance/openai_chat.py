@@ -41,10 +41,10 @@ def check_answer(exchange):
             return [] if "error" in ours else ["the client reads an error, and we do not"]
         except (TypeError, AttributeError, KeyError, ValueError):
             return None
-    if "error" in ours:
-        return [f"we read the error {ours['error']}, and the client an answer"]
     if theirs is None:
         return None
+    if "error" in ours:
+        return [f"we read the error {ours['error']}, and the client an answer"]
     names = {"files__read": "files.read"}
     calls = [(call["id"], call["name"], call["malformed"] or call["arguments"]) for call in ours["calls"]]
     theirs["calls"] = [(id, names.get(name, name), parsed(text)) for id, name, text in theirs["calls"]]
@@ -59,6 +59,7 @@ def parsed(text):
 
 
 def read(client):
+    """What the client reads; none for a stream without an answer, which it takes for one that says nothing."""
     text, calls, reason, usage = "", {}, None, None
     stream = client.chat.completions.create(
         model="m", messages=[{"role": "user", "content": "hi"}], stream=True, stream_options={"include_usage": True}

@@ -43,8 +43,9 @@ def main() -> int:
         name = module.__name__
         where = f"{name}: {exchange['provider']}: {exchange['test']}"
         request = exchange["sent"]["body"]
-        if (name, exchange["provider"], request) not in seen:
-            seen.add((name, exchange["provider"], request))
+        key = (name, exchange["provider"], exchange["sent"]["url"], json.dumps(exchange["sent"]["headers"]), request)
+        if key not in seen:
+            seen.add(key)
             counts[f"{name}: requests"] += 1
             faults += [f"{where}: request: {fault}" for fault in module.check_request(exchange)]
         response = exchange["response"]
@@ -58,6 +59,9 @@ def main() -> int:
             continue
         counts[f"{name}: answers"] += 1
         faults += [f"{where}: answer: {fault}" for fault in verdict]
+    for _, module in PROTOCOLS:
+        for what, count in getattr(module, "summary", list)():
+            counts[f"{module.__name__}: {what}"] = count
     for name, count in sorted(counts.items()):
         print(f"{count:6}  {name}")
     if not counts:

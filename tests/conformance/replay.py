@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import json
 import threading
 
 
@@ -37,3 +38,14 @@ def served(exchange):
 def differences(ours: dict, theirs: dict) -> list[str]:
     """Where two readings of the same answer differ, of what the client's reading holds."""
     return [f"{key}: we {ours[key]!r}, the client {value!r}" for key, value in theirs.items() if ours[key] != value]
+
+
+def is_form(ours: dict, calls: list) -> bool:
+    """Whether the one call that the client reads is the tool that stands for a form of the answer: we read it as the
+    answer's text."""
+    if ours["calls"] or len(calls) != 1 or not ours["text"]:
+        return False
+    try:
+        return json.loads(ours["text"]) == calls[0]
+    except ValueError:
+        return False

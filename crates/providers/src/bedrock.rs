@@ -264,6 +264,9 @@ impl fmt::Debug for BedrockOptions {
 }
 
 #[cfg(test)]
+#[path = "bedrock/exchange_tests.rs"]
+mod exchange_tests;
+#[cfg(test)]
 #[path = "bedrock/request_tests.rs"]
 mod request_tests;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AssistantMessage, Conversation, Encoded, Json, Message, ModelPrice, ToolSpec, content_hash::ContentHash,
+    AssistantMessage, Encoded, Json, Message, ModelPrice, ToolSpec, Transcript, content_hash::ContentHash,
 };
 
 /// A service or an engine that runs models.
@@ -62,7 +62,7 @@ pub struct Request {
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Every tool call in it has its result, right after the message that holds it.
-    pub messages: Arc<Conversation>,
+    pub messages: Arc<Transcript>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Everything with a default.

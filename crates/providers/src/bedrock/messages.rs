@@ -1,6 +1,6 @@
 //! The conversation as Bedrock takes it: roles that alternate, and results right behind their calls.
 
-use archon_types::{AssistantMessage, Content, Conversation, Message, ToolResultMessage, UserMessage};
+use archon_types::{AssistantMessage, Content, Message, ToolResultMessage, Transcript, UserMessage};
 use serde_json::json;
 
 use super::encode::{CACHE_POINT, push_separated};
@@ -40,7 +40,7 @@ impl Form {
 }
 
 /// Appends all messages, separated by commas. Each is encoded once and then copied.
-pub(super) fn push(body: &mut String, conversation: &Conversation, form: Form, cached: bool) {
+pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cached: bool) {
     let start = body.len();
     conversation.encode_into(form.name(), body, |message, out| match message {
         Message::User(m) => user(m, out),
