@@ -1,6 +1,8 @@
 //! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
 //! the prompt cache move from turn to turn, so they are put in afterwards.
 
+use std::sync::Arc;
+
 use archon_types::{
     AssistantMessage, Content, Json, Message, ProviderError, Request, ThinkingLevel, ToolChoice,
     ToolResultMessage, ToolSpec, UserMessage,
@@ -63,7 +65,10 @@ impl<'a> Encoder<'a> {
         let format = request.options.response_format.as_ref();
         let format = format.filter(|_| !traits.json_schema);
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
-        let thinking = thinking(request.options.thinking, &traits, &options.budgets);
+        let mut thinking = thinking(request.options.thinking, &traits, &options.budgets);
+        if matches!(thinking, Thinking::Budget(_)) && turn_began_without_thinking(&request.messages) {
+            thinking = Thinking::Unsaid;
+        }
         Self { request, traits, options, thinking, format_tool }
     }
 
@@ -271,6 +276,22 @@ pub(crate) fn thinking(
         ThinkingForm::Budget => Thinking::Budget(budget.max(LEAST_BUDGET)),
         ThinkingForm::Adaptive => Thinking::Adaptive(effort),
     }
+}
+
+/// Whether the model is in the middle of a turn, calling tools, that it began without thinking, for
+/// instance because another model began it: it is refused then to think from here on.
+fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
+    let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
+    let first = messages[turn..].iter().find_map(|message| match &**message {
+        Message::Assistant(m) if !m.content.is_empty() => Some(m),
+        _ => None,
+    });
+    first.is_some_and(|answer| match answer.content.first() {
+        Some(Content::Thinking { thinking, signature: Some(text) }) => {
+            thinking_block(thinking, text).is_none()
+        }
+        _ => true,
+    })
 }
 
 /// Marks the end of the second-to-last message: what comes before it is read again by every later turn.

@@ -344,6 +344,34 @@ fn thinking_at_the_end_of_a_message_is_not_marked() {
     assert!(body.contains("EqQB") && !body.contains("cache_control"), "{body}");
 }
 
+// spec: P-12, P-13
+#[test]
+fn a_turn_that_another_model_began_goes_on_without_thinking() {
+    let thinks = |first: Vec<Content>, model: &str| {
+        let now = Timestamp::default();
+        let call = |id: &str| ToolCall::new(id, "now", json!({}));
+        let result = |id: &str| Message::tool_result(&call(id), &ToolResult::success("12:00"), now);
+        let messages = vec![
+            Message::user("hi", now),
+            said([first, vec![call("a").into()]].concat()),
+            result("a"),
+            // Within a turn it need not think again.
+            said(vec![call("b").into()]),
+            result("b"),
+        ];
+        let mut request = with(model, |o| o.thinking = ThinkingLevel::Low);
+        request.messages = Arc::new(messages.into_iter().collect());
+        let body: Json = serde_json::from_str(&send(AnthropicOptions::default(), &request).body).unwrap();
+        body.get("thinking").is_some()
+    };
+    assert!(thinks(vec![thought("hm", Some("EqQB"))], "claude-sonnet-4-5"));
+    assert!(thinks(vec![thought("", Some("redacted:EmwK"))], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![thought("hm", Some("gemini:CiQB"))], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![thought("broke off", None)], "claude-sonnet-4-5"));
+    assert!(thinks(vec![], "claude-opus-4-6"), "an adaptive model takes it");
+}
+
 // spec: P-13
 #[test]
 fn changed_history_drops_thinking_or_is_refused() {
