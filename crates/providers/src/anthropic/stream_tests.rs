@@ -142,6 +142,16 @@ fn parallel_calls_with_arguments_in_pieces() {
 
 // spec: P-11
 #[test]
+fn arguments_in_pieces_replace_those_of_the_beginning() {
+    let [delta, stop] = stop("tool_use");
+    let block = json!({"type": "tool_use", "id": "toolu_a", "name": "add", "input": {"a": 1}});
+    let events = [start(), begin(0, block), arguments(0, "{\"a\":2}"), end(0), delta, stop];
+    let heard = once(&provider(), &ask(), &Fixture::sse(stream(&events)));
+    assert_eq!(heard.line().lines().last(), Some("  call toolu_a add {\"a\":2}"));
+}
+
+// spec: P-11
+#[test]
 fn arguments_that_are_cut_off_are_malformed_and_nothing_is_made_up() {
     let [delta, stop] = stop("max_tokens");
     let events = [
