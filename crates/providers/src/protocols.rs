@@ -256,8 +256,8 @@ fn anthropic(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
 #[cfg(feature = "gemini")]
 fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::gemini::{GEMINI_URL, Gemini, GeminiOptions};
-    let mut options = GeminiOptions::default();
-    options.api_key = wanted.needed_key("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])?;
+    let api_key = wanted.needed_key("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])?;
+    let mut options = GeminiOptions { api_key, ..GeminiOptions::default() };
     let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
     (options.headers, options.http, options.clock) = (headers, http, clock);
     options.id = id.unwrap_or(options.id);
