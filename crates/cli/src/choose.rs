@@ -173,7 +173,7 @@ fn other(
         }
         SetupError::MissingFeature { feature, .. } => Failure::usage(
             e.to_string(),
-            format!("build this program with it: cargo install archon-cli --features {feature}"),
+            format!("build this program with the cargo feature `{feature}` of archon"),
         ),
         _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
     })
