@@ -6,8 +6,8 @@ use archon::{
     Archon, Event, OutcomeStatus, RunOptions, Tool, ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     types::{
-        AgentEvent, AgentEvents, BoxFuture, Conversation, Hooks, InputFilter, InputVerdict, Json, Message,
-        Outcome, ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Usage,
+        AgentEvent, AgentEvents, BoxFuture, Hooks, InputFilter, InputVerdict, Json, Message, Outcome,
+        ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Transcript, Usage,
     },
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ impl Scribe {
 }
 
 impl Hooks for Scribe {
-    fn before_loop<'a>(&'a self, messages: &'a Conversation, index: u32) -> BoxFuture<'a, bool> {
+    fn before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
         let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
         Box::pin(async move { pass })
     }
@@ -49,12 +49,12 @@ impl Hooks for Scribe {
         Box::pin(async {})
     }
 
-    fn before_turn<'a>(&'a self, _: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
         let pass = self.note(format!("before_turn {turn}"));
         Box::pin(async move { pass })
     }
 
-    fn after_turn<'a>(&'a self, _: &'a Conversation, _: Usage) -> BoxFuture<'a, ()> {
+    fn after_turn<'a>(&'a self, _: &'a Transcript, _: Usage) -> BoxFuture<'a, ()> {
         self.note("after_turn");
         Box::pin(async {})
     }

@@ -48,14 +48,14 @@ pub struct ArchonBuilder {
 }
 
 enum Model {
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     Named(String),
     /// The provider with each of its keys, at least one.
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
 enum Standby {
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     Named(String),
     Given(Fallback),
 }
@@ -64,7 +64,7 @@ impl ArchonBuilder {
     /// The model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
     /// environment variable that the provider's own tools use.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(Model::Named(name.into()));
         self
@@ -90,7 +90,7 @@ impl ArchonBuilder {
 
     /// The keys of a model that is given by its [name](Self::model), in the order in which they are
     /// tried, instead of the one in the environment. Ignored when a whole provider is given.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
         self
@@ -98,7 +98,7 @@ impl ArchonBuilder {
 
     /// A model to ask when the one before it cannot answer, by [name](Self::model); after those that were
     /// added before. The run then stays with it.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.fallbacks.push(Standby::Named(name.into()));
         self
@@ -286,7 +286,7 @@ impl ArchonBuilder {
     /// directory or database cannot be used.
     pub fn build(self) -> Result<Archon, Error> {
         let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Model::Named(name) => named(&name, &self.keys)?,
             Model::Given(providers, model) => (providers, model),
         };
@@ -347,7 +347,7 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
 impl Standby {
     fn ready(self) -> Result<Fallback, Error> {
         match self {
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Self::Named(name) => {
                 let (mut providers, model) = named(&name, &[])?;
                 Ok(Fallback::new(providers.swap_remove(0), model))
@@ -358,13 +358,15 @@ impl Standby {
 }
 
 /// The model's service once with each key, or with the key in the environment.
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "named-models")]
 fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
-    use archon_providers::{OpenAiOptions, resolve};
+    use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
-    let with_key = |key: &Secret| OpenAiOptions::default().with_api_key(key.clone());
+    // Clones share one pool of connections.
+    let options = ConnectOptions::default();
+    let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {
-        let found = resolve(name, variable, OpenAiOptions::default())?;
+        let found = resolve(name, variable, options)?;
         return Ok((vec![found.provider], found.model));
     };
     let found = resolve(name, variable, with_key(first))?;

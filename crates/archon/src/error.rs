@@ -11,7 +11,7 @@ pub enum Error {
     #[error("no model was chosen")]
     NoModel,
     /// The model's name leads nowhere.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     #[error(transparent)]
     Model(#[from] archon_providers::SetupError),
     /// A tool could not be registered.
@@ -45,7 +45,7 @@ impl Error {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Self::Model(_) => "name a model as PROVIDER:MODEL, with the key that its service needs",
             Self::Tool(_) => {
                 "give every tool a name of its own, an object as its parameters, and a folder that is there"

@@ -11,8 +11,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use archon::{
     providers::{
-        LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
-        ask_local_servers, is_local_address,
+        ConnectOptions, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, PROTOCOLS, Profile,
+        ServerAnswer, SetupError, ask_local_servers, is_local_address,
     },
     types::{FallbackModel, Provider, Secret},
 };
@@ -114,21 +114,69 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     if local::is_meant(app, name) {
         return local::load(app, name, why).await;
     }
-    let ModelRef { profile, base_url, model, .. } = name.parse().map_err(|e: SetupError| {
+    let parts: ModelRef = name.parse().map_err(|e: SetupError| {
         Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
     })?;
+    if !is_openai_compatible(&parts) {
+        return Ok(Chosen { provider: other(app, &parts, None, origin)?, model: parts.model, why });
+    }
+    let ModelRef { profile, base_url, model, .. } = parts;
     let url = elsewhere(profile, base_url.as_deref());
     // The key that the settings name is the chosen model's, and nobody else's.
-    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
+    let provider = connect(app, profile, url, own_key(app, profile, url, origin)?)?;
     Ok(Chosen { provider, model, why })
 }
 
 /// The services whose keys are in the environment.
-pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
-    PROFILES
-        .iter()
-        .filter_map(|p| Some((p, p.key_variable?)))
-        .filter(|(_, variable)| app.env(variable).is_some())
+pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_profiles = PROFILES.iter().filter_map(|p| Some((p.name, p.key_variable?)));
+    let own = |name: &&str| *name != OPENAI_COMPATIBLE;
+    let built = PROTOCOLS.iter().filter(move |p| p.is_built() && own(&p.name));
+    let of_protocols = built.filter_map(|p| {
+        let set = p.key_variables.iter().find(|variable| app.env(variable).is_some())?;
+        Some((p.name, *set))
+    });
+    of_profiles.chain(of_protocols).filter(|(_, variable)| app.env(variable).is_some())
+}
+
+/// The profiles whose keys are in the environment.
+fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
+    keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
+}
+
+/// The protocol of all profiles.
+const OPENAI_COMPATIBLE: &str = "openai-compatible";
+
+fn is_openai_compatible(parts: &ModelRef) -> bool {
+    parts.protocol.name == OPENAI_COMPATIBLE
+}
+
+/// A provider that speaks another protocol. A [foreign](is_foreign) address gets no key, and nothing else
+/// that the environment holds.
+fn other(
+    app: &App,
+    parts: &ModelRef,
+    key: Option<Secret>,
+    origin: Option<&Origin>,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let url = parts.base_url.as_deref();
+    let foreign = is_foreign(url, origin);
+    let variable = |name: &str| app.env(name).filter(|_| !foreign).map(str::to_owned);
+    let mut options = ConnectOptions::default().with_http(app.http.clone());
+    options.api_key = key;
+    if let Some(url) = url.filter(|url| !url.contains('@')) {
+        options = options.with_id(format!("{}@{url}", parts.protocol.name));
+    }
+    archon::providers::connect(parts, variable, options).map_err(|e| match &e {
+        SetupError::MissingKey { variable, .. } => {
+            Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
+        }
+        SetupError::MissingFeature { feature, .. } => Failure::usage(
+            e.to_string(),
+            format!("build this program with it: cargo install archon-cli --features {feature}"),
+        ),
+        _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
+    })
 }
 
 /// Who said something; without a setting it was the log of the run that is taken up.
@@ -143,6 +191,13 @@ async fn at_address(
     origin: Option<&Origin>,
 ) -> Result<Chosen, Failure> {
     let (profile, model) = match model.map(|m| (m, m.parse::<ModelRef>())) {
+        Some((_, Ok(mut parts))) if parts.base_url.is_none() && !is_openai_compatible(&parts) => {
+            parts.base_url = Some(url.to_owned());
+            let key = named_key(app, Some(url), origin)?;
+            let provider = other(app, &parts, key, origin)?;
+            let why = format!("{} says {url}", who(origin));
+            return Ok(Chosen { provider, model: parts.model, why });
+        }
         Some((_, Ok(ModelRef { profile, base_url: None, model, .. }))) => (profile, model),
         Some((name, _)) => (known_address(url), name.to_owned()),
         None => (known_address(url), first_model(url).await?),
@@ -157,6 +212,10 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         return local::load(app, name, why).await;
     }
     let wrong = match name.parse::<ModelRef>() {
+        Ok(parts) if !is_openai_compatible(&parts) => {
+            let key = named_key(app, parts.base_url.as_deref(), origin)?;
+            return Ok(Chosen { provider: other(app, &parts, key, origin)?, model: parts.model, why });
+        }
         Ok(ModelRef { profile, base_url, model, .. }) => {
             let provider = service(app, profile, base_url.as_deref(), origin)?;
             return Ok(Chosen { provider, model, why });
@@ -169,7 +228,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         return Ok(Chosen { provider, model: name.to_owned(), why });
     }
     // A colon means that a service was meant, and none has that name.
-    match keyed(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
+    match keyed_profiles(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
             let provider = service(app, Some(profile), None, None)?;
             Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
@@ -189,7 +248,7 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
 }
 
 async fn found(app: &App) -> Result<Chosen, Failure> {
-    for (profile, variable) in keyed(app) {
+    for (profile, variable) in keyed_profiles(app) {
         if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
             let provider = service(app, Some(profile), None, None)?;
             let why = format!("{variable} is set, and no model was named");
@@ -230,7 +289,7 @@ fn service(
     origin: Option<&Origin>,
 ) -> Result<Arc<dyn Provider>, Failure> {
     let url = elsewhere(profile, url);
-    connect(profile, url, key(app, profile, url, origin)?)
+    connect(app, profile, url, key(app, profile, url, origin)?)
 }
 
 /// An address that is not the service's own.
@@ -240,6 +299,7 @@ fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a 
 }
 
 fn connect(
+    app: &App,
     profile: Option<&'static Profile>,
     url: Option<&str>,
     key: Option<Secret>,
@@ -251,6 +311,7 @@ fn connect(
         options.id = format!("{name}@{url}");
     }
     options.api_key = key;
+    options.http = app.http.clone();
     let own = profile.map_or("", |p| p.base_url);
     let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
         .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
@@ -265,14 +326,22 @@ fn key(
     url: Option<&str>,
     origin: Option<&Origin>,
 ) -> Result<Option<Secret>, Failure> {
-    if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
-        let missing = || {
-            let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
-            Failure::usage(what, format!("set it: export {name}=…"))
-        };
-        return secret(app, name).map(Some).ok_or_else(missing);
+    match named_key(app, url, origin)? {
+        Some(key) => Ok(Some(key)),
+        None => own_key(app, profile, url, origin),
     }
-    own_key(app, profile, url, origin)
+}
+
+/// The key that the settings name.
+fn named_key(app: &App, url: Option<&str>, origin: Option<&Origin>) -> Result<Option<Secret>, Failure> {
+    let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) else {
+        return Ok(None);
+    };
+    let missing = || {
+        let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
+        Failure::usage(what, format!("set it: export {name}=…"))
+    };
+    secret(app, name).map(Some).ok_or_else(missing)
 }
 
 /// An address that a project's settings name, or that only the log of a run names: a project's settings may have

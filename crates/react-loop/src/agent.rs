@@ -61,7 +61,7 @@ pub struct ReactAgentOptions {
     pub first_turn: TurnTrigger,
     /// How the conversation is kept within the model's window; `None` never compacts it.
     pub context: Option<ContextConfig>,
-    /// What the model's tokens cost; a limit on money needs it.
+    /// What the model's tokens cost, unless its provider knows; a limit on money needs it.
     pub price: Option<ModelPrice>,
     /// How many steers the model reads at once.
     pub steers: QueueMode,
@@ -256,8 +256,10 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        let own = (&self.options.model, self.options.price);
-        let mut models = [own].into_iter().chain(self.driver.fallbacks.iter().map(|f| (&f.model, f.price)));
+        let model = &self.options.model;
+        let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);
+        let others = self.driver.fallbacks.iter().map(|f| (&f.model, f.price()));
+        let mut models = [(model, price)].into_iter().chain(others);
         match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
             (Some(max_cost), Some((model, _))) => {
                 Err(LoopError::UnknownPrice { model: model.clone(), max_cost })

@@ -23,7 +23,7 @@ pub struct Fallback {
     pub keys: Vec<Arc<dyn Provider>>,
     /// The model, as the provider names it.
     pub model: String,
-    /// What its tokens cost; a limit on money needs it.
+    /// What its tokens cost, unless the provider's catalogue is right; a limit on money needs it.
     pub price: Option<ModelPrice>,
 }
 
@@ -53,8 +53,13 @@ impl Fallback {
             true => RetryConfig::none(),
             false => retry.clone(),
         };
-        model.price = self.price;
+        model.price = self.price();
         model
+    }
+
+    /// What its tokens cost: as it was given, else as its provider knows.
+    pub(crate) fn price(&self) -> Option<ModelPrice> {
+        self.price.or_else(|| self.provider.capabilities(&self.model).price)
     }
 
     pub(crate) fn is(&self, recorded: &FallbackModel) -> bool {

@@ -73,7 +73,8 @@ impl LlmJudge {
     }
 
     fn cost(&self, usage: &Usage) -> Option<u64> {
-        self.options.price.map(|price| price.cost(usage))
+        let known = || self.provider.capabilities(&self.options.model).price;
+        self.options.price.or_else(known).map(|price| price.cost(usage))
     }
 
     /// What the judge reads, and a warning if that is less than it should be.

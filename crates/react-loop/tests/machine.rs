@@ -8,9 +8,10 @@ use std::sync::Arc;
 use archon_react_loop::{CallStage, Command, ReactMachine, decode_answer};
 use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, Content, Effect, Encoded, FailurePolicy,
-    FailureStep, FallbackModel, HookPoint, LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome,
-    OutcomeStatus, PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted,
-    StopReason, Timestamp, ToolCall, ToolMode, ToolResult, ToolSpec,
+    FailureStep, FallbackModel, HookPoint, Lease, LimitReached, Message, ModelFailure, ModelPrice, OnLimit,
+    Outcome, OutcomeStatus, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody,
+    RunConfig, RunId, RunStarted, Spending, StopReason, Summary, Timestamp, ToolCall, ToolMode, ToolResult,
+    ToolSpec,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -64,7 +65,7 @@ impl Walk {
 
     /// Records that answer nothing, answer twice, or come at the wrong time; and people who speak.
     fn disturb(&mut self, choice: u8, n: u64) {
-        match choice % 20 {
+        match choice % HOSTILE {
             9 => self.say(PromptSource::Prompt),
             12 | 13 => self.say(PromptSource::Steer),
             14 => self.say(PromptSource::FollowUp),
@@ -159,13 +160,16 @@ fn act(call: CallId, stage: &CallStage, choice: u8) -> RecordBody {
     }
 }
 
+/// Of how many kinds the disturbances are.
+const HOSTILE: u8 = 28;
+
 /// Records that answer nothing, answer twice, or come at the wrong time.
 #[allow(clippy::too_many_lines, reason = "a list")]
 fn hostile(choice: u8, n: u64) -> RecordBody {
     let (command, call) = (CommandId(n), CallId::new(CommandId(n), choice.into()));
     let result = Box::new(ToolResult::error("late"));
-    match choice % 20 {
-        0 => answer(command, 0, choice / 20, ToolMode::Native),
+    match choice % HOSTILE {
+        0 => answer(command, 0, choice / HOSTILE, ToolMode::Native),
         1 => lost(command, 1),
         2 => RecordBody::ToolFinished { call, result },
         3 => RecordBody::ToolStarted { call, attempt: 9, effect: Effect::SideEffect, child_run: None },
@@ -191,6 +195,17 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
             let message = elsewhere(n).swap_remove((n % 2) as usize).into();
             RecordBody::Prompted { message, source: PromptSource::Steer }
         }
+        20 => {
+            let mut lease = Lease::new(n * 1_000, n);
+            lease.cost = (n > 2).then_some(n);
+            RecordBody::Granted { call, child: "c".into(), lease }
+        }
+        // More than was granted, and by whom nothing was granted to. Its money is the caller's to watch.
+        21 => RecordBody::Settled { call, child: "c".into(), spent: Spending::new(n * 100_000, 0) },
+        22 => RecordBody::ToolSpawned { call, group: ProcessGroup::new(2, "then") },
+        23 => RecordBody::ParallelStarted { prompts: Vec::new(), branches: Vec::new() },
+        24 => RecordBody::NotKept { reason: "full".into() },
+        25 => RecordBody::Summarized(Summary::default()),
         _ => RecordBody::ClockRead,
     }
 }
@@ -281,7 +296,7 @@ proptest! {
         prop_assert!(walk.machine.ended().is_some());
         let summaries = u32::from(on_limit == OnLimit::ForceSummary);
         // A resumed run asks again for what its cancelled or failed attempt was to answer.
-        let again = choices.iter().filter(|(c, o, _)| o % 4 == 0 && c % 20 == 5).count() as u32;
+        let again = choices.iter().filter(|(c, o, _)| o % 4 == 0 && c % HOSTILE == 5).count() as u32;
         let stopped = choices.len() as u32;
         prop_assert!(walk.asked <= max_turns + summaries + again * stopped, "asked {} times", walk.asked);
         // Every call was charged as it was set aside, so the cap holds to the last unit.

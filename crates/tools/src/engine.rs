@@ -89,6 +89,8 @@ pub struct ToolEngine {
     registry: ToolRegistry,
     options: EngineOptions,
     approver: Option<Arc<dyn Approver>>,
+    #[cfg(unix)]
+    processes: process::Table,
 }
 
 /// What the engine remembers of a call between preparing and executing it.
@@ -121,7 +123,13 @@ enum Consent {
 impl ToolEngine {
     /// An engine with default options and nobody to ask.
     pub fn new(registry: ToolRegistry) -> Self {
-        Self { registry, options: EngineOptions::default(), approver: None }
+        Self {
+            registry,
+            options: EngineOptions::default(),
+            approver: None,
+            #[cfg(unix)]
+            processes: process::Table::default(),
+        }
     }
 
     /// The same engine with other options.
@@ -243,7 +251,7 @@ impl ToolEngine {
         context.progress = Some(progress_to_sink(run, id));
         let started = run.clock.now();
         #[cfg(unix)]
-        let processes = CallProcesses::new(id, run);
+        let processes = CallProcesses::new(id, run, self.processes.clone());
         #[cfg(unix)]
         {
             context.processes = Some(processes.registry());

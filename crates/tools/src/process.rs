@@ -21,6 +21,7 @@ use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
 pub(crate) use call::CallProcesses;
+pub(crate) use table::Table;
 
 /// The variable by which a process knows the run that started it, and by which its run knows it again.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
@@ -83,18 +84,27 @@ pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn C
         tracing::info!(target: "archon::tools", %run, group = group.id, "processes of before are ended");
         signal(group, Signal::KILL);
     }
-    until_gone(&mut ours, REMOVAL, clock).await;
+    until_gone(&mut ours, REMOVAL, clock, &Table::default()).await;
     ours
 }
 
 /// Waits until the groups are gone, `limit` at most, and leaves those in the list that are not.
-async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn Clock) {
+async fn until_gone(groups: &mut Vec<ProcessGroup>, limit: Duration, clock: &dyn Clock, table: &Table) {
     let end = clock.now() + limit;
-    for look in 1.. {
+    let mut seen = table.newest();
+    for round in 1u32.. {
         let now = clock.now();
-        // Telling the living from the dead that nobody has buried yet takes a look at all processes.
-        let closely = look % 10 == 0 || now >= end;
-        groups.retain(if closely { table::is_alive } else { table::is_there });
+        // Telling the living from the dead that nobody has buried yet takes a look at all processes, so it is
+        // done more and more seldom.
+        if now >= end || (round > 1 && round.is_power_of_two()) {
+            let mut look = None;
+            groups.retain(|group| {
+                table::is_alive_by(group, || look.get_or_insert_with(|| table.after(seen)).has_member(group))
+            });
+            seen = look.map_or(seen, |look| look.number);
+        } else {
+            groups.retain(table::is_there);
+        }
         if groups.is_empty() || now >= end {
             return;
         }

@@ -38,7 +38,6 @@ mod compaction;
 mod content;
 mod content_hash;
 mod context_config;
-mod conversation;
 mod credentials;
 mod cycle;
 mod delegation;
@@ -79,6 +78,7 @@ mod tokens;
 mod tool;
 mod tool_result;
 mod toolbox;
+mod transcript;
 
 pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
 pub use agent_event::AgentEvent;
@@ -91,7 +91,6 @@ pub use compaction::{
 pub use content::{Content, MalformedArguments, ToolCall};
 pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
-pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use delegation::{Delegation, Lease, Spending};
@@ -123,8 +122,8 @@ pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
-    ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    ThinkingLevel, ToolChoice,
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ModelEvent, Provider, ProviderError,
+    Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
@@ -153,6 +152,7 @@ pub use tool::{
 };
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+pub use transcript::Transcript;
 
 pub(crate) use time::iso8601;
 

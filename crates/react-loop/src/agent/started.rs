@@ -36,7 +36,7 @@ impl ReactAgent {
         config.expected_output.clone_from(&options.expected_output);
         config.context.clone_from(&options.context);
         (config.price, config.steers, config.follow_ups) =
-            (options.price, options.steers, options.follow_ups);
+            (options.price.or(capabilities.price), options.steers, options.follow_ups);
         let is_called = matches!(origin, Origin::CalledBy { .. });
         let mut loop_id = match is_called {
             true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),

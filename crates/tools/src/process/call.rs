@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archon_types::{BoxFuture, CallId, Clock, Context, ProcessGroup, ProcessLog, Processes, ToolError};
 use rustix::process::Signal;
 
-use super::{GRACE, REMOVAL, signal, table, until_gone};
+use super::{GRACE, REMOVAL, Table, signal, table, until_gone};
 
 /// Ends a call's process groups: in order with [`end`](Self::end), at once when it is dropped.
-pub(crate) struct CallProcesses(Arc<Registered>);
+pub(crate) struct CallProcesses {
+    registered: Arc<Registered>,
+    table: Table,
+}
 
 struct Registered {
     call: CallId,
@@ -23,26 +26,28 @@ struct State {
 }
 
 impl CallProcesses {
-    pub(crate) fn new(call: CallId, run: &Context) -> Self {
-        Self(Arc::new(Registered { call, log: run.processes.clone(), state: Mutex::default() }))
+    /// None yet; `table` is shared with the other calls of the engine.
+    pub(crate) fn new(call: CallId, run: &Context, table: Table) -> Self {
+        let registered = Registered { call, log: run.processes.clone(), state: Mutex::default() };
+        Self { registered: Arc::new(registered), table }
     }
 
     /// What the tool of the call registers with.
     pub(crate) fn registry(&self) -> Arc<dyn Processes> {
-        self.0.clone()
+        self.registered.clone()
     }
 
     /// The call is over: asks what is left of it to end, and after a while does not ask.
     pub(crate) async fn end(self, clock: &dyn Clock) {
-        let mut left = self.0.close();
+        let mut left = self.registered.close();
         left.retain(table::is_alive);
         if left.is_empty() {
             return;
         }
         left.iter().for_each(|group| signal(group, Signal::TERM));
-        until_gone(&mut left, GRACE, clock).await;
+        until_gone(&mut left, GRACE, clock, &self.table).await;
         left.iter().for_each(|group| signal(group, Signal::KILL));
-        until_gone(&mut left, REMOVAL, clock).await;
+        until_gone(&mut left, REMOVAL, clock, &self.table).await;
         for group in left {
             tracing::error!(target: "archon::tools", group = group.id, "a process group cannot be ended");
         }
@@ -51,7 +56,7 @@ impl CallProcesses {
 
 impl Drop for CallProcesses {
     fn drop(&mut self) {
-        let left = self.0.close();
+        let left = self.registered.close();
         left.iter().filter(|group| table::is_alive(group)).for_each(|group| signal(group, Signal::KILL));
     }
 }

@@ -5,9 +5,51 @@
 //! another time. When its leader is gone and others of the group are left, the group is the run's if one of
 //! them has the run's name in its environment, which it inherited from the leader.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use archon_types::{ProcessGroup, RunId, ToolError};
 
 use super::number;
+
+/// Looks at all processes of the system. Calls that end at the same time share them: each look reads a file for
+/// every process there is.
+#[derive(Clone, Default)]
+pub(crate) struct Table(Arc<Mutex<Arc<Look>>>);
+
+/// What a look has seen.
+#[derive(Default)]
+pub(super) struct Look {
+    /// How many looks there were before and with this one.
+    pub(super) number: u64,
+    processes: Vec<system::Process>,
+}
+
+impl Table {
+    /// The number of the newest look.
+    pub(super) fn newest(&self) -> u64 {
+        self.look().number
+    }
+
+    /// A look that was begun after the one of number `earlier`.
+    pub(super) fn after(&self, earlier: u64) -> Arc<Look> {
+        let mut look = self.look();
+        if look.number <= earlier {
+            *look = Arc::new(Look { number: look.number + 1, processes: system::all().collect() });
+        }
+        look.clone()
+    }
+
+    fn look(&self) -> MutexGuard<'_, Arc<Look>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look {
+    /// Whether the group had a process that had not ended.
+    pub(super) fn has_member(&self, group: &ProcessGroup) -> bool {
+        system::living_members(&self.processes, group).next().is_some()
+    }
+}
 
 /// The group that a process leads.
 pub(super) fn group_of(leader: u32) -> Result<ProcessGroup, ToolError> {
@@ -27,7 +69,12 @@ pub(super) fn is_there(group: &ProcessGroup) -> bool {
 
 /// Whether any process of the group is there that has not ended.
 pub(super) fn is_alive(group: &ProcessGroup) -> bool {
-    is_there(group) && system::is_alive(group)
+    is_alive_by(group, || system::living_members(&system::all().collect::<Vec<_>>(), group).next().is_some())
+}
+
+/// The same; `has_member` is asked when the leader has ended.
+pub(super) fn is_alive_by(group: &ProcessGroup, has_member: impl FnOnce() -> bool) -> bool {
+    is_there(group) && system::leader_is_alive(group).unwrap_or_else(has_member)
 }
 
 /// Whether the group is there and was started by a call of `run`.
@@ -44,7 +91,7 @@ mod system {
     use crate::process::RUN_VARIABLE;
 
     /// A process as `/proc/PID/stat` shows it; see proc(5).
-    struct Process {
+    pub(super) struct Process {
         pid: u32,
         state: char,
         group: u32,
@@ -82,11 +129,27 @@ mod system {
         Process::read(pid).map(|process| process.mark()).unwrap_or_default()
     }
 
-    pub(super) fn is_alive(group: &ProcessGroup) -> bool {
+    /// All processes.
+    pub(super) fn all() -> impl Iterator<Item = Process> {
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
+    }
+
+    /// Of `processes`, those of a group that have not ended.
+    pub(super) fn living_members<'a>(
+        processes: &'a [Process],
+        group: &ProcessGroup,
+    ) -> impl Iterator<Item = &'a Process> {
+        let id = group.id;
+        processes.iter().filter(move |process| process.group == id && !process.has_ended())
+    }
+
+    /// Whether the process is there that leads the group; `None` if it is not and others may be.
+    pub(super) fn leader_is_alive(group: &ProcessGroup) -> Option<bool> {
         match Process::read(group.id) {
-            Some(leader) if leader.mark() != group.started => false,
-            Some(leader) if !leader.has_ended() => true,
-            _ => members(group).next().is_some(),
+            Some(leader) if leader.mark() != group.started => Some(false),
+            Some(leader) if !leader.has_ended() => Some(true),
+            _ => None,
         }
     }
 
@@ -95,15 +158,7 @@ mod system {
             return true;
         }
         let since_boot = group.started.starts_with(&boot());
-        since_boot && members(group).any(|member| belongs_to(&member, run))
-    }
-
-    /// The processes of a group that have not ended.
-    fn members(group: &ProcessGroup) -> impl Iterator<Item = Process> {
-        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let id = group.id;
-        pids.filter_map(Process::read).filter(move |process| process.group == id && !process.has_ended())
+        since_boot && living_members(&all().collect::<Vec<_>>(), group).any(|member| belongs_to(member, run))
     }
 
     fn belongs_to(process: &Process, run: &RunId) -> bool {
@@ -123,8 +178,22 @@ mod system {
         String::new()
     }
 
-    pub(super) fn is_alive(_: &ProcessGroup) -> bool {
-        true
+    /// No process is looked at.
+    pub(super) struct Process;
+
+    pub(super) fn all() -> impl Iterator<Item = Process> {
+        std::iter::empty()
+    }
+
+    pub(super) fn living_members<'a>(
+        processes: &'a [Process],
+        _: &ProcessGroup,
+    ) -> impl Iterator<Item = &'a Process> {
+        processes.iter()
+    }
+
+    pub(super) fn leader_is_alive(_: &ProcessGroup) -> Option<bool> {
+        Some(true)
     }
 
     pub(super) fn is_of(_: &ProcessGroup, _: &RunId) -> bool {
@@ -186,6 +255,23 @@ mod tests {
         while is_alive(&group) {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_look_is_shared_by_all_that_asked_before_it() {
+        let mut child = start("(read -r _; sleep 1000) & echo ready");
+        let group = group_of(child.id()).unwrap();
+        child.wait().unwrap();
+        let table = Table::default();
+        let before = table.newest();
+        let (first, second) = (table.after(before), table.after(before));
+        assert!(Arc::ptr_eq(&first, &second) && first.has_member(&group));
+        signal(&group, Signal::KILL);
+        while is_alive(&group) {
+            std::thread::yield_now();
+        }
+        assert!(first.has_member(&group), "a look shows what was");
+        assert!(!table.after(first.number).has_member(&group), "and a later one what is");
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! What the loop itself costs: `cargo bench -p archon --bench loop_cost`.
+//!
+//! The model is in the process and answers at once with a call of a tool that only adds, so what is measured is the
+//! loop: the machine, the journal in memory, the guards, the events and the text of the request. Prints the time of
+//! a turn around turn 10 (goal: 50 µs at the median), what a byte that is sent costs around turn 1,000 beside turn
+//! 10 (goal: at most 1.3 times), and the memory of 1,000 agents that wait for their model (goal: 60 MB). The
+//! goals are checked by eye: a busy machine is no broken program.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and stops where it fails")]
+
+use std::{
+    fs,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use archon::{
+    Archon, RunOptions, Tool, ToolContext,
+    tools::FnTool,
+    types::{
+        BoxStream, CancellationToken, ExecutionLimits, Message, ModelEvent, Provider, ProviderError, Request,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+    },
+};
+use archon_testkit::FnProvider;
+use futures_util::stream;
+
+const RUNS: usize = 20;
+const TURNS: usize = 1_005;
+const IDLE: usize = 1_000;
+
+fn main() {
+    println!("load average {}", load());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // First, while the process has touched little memory of its own.
+    runtime.block_on(idle_agents());
+    runtime.block_on(turns());
+    println!("load average {}", load());
+}
+
+async fn turns() {
+    let mut early = Vec::new();
+    let mut late = Vec::new();
+    for _ in 0..RUNS {
+        let model = Arc::new(Adding::default());
+        let outcome = agent(model.clone()).run("Add the numbers until you are done.").await.unwrap();
+        assert!(outcome.is_finished(), "{outcome:?}");
+        let requests = std::mem::take(&mut *model.requests.lock().unwrap());
+        early.extend(turns_around(10, &requests));
+        late.extend(turns_around(1_000, &requests));
+    }
+    let (early_time, early_byte) = medians(&mut early);
+    let (late_time, late_byte) = medians(&mut late);
+    println!("a turn around turn 10: {early_time:?} at the median of {}", early.len());
+    println!("a turn around turn 1,000: {late_time:?} at the median of {}", late.len());
+    println!(
+        "a byte that is sent: {early_byte:.2} ns around turn 10, {late_byte:.2} ns around turn 1,000, {:.2} times",
+        late_byte / early_byte
+    );
+}
+
+/// The turns of one run near the `middle` one: how long from one request to the next, and the bytes of the first.
+fn turns_around(middle: usize, requests: &[(Instant, usize)]) -> Vec<(Duration, usize)> {
+    let near = &requests[middle - 3..=middle + 3];
+    near.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[0].1)).collect()
+}
+
+fn medians(turns: &mut [(Duration, usize)]) -> (Duration, f64) {
+    let mut per_byte: Vec<f64> =
+        turns.iter().map(|(time, bytes)| time.as_nanos() as f64 / *bytes as f64).collect();
+    per_byte.sort_by(f64::total_cmp);
+    turns.sort();
+    (turns[turns.len() / 2].0, per_byte[per_byte.len() / 2])
+}
+
+async fn idle_agents() {
+    let model = Arc::new(Silent::default());
+    let before = resident_bytes();
+    let mut agents = Vec::new();
+    let mut runs = Vec::new();
+    for _ in 0..IDLE {
+        let agent = agent(model.clone());
+        runs.push(agent.start("Wait for the answer.", RunOptions::default()).await.unwrap());
+        agents.push(agent);
+    }
+    while model.asked.load(SeqCst) < IDLE {
+        tokio::task::yield_now().await;
+    }
+    let after = resident_bytes();
+    println!(
+        "{IDLE} agents that wait for their model: {:.1} MB, the whole process {:.1} MB",
+        (after - before) as f64 / 1e6,
+        after as f64 / 1e6
+    );
+    drop(runs);
+}
+
+fn agent(model: Arc<dyn Provider>) -> Archon {
+    let mut limits = ExecutionLimits::default();
+    limits.max_turns = 10_000;
+    limits.max_total_tokens = u64::MAX;
+    Archon::builder()
+        .provider(model, "in-process")
+        .system("You are a calculator. Use the tool.")
+        .limits(limits)
+        .tool(add())
+        .build()
+        .unwrap()
+}
+
+fn add() -> impl Tool + use<> {
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a", "b"],
+    });
+    let spec = ToolSpec::new("add", "Add two numbers", schema).with_annotations(ToolAnnotations::read_only());
+    FnTool::new(spec, |arguments: serde_json::Value, _: ToolContext| async move {
+        let sum = arguments["a"].as_i64().unwrap_or(0) + arguments["b"].as_i64().unwrap_or(0);
+        Ok(ToolResult::success(sum.to_string()))
+    })
+}
+
+/// Writes each request out as a provider does, notes when it came, and asks for one more addition.
+#[derive(Default)]
+struct Adding {
+    requests: Mutex<Vec<(Instant, usize)>>,
+}
+
+impl Provider for Adding {
+    fn id(&self) -> &str {
+        "adding"
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        _: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let came = Instant::now();
+        let mut body = String::with_capacity(request.messages.encoded_len() + 1024);
+        request.messages.encode_into("bench", &mut body, |message: &Message, text| {
+            text.push_str(&serde_json::to_string(message).unwrap());
+        });
+        let mut requests = self.requests.lock().unwrap();
+        requests.push((came, body.len()));
+        let turn = requests.len();
+        drop(requests);
+        let events = if turn < TURNS {
+            let arguments = serde_json::json!({"a": turn, "b": 1});
+            FnProvider::calls(vec![ToolCall::new(format!("call_{turn}"), "add", arguments)])
+        } else {
+            FnProvider::text("Done.")
+        };
+        Box::pin(stream::iter(events))
+    }
+}
+
+/// Never answers.
+#[derive(Default)]
+struct Silent {
+    asked: AtomicUsize,
+}
+
+impl Provider for Silent {
+    fn id(&self) -> &str {
+        "silent"
+    }
+
+    fn stream(
+        &self,
+        _: Request,
+        _: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        self.asked.fetch_add(1, SeqCst);
+        Box::pin(stream::pending())
+    }
+}
+
+/// Memory that the process holds now; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+/// One, five and fifteen minutes.
+fn load() -> String {
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    loads.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
