@@ -11,8 +11,9 @@ use archon::{
     providers::Step,
     store::MemoryJournal,
     types::{
-        Answer, BoxFuture, Durability, Journal, JournalError, LimitReached, OpenMode, OpenRun, Record,
-        RecordBody, RunHead, RunId, RunWriter, SubTask, ToolResult, Usage,
+        Answer, BoxFuture, Durability, InboxEntry, InboxRequest, Journal, JournalError, LimitReached,
+        OpenMode, OpenRun, Record, RecordBody, RunHead, RunId, RunWriter, SubTask, Timestamp, ToolResult,
+        Usage,
     },
 };
 use archon_planner::{PlanControl, PlanRunError, ScriptedPlanner, fold};
@@ -164,6 +165,25 @@ async fn a_plan_is_paused_cancelled_and_taken_up_again() {
     let outcome = agent.resume(&world.context()).await.unwrap();
     assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "seen"));
     assert!(matches!(agent.resume(&world.context()).await, Err(PlanRunError::Ended { .. })));
+}
+
+#[tokio::test]
+async fn a_plan_is_cancelled_from_elsewhere_through_its_inbox() {
+    let world = World::new().tool("look", |_| ToolResult::success("seen"));
+    let agent = world.agent(ScriptedPlanner::new(steps()), |_| Step::text("x"));
+    let inbox = world.journal.inbox().unwrap();
+    let request = InboxRequest::Cancel { reason: "somebody else said so".into() };
+    inbox.post(&"run_1".into(), InboxEntry::new("in_1", Timestamp::default(), request)).await.unwrap();
+    let (outcome, _, records) = world.run(&agent, "Look around").await;
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+    let reason = |r: &Arc<Record>| match &r.body {
+        RecordBody::CancelRequested { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    assert_eq!(records.iter().find_map(reason).as_deref(), Some("somebody else said so"));
+    assert!(inbox.waiting(&"run_1".into()).await.unwrap().is_empty());
+    let outcome = agent.resume(&world.context()).await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "seen"));
 }
 
 // spec: PL-24

@@ -101,7 +101,7 @@ async fn a_trip_to_paris_is_a_graph_whose_itinerary_comes_last() {
     assert_eq!(begun(&machine, &records).last().unwrap(), "itinerary");
 }
 
-// spec: A-10, PL-19, ER-13
+// spec: A-10, PL-19
 #[tokio::test]
 async fn a_hotel_without_rooms_leads_to_another_plan_that_keeps_what_is_done() {
     let world =

@@ -74,6 +74,7 @@ pub enum PlanCommand<'a> {
 /// The state of a plan's run: a fold of its records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanMachine {
+    #[serde(deserialize_with = "known_version")]
     version: u32,
     run: RunId,
     settings: PlanSettings,
@@ -227,10 +228,10 @@ impl PlanMachine {
             PlanRecord::Rejected { command, attempt, problems, retryable } => {
                 self.rejected(*command, *attempt, problems, *retryable);
             }
-            PlanRecord::Changed { command, diff, .. } => {
-                if self.replan.as_ref().is_some_and(|ask| ask.command == *command) {
-                    self.changed(diff);
-                }
+            PlanRecord::Changed { command, diff, .. }
+                if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
+            {
+                self.changed(diff);
             }
             PlanRecord::ReplanRequested { reason, targets } if self.phase == Phase::Following => {
                 self.want_replan(reason.clone(), targets.clone());
@@ -627,5 +628,16 @@ impl PlanMachine {
     /// Other plans that the run had so far.
     pub fn replans(&self) -> u32 {
         self.replans
+    }
+}
+
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        MACHINE_VERSION => Ok(MACHINE_VERSION),
+        other => {
+            let text =
+                format!("the machine was written in form {other}, and this version reads {MACHINE_VERSION}");
+            Err(serde::de::Error::custom(text))
+        }
     }
 }

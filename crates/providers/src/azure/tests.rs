@@ -125,10 +125,14 @@ fn chunks_with_the_results_of_filters() {
             stop gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
               text "Half""#]],
     );
-    check(&chat(), &[prompt, text, filtered, "[DONE]"], expect![[r#"
+    check(
+        &chat(),
+        &[prompt, text, filtered, "[DONE]"],
+        expect![[r#"
         error gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
           text "Half"
-          because: the service's content filter stopped the answer: violence (medium)"#]]);
+          because: the service's content filter stopped the answer: violence (medium)"#]],
+    );
 }
 
 // spec: A-58, P-21
@@ -136,10 +140,14 @@ fn chunks_with_the_results_of_filters() {
 fn responses_with_the_results_of_filters() {
     let text = r#"{"type":"response.output_text.delta","output_index":0,"delta":"Half"}"#;
     let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","model":"gpt-4.1","incomplete_details":{"reason":"content_filter"},"content_filters":[{"blocked":false,"source_type":"prompt","content_filter_results":{"violence":{"filtered":true}}},{"blocked":true,"source_type":"completion","content_filter_results":{"violence":{"filtered":true,"severity":"high"}}}]}}"#;
-    check(&responses(), &[text, end], expect![[r#"
+    check(
+        &responses(),
+        &[text, end],
+        expect![[r#"
         error gpt-4.1 in 0 out 0 read 0 written 0 total 0
           text "Half"
-          because: the service's content filter stopped the answer: violence (high)"#]]);
+          because: the service's content filter stopped the answer: violence (high)"#]],
+    );
 }
 
 // spec: P-21, P-31
