@@ -43,7 +43,7 @@ const SUITES: &[Suite] = &[
         with_model: &[],
     },
     Suite { name: "tools", commands: &[], with_model: &[] },
-    Suite { name: "planner", commands: &[], with_model: &[] },
+    Suite { name: "planner", commands: &["test --profile accept -p archon-planner"], with_model: &[] },
     Suite { name: "memory", commands: &[], with_model: &[] },
     Suite { name: "orchestrator", commands: &[], with_model: &[] },
 ];
@@ -116,11 +116,11 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers"
+            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner"
         );
         assert_eq!(
             error("memory"),
-            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, providers"
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, providers, planner"
         );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),

@@ -19,7 +19,7 @@ use crate::{
     },
     openai_compatible,
     openai_responses::{self, ResponsesCompat},
-    profile::{Compat, MaxTokensField},
+    profile::{Compat, MaxTokensField, ThinkingParameter},
     token_source::with_token,
 };
 
@@ -83,7 +83,7 @@ impl Default for AzureOptions {
             headers: Vec::new(),
             chat: Compat {
                 max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                thinking: crate::profile::ThinkingParameter::Effort,
+                thinking: ThinkingParameter::Effort,
                 think_tags: false,
                 ..Compat::DEFAULT
             },

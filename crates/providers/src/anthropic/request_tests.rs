@@ -143,28 +143,30 @@ fn address_and_headers_are_those_of_the_protocol() {
     assert!(format!("{provider:?}").contains("https://gateway/anthropic/v1/messages"));
 }
 
+/// One of each kind.
+const MODELS: [&str; 9] = [
+    "claude-3-5-haiku-latest",
+    "claude-sonnet-4-5",
+    "claude-opus-4-5",
+    "claude-sonnet-4-6",
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "kimi-k2",
+];
+
 // spec: P-12
 #[test]
 fn thinking_is_asked_for_as_each_model_takes_it() {
     let mut table = String::new();
-    for model in [
-        "claude-3-5-haiku-latest",
-        "claude-sonnet-4-5",
-        "claude-opus-4-5",
-        "claude-sonnet-4-6",
-        "claude-opus-4-8",
-        "claude-opus-5",
-        "claude-opus-5-5",
-        "claude-sonnet-5-5",
-        "kimi-k2",
-    ] {
+    for model in MODELS {
         for thinking in [ThinkingLevel::Off, ThinkingLevel::Minimal, ThinkingLevel::High] {
-            let request = with(model, |options| {
+            let mut request = with(model, |options| {
                 options.thinking = thinking;
                 options.temperature = Some(0.5);
                 options.tool_choice = ToolChoice::Required;
             });
-            let mut request = request;
             request.tools = tools();
             let sent = send(AnthropicOptions::default(), &request);
             let mut body: Json = serde_json::from_str(&sent.body).unwrap();
@@ -342,6 +344,34 @@ fn thinking_at_the_end_of_a_message_is_not_marked() {
     let messages = vec![Message::user("a", now), answer, Message::user("b", now)];
     let body = send(AnthropicOptions::default(), &Request::new("claude-opus-4-6", messages)).body;
     assert!(body.contains("EqQB") && !body.contains("cache_control"), "{body}");
+}
+
+// spec: P-12, P-13
+#[test]
+fn a_turn_that_another_model_began_goes_on_without_thinking() {
+    let thinks = |first: Vec<Content>, model: &str| {
+        let now = Timestamp::default();
+        let call = |id: &str| ToolCall::new(id, "now", json!({}));
+        let result = |id: &str| Message::tool_result(&call(id), &ToolResult::success("12:00"), now);
+        let messages = vec![
+            Message::user("hi", now),
+            said([first, vec![call("a").into()]].concat()),
+            result("a"),
+            // Within a turn it need not think again.
+            said(vec![call("b").into()]),
+            result("b"),
+        ];
+        let mut request = with(model, |o| o.thinking = ThinkingLevel::Low);
+        request.messages = Arc::new(messages.into_iter().collect());
+        let body: Json = serde_json::from_str(&send(AnthropicOptions::default(), &request).body).unwrap();
+        body.get("thinking").is_some()
+    };
+    assert!(thinks(vec![thought("hm", Some("EqQB"))], "claude-sonnet-4-5"));
+    assert!(thinks(vec![thought("", Some("redacted:EmwK"))], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![thought("hm", Some("gemini:CiQB"))], "claude-sonnet-4-5"));
+    assert!(!thinks(vec![thought("broke off", None)], "claude-sonnet-4-5"));
+    assert!(thinks(vec![], "claude-opus-4-6"), "an adaptive model takes it");
 }
 
 // spec: P-13
