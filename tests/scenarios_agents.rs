@@ -7,13 +7,14 @@ use archon::{
     react_loop::{Elaborate, TokenEfficient},
     store::MemoryJournal,
     types::{
-        ContextConfig, EvaluationStrategy, Message, ModelEvent, RecordBody, Session, TokenCounter,
-        TokenEstimate, Usage,
+        AgentEvent, AgentEvents, ContextConfig, EvaluationStrategy, Message, ModelEvent, RecordBody, Session,
+        TokenCounter, TokenEstimate, Usage,
     },
 };
 use archon_testkit::FnProvider;
+use serde_json::json;
 
-use crate::stage::{Answer, Show, Stage};
+use crate::stage::{Answer, Show, Stage, call};
 
 fn read(request: &archon::types::Request) -> String {
     request.messages.iter().map(|m| m.text()).collect::<Vec<_>>().join("\n")
@@ -34,6 +35,38 @@ async fn the_second_question_is_understood_from_the_first() {
     let session = show.agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
     let second = show.says("What is its population?", RunOptions::in_session(session)).await;
     assert!(second.answer.contains("two million"), "{}", second.answer);
+}
+
+fn new_messages(show: &Show) -> Vec<Vec<String>> {
+    let mut projection = AgentEvents::new();
+    let events = show.sink.events();
+    let ends = events.iter().flat_map(|e| projection.push(e)).filter_map(|e| match e {
+        AgentEvent::AgentEnd { messages, .. } => Some(messages),
+        _ => None,
+    });
+    ends.map(|m| m.iter().map(|m| m.as_llm().map(Message::text).unwrap_or_default()).collect()).collect()
+}
+
+// spec: R-01
+#[tokio::test]
+async fn a_loop_that_is_started_or_continued_gives_all_its_new_messages() {
+    let show = Stage::new(|n, _| match n {
+        0 => call("c0", "calculator", json!({"expression": "1 + 1"})),
+        1 => FnProvider::text("two"),
+        2 => vec![Err(archon::types::ProviderError::Auth("no".into()))],
+        _ => FnProvider::text("three"),
+    })
+    .raise();
+    let conversation = show.agent.conversation();
+    let watched = || RunOptions::default().watched_by(Arc::new(show.sink.clone()));
+    let said = |text: &str| vec![Message::user(text, Default::default()).into()];
+    conversation.prompt_with(said("1 + 1?"), watched()).await.unwrap().outcome().await.unwrap();
+    conversation.prompt_with(said("1 + 2?"), watched()).await.unwrap().outcome().await.unwrap();
+    let last = conversation.continue_with(watched()).await.unwrap().outcome().await.unwrap();
+    assert_eq!(last.answer, "three");
+    let new = new_messages(&show);
+    assert_eq!(new[0], ["1 + 1?", "", "2", "two"], "the question, the call, its result, the answer");
+    assert_eq!(new[2], ["three"], "who goes on says nothing again");
 }
 
 const BUDGET: u64 = 1_000;

@@ -1,7 +1,15 @@
 //! The acceptance scenarios of a context window that is full, or was fuller than the service allows.
 
-use archon::types::{
-    CompactionLevel, ContextConfig, OutcomeStatus, ProviderError, RecordBody, ResultTokens, ToolResultStatus,
+use std::sync::Arc;
+
+use archon::{
+    Provider,
+    react_loop::{Fallback, replay},
+    types::{
+        BoxStream, CancellationToken, Capabilities, CompactionLevel, ContextConfig, Message, ModelEvent,
+        OutcomeStatus, ProviderError, RecordBody, Request, ResultTokens, TokenCounter, TokenEstimate,
+        ToolResultStatus,
+    },
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
@@ -83,4 +91,53 @@ async fn at_96_percent_every_tool_is_blocked_and_the_model_concludes() {
         |b| matches!(b, RecordBody::ToolRefused { result, .. } if result.status == ToolResultStatus::Error),
     );
     assert_eq!(refused.count(), 2);
+}
+
+/// A model that says how large its window is.
+struct Small(FnProvider, u64);
+
+impl Provider for Small {
+    fn id(&self) -> &str {
+        "small"
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        self.0.stream(request, cancel)
+    }
+
+    fn capabilities(&self, _: &str) -> Capabilities {
+        let mut can = Capabilities::default();
+        can.context_window = Some(self.1);
+        can
+    }
+}
+
+// spec: C-01, ER-09
+#[tokio::test]
+async fn a_fallback_is_sent_no_more_than_its_own_window_holds() {
+    for (window, compactions) in [(4_000, 1), (1_000_000, 0)] {
+        let stage = Stage::new(|n, _| match n {
+            0..20 => call(&format!("c{n}"), "look", json!({ "n": n })),
+            _ => vec![Err(ProviderError::Auth("revoked".into()))],
+        });
+        let standby = FnProvider::new(|_, _| FnProvider::text("done"));
+        let small: Arc<dyn Provider> = Arc::new(Small(standby.clone(), window));
+        let (look, _) =
+            reads("look", |_, arguments| Ok(format!("{} {}", arguments["n"], "word ".repeat(200)).into()));
+        let mut context = ContextConfig::new(100_000);
+        context.system_prompt_tokens = 0;
+        let stage =
+            stage.with(|b| b.tool(look).context(Some(context)).fallback_provider(Fallback::new(small, "m2")));
+        let (outcome, show) = stage.play("Look at everything.").await;
+        assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "done"));
+        assert_eq!(levels(&show).len(), compactions, "{window}");
+        let count = |m: &Arc<Message>| TokenEstimate::default().count_message(m);
+        let sent: u64 = standby.requests()[0].messages.iter().map(count).sum();
+        assert!(sent <= window, "{sent}");
+        assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
+    }
 }

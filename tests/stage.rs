@@ -9,11 +9,11 @@ use std::{
 };
 
 use archon::{
-    Archon, ArchonBuilder, Outcome, RunOptions, Tool, ToolContext, ToolError, ToolResult,
+    Archon, ArchonBuilder, Journal, Outcome, RunId, RunOptions, Tool, ToolContext, ToolError, ToolResult,
     store::MemoryJournal,
     tools::{FnTool, builtin},
     types::{
-        AgentEvent, AgentEvents, Effect, Event, Json, ModelEvent, ProviderError, RecordBody, Request,
+        AgentEvent, AgentEvents, Effect, Event, Json, ModelEvent, ProviderError, Record, RecordBody, Request,
         ToolAnnotations, ToolCall, ToolSpec,
     },
 };
@@ -75,6 +75,11 @@ impl Show {
     pub(crate) async fn says(&self, task: &str, options: RunOptions) -> Outcome {
         let options = options.watched_by(Arc::new(self.sink.clone()));
         self.agent.run_with(task, options).await.expect("a run")
+    }
+
+    /// The log of a run.
+    pub(crate) async fn journal_log(&self, run: &RunId) -> Vec<Arc<Record>> {
+        self.journal.read(run).await.expect("a log")
     }
 
     /// The text of every tool result, in order.

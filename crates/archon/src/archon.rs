@@ -9,7 +9,7 @@ use archon_types::{
     Toolbox,
 };
 
-use crate::{ArchonBuilder, AutoSave, Conversation, Error, RunHandle, watch};
+use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
@@ -20,6 +20,7 @@ pub struct Archon {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) auto_save: Option<AutoSave>,
+    pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
 /// How a run is started; the default is a new run in a new session that nobody watches.
@@ -207,6 +208,7 @@ impl Archon {
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
+        self.admit()?;
         let origin = match &options.session {
             None => Origin::Prompt,
             Some(session) => self.continuation(session).await?,

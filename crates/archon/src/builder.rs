@@ -6,12 +6,12 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal,
-    ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode,
-    Toolbox,
+    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
+    Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig,
+    Secret, Tool, ToolMode, Toolbox,
 };
 
-use crate::{Archon, AutoSave, Error, RandomIds, SystemClock};
+use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
 
 /// Collects the parts of an agent. Only the model is needed.
 #[derive(Default)]
@@ -31,12 +31,14 @@ pub struct ArchonBuilder {
     system: Option<String>,
     limits: Option<ExecutionLimits>,
     retry: Option<RetryConfig>,
+    tool_retry: Option<RetryConfig>,
     /// `None` is the default, `Some(None)` none at all.
     breaker: Option<Option<CircuitBreaker>>,
     on_storage_failure: OnStorageFailure,
     tool_mode: Option<ToolMode>,
     request: Option<RequestOptions>,
     expected_output: Option<String>,
+    goal_check: Option<GoalCheck>,
     /// `None` is the default, `Some(None)` no window at all.
     context: Option<Option<ContextConfig>>,
     context_parts: ContextParts,
@@ -45,6 +47,8 @@ pub struct ArchonBuilder {
     hooks: Option<Arc<dyn Hooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
+    pub(crate) instructions: Option<Arc<dyn Instructions>>,
+    pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
 enum Model {
@@ -190,6 +194,13 @@ impl ArchonBuilder {
         self
     }
 
+    /// How calls are tried again that may be repeated and whose tools failed in a way that may pass: a
+    /// time-out, or a failure of a tool that works over the network. By default twice, a time-out once.
+    pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
+        self.tool_retry = Some(retry);
+        self
+    }
+
     /// When a tool that keeps failing is left alone, and for how long; `None` never leaves one alone. By
     /// default for 60 seconds after 5 failures in a row.
     pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
@@ -219,6 +230,12 @@ impl ArchonBuilder {
     /// What the answer should be.
     pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
         self.expected_output = Some(expected.into());
+        self
+    }
+
+    /// Compares answers with what was expected, and sends those back that fall short; off by default.
+    pub fn goal_check(mut self, check: GoalCheck) -> Self {
+        self.goal_check = Some(check);
         self
     }
 
@@ -309,8 +326,12 @@ impl ArchonBuilder {
         options.system = self.system;
         options.tool_mode = self.tool_mode;
         options.expected_output = self.expected_output;
+        options.goal_check = self.goal_check;
         options.limits = self.limits.unwrap_or_default();
         options.retry = self.retry.unwrap_or_default();
+        if let Some(retry) = self.tool_retry {
+            options.tool_retry = retry;
+        }
         if let Some(breaker) = self.breaker {
             options.breaker = breaker;
         }
@@ -334,7 +355,11 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
-        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save: self.auto_save })
+        if let Some(instructions) = self.instructions {
+            agent = agent.with_instructions(instructions);
+        }
+        let (auto_save, memory_limit) = (self.auto_save, self.memory_limit);
+        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save, memory_limit })
     }
 }
 

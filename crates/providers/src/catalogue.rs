@@ -2,7 +2,10 @@
 //!
 //! The data are `models.jsonl` beside the manifest: a line for each model, sorted by name, and before
 //! them a line that says where they are from and how old they are. `cargo xtask catalogue` writes the
-//! file. It is searched as it lies, so a program that never asks pays nothing for it.
+//! file. It is searched as it lies, half by half, so a program that never asks pays nothing for it, and one
+//! that asks hardly anything.
+
+use std::cmp::Ordering;
 
 use archon_types::{Capabilities, ModelPrice, likeness};
 use serde::Deserialize;
@@ -86,11 +89,32 @@ fn millionths(dollars: f64) -> u64 {
 ///
 /// A service at another address than its own is another service: what it takes is not known.
 pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
-    // Names are written without escapes, and one with a quotation mark is none of them.
-    let name = format!("\n{{\"model\":\"{}:{model}\"", listed(provider));
-    let start = MODELS.find(&name)? + 1;
-    let end = MODELS[start..].find('\n').map_or(MODELS.len(), |end| start + end);
-    serde_json::from_str::<Line>(&MODELS[start..end]).ok().map(ModelInfo::from)
+    let line = line_of(&format!("{}:{model}", listed(provider)))?;
+    serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
+}
+
+/// The line of a model in the sorted file.
+fn line_of(model: &str) -> Option<&'static [u8]> {
+    let mut lines = MODELS.as_bytes();
+    lines = &lines[lines.iter().position(|byte| *byte == b'\n')? + 1..];
+    while !lines.is_empty() {
+        let middle = lines.len() / 2;
+        let start = lines[..middle].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let end = lines[middle..].iter().position(|byte| *byte == b'\n').map_or(lines.len(), |n| middle + n);
+        let line = &lines[start..end];
+        match name_in(line).cmp(model.as_bytes()) {
+            Ordering::Less => lines = lines.get(end + 1..).unwrap_or_default(),
+            Ordering::Greater => lines = &lines[..start],
+            Ordering::Equal => return Some(line),
+        }
+    }
+    None
+}
+
+/// The model's name in its line: it is the first value, and written without escapes.
+fn name_in(line: &[u8]) -> &[u8] {
+    let name = line.strip_prefix(b"{\"model\":\"").unwrap_or_default();
+    name.split(|byte| *byte == b'"').next().unwrap_or_default()
 }
 
 /// What a provider's model can do and costs, as far as the catalogue knows.

@@ -139,7 +139,8 @@ async fn silence_is_a_timeout() {
     for response in [MockResponse::new(200).hang(), MockResponse::new(200).chunk("{").hang()] {
         let server = MockServer::start([response]).await;
         let timeouts = Timeouts { first_byte: quick, idle: quick, ..Timeouts::default() };
-        let http = HttpOptions { timeouts, ..HttpOptions::default() };
+        let mut http = HttpOptions::default();
+        http.timeouts = timeouts;
         let embedder = openai(&server.url(), options().with_http(http)).unwrap();
         let error = embedder.embed(&texts(1)).await.unwrap_err().to_string();
         assert!(error.ends_with("timed out: nothing came for 0.04 s"), "{error}");

@@ -54,6 +54,7 @@ impl Fallback {
             false => retry.clone(),
         };
         model.price = self.price();
+        model.context_window = self.provider.capabilities(&self.model).context_window;
         model
     }
 
@@ -80,6 +81,18 @@ impl fmt::Debug for Fallback {
 /// Keys of a model that has `further` besides its first.
 pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {
     u32::try_from(further.len()).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// The chain of these, as the log keeps it.
+pub(crate) fn policy(
+    keys: &[Arc<dyn Provider>],
+    fallbacks: &[Fallback],
+    retry: &RetryConfig,
+) -> FailurePolicy {
+    let mut policy = FailurePolicy::default();
+    policy.keys = count(keys);
+    policy.fallbacks = fallbacks.iter().map(|model| model.recorded(retry)).collect();
+    policy
 }
 
 /// One way to go on after a failure.
@@ -242,6 +255,27 @@ fn next_model(target: ModelTarget, policy: &FailurePolicy) -> Option<FailureStep
 pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&FallbackModel> {
     let place = target.model.checked_sub(1)?;
     config.failure.as_ref()?.fallbacks.get(place as usize)
+}
+
+/// Who answers for a target: one of the run's own providers, the first and those with further keys, or of
+/// the fallbacks that are here. None if it is not among them.
+pub(crate) fn provider<'a>(
+    config: &RunConfig,
+    target: ModelTarget,
+    own: (&'a Arc<dyn Provider>, &'a [Arc<dyn Provider>]),
+    fallbacks: &'a [Fallback],
+) -> Option<&'a Arc<dyn Provider>> {
+    let (first, further) = match fallback(config, target) {
+        None => own,
+        Some(recorded) => {
+            let here = fallbacks.iter().find(|fallback| fallback.is(recorded))?;
+            (&here.provider, &here.keys[..])
+        }
+    };
+    match target.key.checked_sub(1) {
+        None => Some(first),
+        Some(place) => further.get(place as usize),
+    }
 }
 
 /// The model that a target means, as its provider names it.

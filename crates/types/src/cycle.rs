@@ -192,6 +192,9 @@ impl Fold {
                     call.started_at.get_or_insert(at);
                 }
             }
+            RecordBody::ToolFailed { result, .. } => {
+                self.with_last(|cycle| cycle.context.failures.push(result.text()));
+            }
             RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
                 self.observed(call, result, at);
             }

@@ -17,6 +17,7 @@
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
+//! | project | [`Instructions`] | what a project says to the agents that work in it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
 //! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
@@ -46,9 +47,11 @@ mod error_context;
 mod evaluation;
 mod event;
 mod failure;
+mod goal;
 mod hooks;
 mod ids;
 mod inbox;
+mod instructions;
 mod interruption;
 mod journal;
 mod limits;
@@ -62,6 +65,7 @@ mod process;
 mod projection;
 mod provider;
 mod record;
+mod refusal;
 mod retry;
 mod round;
 #[cfg(feature = "schema")]
@@ -101,12 +105,14 @@ pub use evaluation::{
 };
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use goal::{GoalCheck, GoalVerdict};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
 };
 pub use inbox::{Inbox, InboxEntry, InboxRequest};
+pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};

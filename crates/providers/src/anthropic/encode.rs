@@ -63,7 +63,7 @@ impl<'a> Encoder<'a> {
         let format = request.options.response_format.as_ref();
         let format = format.filter(|_| !traits.json_schema);
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
-        let thinking = thinking(request.options.thinking, &traits, options);
+        let thinking = thinking(request.options.thinking, &traits, &options.budgets);
         Self { request, traits, options, thinking, format_tool }
     }
 

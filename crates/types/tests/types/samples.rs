@@ -6,12 +6,12 @@ use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, Citation,
     CommandId, Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
     DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
-    HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure,
-    ModelPrice, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff,
-    PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody,
-    RunConfig, RunStarted, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, ThinkingLevel,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
-    UserMessage, ViewPart,
+    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message,
+    MessageMetadata, ModelFailure, ModelPrice, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QueueMode,
+    Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, SubTask, SubTaskRules, Summary, Task,
+    ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger,
+    Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -231,6 +231,29 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about calls that are tried again, the project's instructions and what its answer was
+/// expected to be, in a log of its own.
+pub(crate) fn check_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.goal_check = Some(GoalCheck::Model);
+    let call = CallId::new(CommandId(0), 0);
+    let result = Box::new(ToolResult::error("connection reset"));
+    let verdict = |met, reason: &str| {
+        RecordBody::GoalChecked(GoalVerdict { met, reason: reason.into(), usage: usage() })
+    };
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::InstructionsRead { text: "Use tabs.".into() },
+        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        verdict(Some(false), "the unit is missing"),
+        verdict(None, ""),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -256,6 +279,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(delegation_records())
         .chain(parallel_records())
         .chain(plan_records())
+        .chain(check_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }
