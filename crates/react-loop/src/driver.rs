@@ -272,8 +272,9 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// Takes what came for the run, and a cancel. Who cancelled is known by what came, so that is looked at first.
+/// Takes in what came for the run, and a cancel.
 async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context) -> Result<(), JournalError> {
+    // Who cancelled is known by what came for the run, so that is looked at first.
     if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
         log.receive(machine).await?;
     }
