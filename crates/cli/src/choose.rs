@@ -194,7 +194,7 @@ fn cannot_connect(e: SetupError) -> Failure {
         }
         SetupError::MissingFeature { feature, .. } => Failure::usage(
             e.to_string(),
-            format!("build this program with it: cargo install archon-cli --features {feature}"),
+            format!("build this program with the cargo feature `{feature}` of archon"),
         ),
         _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
     }

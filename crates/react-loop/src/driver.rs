@@ -103,13 +103,7 @@ impl Driver {
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
         let mut read_for = None;
         loop {
-            // Who cancelled is known by what came for the run, so that is looked at first.
-            if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
-                log.receive(machine).await?;
-            }
-            if context.cancel.is_cancelled() {
-                note_cancel(machine, log).await?;
-            }
+            listen(machine, log, context).await?;
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
                 Command::Append(body) => delegate::close(self, machine, log, body).await?,
@@ -117,10 +111,10 @@ impl Driver {
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
                     read_for = Some(command);
+                    // What is due after that may be another thing: longer instructions leave less room.
                     if let Some(read) = self.read_instructions(machine, context).await {
                         log.step(machine, read).await?;
                     }
-                    // What is due now may be another thing: longer instructions leave less room.
                     continue;
                 }
                 Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
@@ -276,6 +270,18 @@ impl std::fmt::Debug for Driver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driver").field("provider", &self.provider.id()).finish_non_exhaustive()
     }
+}
+
+/// Takes in what came for the run, and a cancel.
+async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context) -> Result<(), JournalError> {
+    // Who cancelled is known by what came for the run, so that is looked at first.
+    if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
+        log.receive(machine).await?;
+    }
+    if context.cancel.is_cancelled() {
+        note_cancel(machine, log).await?;
+    }
+    Ok(())
 }
 
 /// Whether what somebody says now can change what is done next: before a question, before the end, and while
