@@ -3,7 +3,10 @@
 use archon::{
     OutcomeStatus,
     react_loop::replay,
-    types::{ExecutionLimits, GoalCheck, ModelPrice, OnLimit, RecordBody, Request, ToolMode},
+    types::{
+        ExecutionLimits, GoalCheck, ModelPrice, OnLimit, Record, RecordBody, Request, RunReport, Timestamp,
+        ToolMode,
+    },
 };
 use archon_testkit::FnProvider;
 
@@ -142,10 +145,22 @@ async fn a_loop_ends_in_one_of_few_ways_and_reports_what_it_took() {
     };
     let (stopped, show) = Stage::new(calls).with(|b| b.limits(limits)).play("?").await;
     assert!(matches!(stopped.status, OutcomeStatus::Limit(_)), "{stopped:?}");
-    // The record of each call is a fold over the log: name, arguments, duration, result.
     let log = show.journal_log(&stopped.run).await;
-    let cycles = archon::types::Cycle::of(&log);
-    assert_eq!(cycles.len(), 1);
+    let report = RunReport::of(&log).unwrap();
+    assert_eq!((&report.outcome, report.pending_approvals.len()), (&stopped, 0));
+    let calls: Vec<_> =
+        report.tool_calls.iter().map(|c| (c.name.as_str(), c.success, c.result_chars)).collect();
+    assert_eq!(calls, [("calculator", true, 1)]);
+    // Time in which nobody worked on the run does not count.
+    let mut later: Vec<_> = log.iter().map(|r| Record::clone(r)).collect();
+    for (n, record) in later.iter_mut().enumerate() {
+        let idle = if n >= 3 { 60_000 } else { 0 };
+        record.at = Timestamp::from_millis(record.at.as_millis() + idle + 10 * n as u64);
+    }
+    later[3].body = RecordBody::Resumed;
+    let later: Vec<_> = later.into_iter().map(std::sync::Arc::new).collect();
+    assert_eq!(RunReport::of(&later).unwrap().duration_ms, 10 * (later.len() as u64 - 2));
+    assert_eq!(RunReport::of(&log[..log.len() - 1]), None);
     let (failed, _) =
         Stage::new(|_, _| vec![Err(archon::types::ProviderError::Auth("no".into()))]).play("?").await;
     assert_eq!(failed.status, OutcomeStatus::Failed);

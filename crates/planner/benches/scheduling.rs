@@ -35,7 +35,7 @@ fn main() {
 fn follow(size: usize, cap: u32) -> (f64, f64) {
     let step = |n: usize| {
         let dependencies =
-            [7, 31, 64].into_iter().filter(|back| n >= *back && n % 3 != 0).map(|back| n - back);
+            [7, 31, 64].into_iter().filter(|back| n >= *back && !n.is_multiple_of(3)).map(|back| n - back);
         SubTask::new(format!("s{n}"), "a step").after(dependencies.map(|d| format!("s{d}")))
     };
     let task = Task::new("run_1", "g").with_subtasks((0..size).map(step).collect());

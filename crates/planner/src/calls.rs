@@ -54,7 +54,7 @@ pub(crate) async fn start(
 /// again; a tool that may have done something is not called a second time.
 pub(crate) async fn attach(driver: &mut Driver<'_>, call: CallId) -> Result<(), JournalError> {
     let Some(node) = driver.machine.node(call) else { return Ok(()) };
-    let (subtask, tool) = (node.subtask.clone(), node.tool().map(str::to_owned));
+    let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
     let definition = tool.as_deref().and_then(|name| driver.tool(name));
     let arguments = driver.machine.arguments(call, definition.as_ref()).ok().flatten();
@@ -185,5 +185,5 @@ fn result(outcome: &Outcome, agent: &str, spent: Spending) -> ToolResult {
 
 /// How an answer names a subtask.
 pub(crate) fn citation(node: &PlanNode) -> Citation {
-    Citation::new(&node.subtask, node.result.as_ref().and_then(|result| result.child_run.clone()))
+    Citation::new(&node.subtask, node.result.as_deref().and_then(|result| result.child_run.clone()))
 }

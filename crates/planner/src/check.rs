@@ -174,10 +174,12 @@ impl<'a> Check<'a> {
         for subtask in &self.task.subtasks {
             let Some(name) = subtask.rules.save_as.as_deref() else { continue };
             let is_taken = counts.contains_key(&SubTaskId::new(name)) && name != subtask.id.as_str();
-            if is_taken || self.task.context.contains_key(name) || !is_id(name) {
+            let is_wrong = is_taken || self.task.context.contains_key(name) || !is_id(name);
+            let is_second = || self.names.contains_key(name) && !self.are_alternatives(name);
+            if is_wrong || is_second() {
                 self.add(subtask, ProblemKind::NameTaken { name: name.to_owned() });
-            } else if self.names.insert(name, &subtask.id).is_some() && !self.are_alternatives(name) {
-                self.add(subtask, ProblemKind::NameTaken { name: name.to_owned() });
+            } else {
+                self.names.insert(name, &subtask.id);
             }
         }
     }

@@ -10,12 +10,14 @@ mod failures;
 mod node;
 mod nodes;
 mod outcome;
+mod plans;
+mod queries;
+mod questions;
 mod values;
 
 use archon_types::{
-    AgentState, Answer, ApprovalRequest, CallId, CommandId, Confirm, Effect, Json, Lease, LimitReached,
-    Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record, RecordBody, RunId, RunStarted, Spending,
-    SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
+    CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record,
+    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +76,7 @@ pub enum PlanCommand<'a> {
 /// The state of a plan's run: a fold of its records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanMachine {
+    #[serde(deserialize_with = "known_version")]
     version: u32,
     run: RunId,
     settings: PlanSettings,
@@ -227,10 +230,10 @@ impl PlanMachine {
             PlanRecord::Rejected { command, attempt, problems, retryable } => {
                 self.rejected(*command, *attempt, problems, *retryable);
             }
-            PlanRecord::Changed { command, diff, .. } => {
-                if self.replan.as_ref().is_some_and(|ask| ask.command == *command) {
-                    self.changed(diff);
-                }
+            PlanRecord::Changed { command, diff, .. }
+                if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
+            {
+                self.changed(diff);
             }
             PlanRecord::ReplanRequested { reason, targets } if self.phase == Phase::Following => {
                 self.want_replan(reason.clone(), targets.clone());
@@ -346,24 +349,6 @@ impl PlanMachine {
         PlanCommand::Append(RecordBody::RunFinished(Box::new(outcome)))
     }
 
-    fn confirmation(&self, call: CallId) -> RecordBody {
-        let task = self.task();
-        let summary = format!("Follow this plan of {} subtasks?", task.subtasks.len());
-        let details = serde_json::to_value(&task).unwrap_or_default();
-        self.question(call, summary, details)
-    }
-
-    fn gate(&self, node: &PlanNode) -> RecordBody {
-        let summary = node.subtask.rules.gate.clone().unwrap_or_default();
-        let details = serde_json::to_value(&node.subtask).unwrap_or_default();
-        self.question(node.call(), summary, details)
-    }
-
-    fn question(&self, call: CallId, summary: String, details: Json) -> RecordBody {
-        let request = ApprovalRequest::new(format!("{}.{call}", self.run), summary, details);
-        RecordBody::ToolAsked { call, request: Box::new(request) }
-    }
-
     fn asked_for(&mut self, goal: &str) {
         goal.clone_into(&mut self.query);
         self.task.original_query = goal.to_owned();
@@ -390,89 +375,6 @@ impl PlanMachine {
             _ => return None,
         };
         (ask.command == command && ask.attempt == attempt).then_some(ask)
-    }
-
-    fn made(&mut self, task: &Task) {
-        let call = match &self.phase {
-            Phase::Planning(ask) => CallId::new(ask.command, 0),
-            _ => return,
-        };
-        self.adopt(task);
-        if self.phase != Phase::Following || self.settings.confirm == Confirm::Never {
-            return;
-        }
-        self.phase = Phase::Confirming { call, asked: Asked::No };
-    }
-
-    /// Takes a plan over as it is; one that cannot be followed breaks the run.
-    fn adopt(&mut self, task: &Task) {
-        if !task.goal.trim().is_empty() {
-            self.task.goal.clone_from(&task.goal);
-        }
-        for (key, value) in &task.context {
-            self.task.context.insert(key.clone(), value.clone());
-        }
-        self.nodes = Nodes::default();
-        self.nodes.limit(&self.settings);
-        for subtask in &task.subtasks {
-            let command = self.take_command();
-            self.nodes.add(subtask.clone(), command);
-        }
-        self.phase = match self.nodes.rebuild() {
-            Ok(()) => Phase::Following,
-            Err(problem) => Phase::Broken { error: problem },
-        };
-    }
-
-    fn rejected(&mut self, command: CommandId, attempt: u32, problems: &[String], retryable: bool) {
-        let most = self.settings.planning_attempts.max(1);
-        let Some(ask) = self.open_ask(command, attempt) else { return };
-        if retryable && attempt + 1 < most {
-            ask.attempt += 1;
-            ask.asked = Asked::No;
-            ask.problems = problems.to_vec();
-            return;
-        }
-        let why = problems.join("; ");
-        match self.replan.take() {
-            Some(ask) => self.replan_failed(&ask, &why),
-            None => self.phase = Phase::Broken { error: format!("there is no plan: {why}") },
-        }
-    }
-
-    fn question_asked(&mut self, call: CallId) {
-        match &mut self.phase {
-            Phase::Confirming { call: open, asked } if *open == call => *asked = Asked::Yes,
-            Phase::Following => self.nodes.question(call),
-            _ => {}
-        }
-    }
-
-    fn answered(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
-        self.suspended = false;
-        match (&self.phase, answer) {
-            (Phase::Confirming { call: open, .. }, answer) if *open == call => match answer {
-                Answer::Cancel { reason } => {
-                    let why = if reason.is_empty() { "no reason was given" } else { reason };
-                    self.phase = Phase::Broken { error: format!("the plan was not approved: {why}") };
-                }
-                answer => match answer.edited_plan() {
-                    Some(Ok(task)) => self.adopt(&task),
-                    Some(Err(error)) => {
-                        self.phase =
-                            Phase::Broken { error: format!("the edited plan cannot be read: {error}") };
-                    }
-                    None => self.phase = Phase::Following,
-                },
-            },
-            (Phase::Following, Answer::Cancel { reason }) if self.nodes.is_question(call) => {
-                let why = if reason.is_empty() { "no reason was given" } else { reason };
-                let result = ToolResult::error(format!("it was not approved: {why}"));
-                self.refused(call, &result, at);
-            }
-            (Phase::Following, _) => self.nodes.approve(call),
-            _ => {}
-        }
     }
 
     fn started(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
@@ -517,115 +419,15 @@ impl PlanMachine {
             self.phase = Phase::Concluding { command, asked: Asked::No };
         }
     }
+}
 
-    /// The run.
-    pub fn run(&self) -> &RunId {
-        &self.run
-    }
-
-    /// How it works.
-    pub fn settings(&self) -> &PlanSettings {
-        &self.settings
-    }
-
-    /// What was remembered for the goal.
-    pub fn memories(&self) -> &[String] {
-        &self.memories
-    }
-
-    /// What was wrong with the planner's last answer to the question that is open.
-    pub fn problems(&self) -> &[String] {
-        match (&self.phase, &self.replan) {
-            (Phase::Planning(ask), _) | (_, Some(ask)) => &ask.problems,
-            _ => &[],
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        MACHINE_VERSION => Ok(MACHINE_VERSION),
+        other => {
+            let text =
+                format!("the machine was written in form {other}, and this version reads {MACHINE_VERSION}");
+            Err(serde::de::Error::custom(text))
         }
-    }
-
-    /// Which attempt at the open question to the planner is under way.
-    pub fn attempt(&self) -> u32 {
-        match (&self.phase, &self.replan) {
-            (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
-            _ => 0,
-        }
-    }
-
-    /// The subtasks that the open question about another plan is about; they and what depends on them may change.
-    pub fn targets(&self) -> &[SubTaskId] {
-        self.replan.as_ref().map(|ask| ask.targets.as_slice()).unwrap_or_default()
-    }
-
-    /// What the run is doing.
-    pub fn state(&self) -> AgentState {
-        match (&self.ended, &self.phase) {
-            (Some(outcome), _) if outcome.is_finished() => AgentState::Finished,
-            (Some(outcome), _) if outcome.status != OutcomeStatus::Cancelled => AgentState::Error,
-            (_, Phase::Fresh) => AgentState::Idle,
-            (_, Phase::Planning(_) | Phase::Confirming { .. }) => AgentState::Planning,
-            (_, Phase::Broken { .. }) => AgentState::Error,
-            _ if self.replan.is_some() => AgentState::Replanning,
-            _ => AgentState::Executing,
-        }
-    }
-
-    /// The outcome, once the last record is written.
-    pub fn ended(&self) -> Option<&Outcome> {
-        self.ended.as_deref()
-    }
-
-    /// Whether the run was asked to stop, or a limit was reached: what is under way is to end.
-    pub fn is_stopping(&self) -> bool {
-        self.cancelled || self.limit.is_some()
-    }
-
-    /// Whether nothing new begins.
-    pub fn is_paused(&self) -> bool {
-        self.paused
-    }
-
-    /// When the run's time is up.
-    pub fn deadline(&self) -> Timestamp {
-        self.budget.deadline()
-    }
-
-    /// All that the subtasks used.
-    pub fn spending(&self) -> Spending {
-        self.budget.spent()
-    }
-
-    /// The part of what is left that a call's run may use: an equal share among those that can run side by side.
-    pub fn lease(&self, call: CallId) -> Option<Lease> {
-        let node = self.nodes.of_call(call)?;
-        if let Some(lease) = node.money.lease(call) {
-            return Some(lease);
-        }
-        let running = self.nodes.running();
-        let free = u64::from(self.settings.max_concurrent.max(1).saturating_sub(running));
-        let to_come = (self.nodes.open() as u64).saturating_sub(u64::from(running));
-        Some(self.budget.lease(free.min(to_come).max(1)))
-    }
-
-    /// How far a call is: a node of the plan that is being followed.
-    pub fn node(&self, call: CallId) -> Option<&PlanNode> {
-        self.nodes.of_call(call)
-    }
-
-    /// The subtasks of the plan with their states, in the order of the plan; those that a change took out are
-    /// left out.
-    pub fn nodes(&self) -> impl Iterator<Item = &PlanNode> {
-        self.nodes.live()
-    }
-
-    /// The calls that are under way, in the order of the plan.
-    pub fn under_way(&self) -> Vec<CallId> {
-        self.nodes
-            .live()
-            .filter(|n| matches!(n.state, NodeState::Running { .. }))
-            .map(PlanNode::call)
-            .collect()
-    }
-
-    /// Other plans that the run had so far.
-    pub fn replans(&self) -> u32 {
-        self.replans
     }
 }

@@ -5,6 +5,7 @@
 mod decode;
 mod encode;
 mod format;
+mod messages;
 mod traits;
 mod wire;
 

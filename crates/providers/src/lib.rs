@@ -6,13 +6,13 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
-//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted (feature `openai-responses`) |
 //! | `Anthropic` | Anthropic's Messages, streamed |
-//! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud |
-//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses |
-//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests |
-//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
+//! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud (features `gemini`, `vertex`) |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses (feature `azure`) |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests (feature `bedrock`) |
 //! | `OpenAiEmbedder`, `GeminiEmbedder` | vectors for texts |
+//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |

@@ -199,22 +199,43 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
 #[track_caller]
 pub(crate) fn replay<P: Provider>(provider: &P, request: &archon_types::Request, fixture: &Fixture) -> Heard {
     runtime().block_on(async {
-        let whole = listen(provider, request, fixture, [], Pace::AtOnce).await;
+        let whole = listen_to_pieces(provider, request, fixture).await;
         note(provider, fixture, &whole);
-        whole.assert_deltas_add_up();
-        for size in [1, 2, 3, 7, 64] {
-            for pace in [Pace::AtOnce, Pace::Halting] {
-                let sizes = std::iter::repeat_n(size, fixture.len() / size + 1);
-                let heard = listen(provider, request, fixture, sizes, pace).await;
-                assert_eq!(heard, whole, "in pieces of {size} bytes, {pace:?}");
-            }
-        }
         for at in 1..fixture.len() {
             let heard = listen(provider, request, fixture, [at], Pace::AtOnce).await;
             assert_eq!(heard, whole, "cut in two after {at} bytes");
         }
         whole
     })
+}
+
+/// As [`replay`], but not cut in two at every byte: for another spelling of what was replayed already.
+#[track_caller]
+pub(crate) fn replay_in_pieces<P: Provider>(
+    provider: &P,
+    request: &archon_types::Request,
+    fixture: &Fixture,
+) -> Heard {
+    let heard = runtime().block_on(listen_to_pieces(provider, request, fixture));
+    note(provider, fixture, &heard);
+    heard
+}
+
+async fn listen_to_pieces<P: Provider>(
+    provider: &P,
+    request: &archon_types::Request,
+    fixture: &Fixture,
+) -> Heard {
+    let whole = listen(provider, request, fixture, [], Pace::AtOnce).await;
+    whole.assert_deltas_add_up();
+    for size in [1, 2, 3, 7, 64] {
+        for pace in [Pace::AtOnce, Pace::Halting] {
+            let sizes = std::iter::repeat_n(size, fixture.len() / size + 1);
+            let heard = listen(provider, request, fixture, sizes, pace).await;
+            assert_eq!(heard, whole, "in pieces of {size} bytes, {pace:?}");
+        }
+    }
+    whole
 }
 
 /// Serves the fixture whole, once.

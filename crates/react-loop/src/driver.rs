@@ -127,12 +127,7 @@ impl Driver {
                     log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }
                 Command::AskModel { command, attempt, turn } => {
-                    let request_hash = machine.request().content_hash();
-                    log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
-                        .await?;
-                    let span = tracing::info_span!("model_call", turn, attempt);
-                    let answer =
-                        self.ask(machine, command, attempt, &mut watch, context).instrument(span).await;
+                    let answer = self.asked((command, attempt, turn), machine, log, &mut watch).await?;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }
@@ -162,6 +157,21 @@ impl Driver {
             }
             turns.look(machine).await;
         }
+    }
+
+    /// Records that a request is on its way, sends it, and returns the record of what came back.
+    async fn asked(
+        &self,
+        (command, attempt, turn): (CommandId, u32, u32),
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        watch: &mut Watch<'_>,
+    ) -> Result<RecordBody, JournalError> {
+        let request_hash = machine.request().content_hash();
+        log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
+        let span = tracing::info_span!("model_call", turn, attempt);
+        let context = watch.context();
+        Ok(self.ask(machine, command, attempt, watch, context).instrument(span).await)
     }
 
     /// The record of what the project says, if that is new.

@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    // spec: P-32, ER-08, ER-09
+    // spec: P-32, ER-03, ER-08, ER-09
     #[test]
     fn retries_come_before_the_chain_and_begin_anew_with_each_target() {
         let mut config = config();

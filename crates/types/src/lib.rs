@@ -25,6 +25,7 @@
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
+//! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
@@ -66,6 +67,7 @@ mod projection;
 mod provider;
 mod record;
 mod refusal;
+mod report;
 mod retry;
 mod round;
 #[cfg(feature = "schema")]
@@ -135,6 +137,7 @@ pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
     RunConfig, RunStarted, ToolMode, TurnTrigger,
 };
+pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
 #[cfg(feature = "schema")]

@@ -24,7 +24,8 @@ impl PlanMachine {
         let node = self.nodes.get_mut(index);
         let NodeState::Running { effect, child } = node.state.clone() else { return };
         self.budget.close(&mut node.money);
-        if result.status == ToolResultStatus::Cancelled && self.cancelled {
+        let may_have_effect = effect == Effect::SideEffect && child.is_none();
+        if result.status == ToolResultStatus::Cancelled && self.is_stopping() && !may_have_effect {
             // Nothing is known against it: it begins anew when the run goes on.
             return self.nodes.again(index, result.clone(), at, at);
         }
@@ -33,11 +34,11 @@ impl PlanMachine {
             self.nodes.end(index, NodeState::Done, Some(result.clone()), at);
             return self.nodes.release(index);
         }
-        // A time-out leaves open what a tool did; a run of an agent is another one each time.
-        let is_in_doubt = result.status == ToolResultStatus::Timeout || is_unknown(result);
-        let repeat = match effect {
-            Effect::SideEffect if child.is_none() && is_in_doubt => Repeat::Never,
-            _ => Repeat::Allowed,
+        // Who was stopped may have done something; a run of an agent is another one each time.
+        let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
+        let repeat = match may_have_effect && (is_in_doubt || is_unknown(result)) {
+            true => Repeat::Never,
+            false => Repeat::Allowed,
         };
         self.failed(index, result, at, repeat);
     }
@@ -128,7 +129,7 @@ impl PlanMachine {
 
     fn reason(&self, index: NodeIndex) -> String {
         let node = self.nodes.get(index);
-        let why = node.result.as_ref().map(why).unwrap_or_default();
+        let why = node.result.as_deref().map(why).unwrap_or_default();
         let times = match node.failures {
             0 | 1 => "failed".to_owned(),
             n => format!("failed {n} times"),

@@ -10,7 +10,7 @@ use crate::budget::Money;
 #[non_exhaustive]
 pub struct PlanNode {
     /// The subtask as it was planned.
-    pub subtask: SubTask,
+    pub subtask: Box<SubTask>,
     /// What its calls are named by.
     pub command: CommandId,
     /// How far it is.
@@ -26,7 +26,7 @@ pub struct PlanNode {
     /// Which of its tools is tried: 0 its own, then those that stand in for it.
     pub(super) tool: usize,
     /// What came of the last call.
-    pub result: Option<ToolResult>,
+    pub result: Option<Box<ToolResult>>,
     /// Many others wait for it.
     pub(super) is_central: bool,
     /// A person let it begin.
@@ -123,7 +123,7 @@ impl PlanNode {
 
     /// The subtask with its status and result.
     pub fn as_subtask(&self) -> SubTask {
-        let fresh = self.subtask.clone().after(self.subtask.dependencies().to_vec());
+        let fresh = SubTask::clone(&self.subtask).after(self.subtask.dependencies().to_vec());
         let step = |subtask: SubTask, to: SubTaskStatus| {
             if subtask.status() == to { subtask } else { subtask.with_status(to).unwrap_or(subtask) }
         };
@@ -139,7 +139,7 @@ impl PlanNode {
         match (&self.result, status) {
             (_, SubTaskStatus::Executing) => executing,
             (Some(result), SubTaskStatus::Completed | SubTaskStatus::Failed) => {
-                executing.with_result(result.clone()).unwrap_or(executing)
+                executing.with_result(ToolResult::clone(result)).unwrap_or(executing)
             }
             (None, status) => step(executing, status),
             _ => executing,

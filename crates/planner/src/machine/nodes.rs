@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
 };
 
 use archon_types::{
@@ -24,9 +24,10 @@ type Turn = (Reverse<u64>, NodeIndex);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Nodes {
     graph: DiGraph<PlanNode, ()>,
-    by_id: BTreeMap<SubTaskId, NodeIndex>,
-    /// By the number of the command.
-    by_command: BTreeMap<u64, NodeIndex>,
+    #[serde(serialize_with = "in_order")]
+    by_id: HashMap<SubTaskId, NodeIndex>,
+    /// By the number of the command; questions to the planner have numbers, too.
+    by_command: Vec<Option<NodeIndex>>,
     resources: Vec<Resource>,
     ready: BTreeSet<Turn>,
     delayed: BTreeSet<(Timestamp, NodeIndex)>,
@@ -71,7 +72,7 @@ impl Nodes {
             (0u32..).zip(&self.resources).filter(|(_, r)| uses(r)).map(|(place, _)| place).collect();
         let id = subtask.id.clone();
         let index = self.graph.add_node(PlanNode {
-            subtask,
+            subtask: Box::new(subtask),
             command,
             state: NodeState::Waiting,
             waiting_for: 0,
@@ -88,7 +89,12 @@ impl Nodes {
             ended_at: None,
         });
         self.by_id.insert(id, index);
-        self.by_command.insert(command.0, index);
+        let place = usize::try_from(command.0).unwrap_or(usize::MAX);
+        // Commands are counted from 0, so this grows with the plan.
+        if self.by_command.len() <= place {
+            self.by_command.resize(place + 1, None);
+        }
+        self.by_command[place] = Some(index);
     }
 
     /// Takes a subtask out; [`rebuild`](Self::rebuild) follows.
@@ -257,7 +263,7 @@ impl Nodes {
         let node = &mut self.graph[index];
         (node.state, node.ended_at) = (state, Some(at));
         node.calls += 1;
-        node.result = result;
+        node.result = result.map(Box::new);
         if is_troubled {
             self.troubled.insert(index);
         } else {
@@ -270,7 +276,7 @@ impl Nodes {
         self.leave(index);
         let node = &mut self.graph[index];
         node.calls += 1;
-        node.result = Some(result);
+        node.result = Some(Box::new(result));
         node.ended_at = Some(at);
         if until > at {
             node.state = NodeState::Delayed { until };
@@ -424,7 +430,7 @@ impl Nodes {
     }
 
     pub(super) fn index_of(&self, call: CallId) -> Option<NodeIndex> {
-        let index = *self.by_command.get(&call.command.0)?;
+        let index = self.of_command(call)?;
         let node = &self.graph[index];
         (!node.is_over() && node.calls == call.index).then_some(index)
     }
@@ -434,12 +440,16 @@ impl Nodes {
     }
 
     pub(super) fn of_call(&self, call: CallId) -> Option<&PlanNode> {
-        self.by_command.get(&call.command.0).map(|index| &self.graph[*index])
+        self.of_command(call).map(|index| &self.graph[index])
     }
 
     pub(super) fn of_call_mut(&mut self, call: CallId) -> Option<&mut PlanNode> {
-        let index = *self.by_command.get(&call.command.0)?;
+        let index = self.of_command(call)?;
         Some(&mut self.graph[index])
+    }
+
+    fn of_command(&self, call: CallId) -> Option<NodeIndex> {
+        self.by_command.get(usize::try_from(call.command.0).ok()?).copied().flatten()
     }
 
     pub(super) fn of_id(&self, id: &str) -> Option<&PlanNode> {
@@ -469,3 +479,11 @@ impl Nodes {
 
 /// Fewer dependents than this make no subtask critical, however small the plan is.
 const CENTRAL: usize = 3;
+
+/// The same machine is written the same way every time.
+fn in_order<S: serde::Serializer>(
+    by_id: &HashMap<SubTaskId, NodeIndex>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    by_id.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}

@@ -33,7 +33,7 @@ impl PlanMachine {
         }
         let all = self.nodes.live().count();
         let reason = |node: &&PlanNode| {
-            format!("{} ({})", node.subtask.id, node.result.as_ref().map(why).unwrap_or_default())
+            format!("{} ({})", node.subtask.id, node.result.as_deref().map(why).unwrap_or_default())
         };
         let reasons: Vec<String> = failed.iter().map(reason).collect();
         let mut text = format!("{} of {all} subtasks failed: {}", failed.len(), reasons.join("; "));
@@ -52,7 +52,7 @@ impl PlanMachine {
     fn partial_results(&self) -> String {
         let done = self.nodes.live().filter(|node| node.state == NodeState::Done);
         let text = |node: &PlanNode| {
-            let text = node.result.as_ref().map(archon_types::ToolResult::text).unwrap_or_default();
+            let text = node.result.as_deref().map(archon_types::ToolResult::text).unwrap_or_default();
             format!("[{}] {}", node.subtask.id, text.trim())
         };
         done.map(text).collect::<Vec<_>>().join("\n\n")

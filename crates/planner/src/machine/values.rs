@@ -67,7 +67,7 @@ impl PlanMachine {
 /// What others read of a subtask, once they may.
 fn value(node: &PlanNode) -> Option<Json> {
     match node.state {
-        NodeState::Done => node.result.as_ref().map(value_of_result),
+        NodeState::Done => node.result.as_deref().map(value_of_result),
         NodeState::Skipped | NodeState::DoneWithout => Some(Json::Null),
         _ => None,
     }

@@ -176,15 +176,7 @@ impl Expansion<'_> {
         if let Some(Ok(condition)) = rules.when.as_deref().map(Condition::parse) {
             used.extend(condition.references());
         }
-        let mut dependencies: Vec<SubTaskId> = match &step.after {
-            Some(after) => after.iter().flat_map(|name| self.owner(name, id)).collect(),
-            None => before,
-        };
-        for reference in used.iter().filter(|reference| !reference.may_be_text()) {
-            dependencies.extend(self.owner(&reference.head, id));
-        }
-        let mut seen = std::collections::HashSet::new();
-        dependencies.retain(|dependency| seen.insert(dependency.clone()));
+        let dependencies = self.dependencies(step, id, used, before);
         let description = match (&step.description, &step.tool) {
             (Some(text), _) => match substitute(&braced(&Json::String(text.clone())), &self.values) {
                 Json::String(text) => text,
@@ -214,6 +206,26 @@ impl Expansion<'_> {
             }
             _ => vec![id.into()],
         }
+    }
+
+    /// The steps before this one: those that it names or the ones above, and those that it refers to.
+    fn dependencies(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        used: Vec<Reference>,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let mut dependencies: Vec<SubTaskId> = match &step.after {
+            Some(after) => after.iter().flat_map(|name| self.owner(name, id)).collect(),
+            None => before,
+        };
+        for reference in used.iter().filter(|reference| !reference.may_be_text()) {
+            dependencies.extend(self.owner(&reference.head, id));
+        }
+        let mut seen = std::collections::HashSet::new();
+        dependencies.retain(|dependency| seen.insert(dependency.clone()));
+        dependencies
     }
 
     /// Who gives the name its value; a name that nobody has is a problem.

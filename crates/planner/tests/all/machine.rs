@@ -239,6 +239,39 @@ fn a_tool_whose_effect_is_unknown_is_not_called_again() {
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
     fed.finish(call, ToolResult::timeout(1.0));
     assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.feed(RecordBody::CancelRequested { reason: "enough".into() });
+    fed.finish(call, ToolResult::cancelled("Cancelled"));
+    fed.feed(RecordBody::Resumed);
+    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }), "nobody knows whether it was paid");
+}
+
+#[test]
+fn the_time_of_a_run_is_up_wherever_it_stands_and_waiting_for_people_takes_none() {
+    let mut first = crate::support::started();
+    first.config.limits.max_duration_ms = 1_000;
+    let mut fed =
+        Fed::following(cap(1), vec![step("a", &[]).with_rules(rules(|r| r.gate = Some("Go?".into())))]);
+    let mut machine = PlanMachine::new(&first, archon_types::Timestamp::from_millis(0));
+    fed.records[1..].iter().for_each(|record| machine.apply(record));
+    fed.machine = machine;
+    let begun = fed.begin_all();
+    assert!(begun.is_empty());
+    fed.feed(RecordBody::Suspended { waiting: vec![] });
+    fed.now = 1_000_000;
+    let PlanCommand::Suspend = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::Resumed);
+    let call = fed.machine.nodes().next().unwrap().call();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(names(&fed.begin_all()), ["a"]);
+    fed.now += 1_000;
+    fed.feed(RecordBody::ClockRead);
+    let PlanCommand::Append(RecordBody::LimitReached(limit)) = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::LimitReached(limit));
+    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+    assert_eq!(outcome.status, OutcomeStatus::Limit(archon_types::LimitReached::Duration { max_ms: 1_000 }));
 }
 
 // spec: PL-12, PL-13, PL-14
@@ -388,6 +421,10 @@ fn at_any_record_the_graph_can_be_asked_and_written_down() {
         assert_eq!(serde_json::to_string(&read).unwrap(), written);
         assert_eq!(format!("{:?}", read.next()), format!("{:?}", machine.next()));
     }
+    let mut newer = serde_json::to_value(&fed.machine).unwrap();
+    newer["version"] = json!(2);
+    let refused = serde_json::from_value::<PlanMachine>(newer).unwrap_err().to_string();
+    assert_eq!(refused, "the machine was written in form 2, and this version reads 1");
     let statuses: Vec<SubTaskStatus> = fed.machine.task().subtasks.iter().map(SubTask::status).collect();
     assert_eq!(statuses, [SubTaskStatus::Completed, SubTaskStatus::Pending, SubTaskStatus::Executing]);
 }

@@ -34,6 +34,11 @@ pub(crate) fn cases(sample: u64, all: u64) -> u64 {
     if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
 }
 
+/// Where chance begins.
+pub(crate) fn first_seed() -> u64 {
+    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
 pub(crate) fn started() -> RunStarted {
     let mut config = RunConfig::default();
     config.limits.max_duration_ms = u64::MAX / 4;

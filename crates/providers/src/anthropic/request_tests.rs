@@ -143,28 +143,30 @@ fn address_and_headers_are_those_of_the_protocol() {
     assert!(format!("{provider:?}").contains("https://gateway/anthropic/v1/messages"));
 }
 
+/// One of each kind.
+const MODELS: [&str; 9] = [
+    "claude-3-5-haiku-latest",
+    "claude-sonnet-4-5",
+    "claude-opus-4-5",
+    "claude-sonnet-4-6",
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "kimi-k2",
+];
+
 // spec: P-12
 #[test]
 fn thinking_is_asked_for_as_each_model_takes_it() {
     let mut table = String::new();
-    for model in [
-        "claude-3-5-haiku-latest",
-        "claude-sonnet-4-5",
-        "claude-opus-4-5",
-        "claude-sonnet-4-6",
-        "claude-opus-4-8",
-        "claude-opus-5",
-        "claude-opus-5-5",
-        "claude-sonnet-5-5",
-        "kimi-k2",
-    ] {
+    for model in MODELS {
         for thinking in [ThinkingLevel::Off, ThinkingLevel::Minimal, ThinkingLevel::High] {
-            let request = with(model, |options| {
+            let mut request = with(model, |options| {
                 options.thinking = thinking;
                 options.temperature = Some(0.5);
                 options.tool_choice = ToolChoice::Required;
             });
-            let mut request = request;
             request.tools = tools();
             let sent = send(AnthropicOptions::default(), &request);
             let mut body: Json = serde_json::from_str(&sent.body).unwrap();

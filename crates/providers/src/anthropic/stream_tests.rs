@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::wire_fixture::{BASE_URL, Fixture, Heard, cut_anywhere, once, replay};
+use crate::wire_fixture::{BASE_URL, Fixture, Heard, cut_anywhere, once, replay, replay_in_pieces};
 
 fn provider() -> Anthropic {
     let options = AnthropicOptions::default().with_clock(Arc::new(VirtualClock::new()));
@@ -38,7 +38,7 @@ fn check(body: impl Into<Vec<u8>>, expected: Expect) -> Heard {
     expected.assert_eq(&heard.line());
     // The same with line ends as other systems write them.
     let text = String::from_utf8(body).unwrap().replace('\n', "\r\n");
-    assert_eq!(replay(&provider(), &ask(), &Fixture::sse(text)), heard, "with CRLF");
+    assert_eq!(replay_in_pieces(&provider(), &ask(), &Fixture::sse(text)), heard, "with CRLF");
     heard
 }
 

@@ -11,6 +11,28 @@ fn ask() -> Request {
     Request::new("gemini-3-pro-preview", vec![])
 }
 
+/// Status, its name, what is said, and what stands in the details.
+const ERRORS: &[(u16, &str, &str, &str)] = &[
+    (400, "INVALID_ARGUMENT", "Invalid value at 'contents'", ""),
+    (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", "key"),
+    (
+        400,
+        "INVALID_ARGUMENT",
+        "The input token count (1196265) exceeds the maximum number of tokens allowed",
+        "",
+    ),
+    (400, "INVALID_ARGUMENT", "Thinking level is not supported for this model.", ""),
+    (400, "FAILED_PRECONDITION", "User location is not supported for the API use.", ""),
+    (401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", ""),
+    (403, "PERMISSION_DENIED", "Your API key was reported as leaked.", ""),
+    (404, "NOT_FOUND", "models/gemini-0 is not found for API version v1beta", ""),
+    (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", "wait"),
+    (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", ""),
+    (500, "INTERNAL", "An internal error has occurred.", ""),
+    (503, "UNAVAILABLE", "The model is overloaded.", ""),
+    (504, "DEADLINE_EXCEEDED", "Deadline expired.", ""),
+];
+
 // spec: P-31, P-33
 #[test]
 fn statuses_bodies_and_headers() {
@@ -20,31 +42,17 @@ fn statuses_bodies_and_headers() {
     let bad_key = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
     let wait = json!([{"@type": "type.googleapis.com/google.rpc.QuotaFailure"},
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]);
-    for (code, status, message, details) in [
-        (400, "INVALID_ARGUMENT", "Invalid value at 'contents'", &none),
-        (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", &bad_key),
-        (
-            400,
-            "INVALID_ARGUMENT",
-            "The input token count (1196265) exceeds the maximum number of tokens allowed",
-            &none,
-        ),
-        (400, "INVALID_ARGUMENT", "Thinking level is not supported for this model.", &none),
-        (400, "FAILED_PRECONDITION", "User location is not supported for the API use.", &none),
-        (401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", &none),
-        (403, "PERMISSION_DENIED", "Your API key was reported as leaked.", &none),
-        (404, "NOT_FOUND", "models/gemini-0 is not found for API version v1beta", &none),
-        (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", &wait),
-        (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", &none),
-        (500, "INTERNAL", "An internal error has occurred.", &none),
-        (503, "UNAVAILABLE", "The model is overloaded.", &none),
-        (504, "DEADLINE_EXCEEDED", "Deadline expired.", &none),
-    ] {
+    for (code, status, message, details) in ERRORS {
+        let details = match *details {
+            "key" => &bad_key,
+            "wait" => &wait,
+            _ => &none,
+        };
         let error =
             json!({"error": {"code": code, "message": message, "status": status, "details": details}});
         // Some errors come as a list of one.
         for body in [error.to_string(), format!("[{error}\n]")] {
-            let error = once(&provider, &ask(), &Fixture::json(code, body)).end.unwrap_err();
+            let error = once(&provider, &ask(), &Fixture::json(*code, body)).end.unwrap_err();
             let (retry, wait) = (error.is_retryable(), error.retry_after());
             table += &format!("{code} {} retry {retry} wait {wait:?}: {error}\n", error.code());
         }

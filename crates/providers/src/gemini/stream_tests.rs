@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::wire_fixture::{BASE_URL, Fixture, Heard, cut_anywhere, once, replay};
+use crate::wire_fixture::{BASE_URL, Fixture, Heard, cut_anywhere, once, replay, replay_in_pieces};
 
 fn provider() -> Gemini {
     Gemini::new(BASE_URL, GeminiOptions::default().with_clock(Arc::new(VirtualClock::new()))).unwrap()
@@ -46,7 +46,7 @@ fn check(body: impl Into<Vec<u8>>, expected: Expect) -> Heard {
     let heard = replay(&provider(), &ask(), &Fixture::sse(body.clone()));
     expected.assert_eq(&heard.line());
     let text = String::from_utf8(body).unwrap().replace("\r\n", "\n");
-    assert_eq!(replay(&provider(), &ask(), &Fixture::sse(text)), heard, "with LF");
+    assert_eq!(replay_in_pieces(&provider(), &ask(), &Fixture::sse(text)), heard, "with LF");
     heard
 }
 
