@@ -170,12 +170,18 @@ async fn a_plan_is_paused_cancelled_and_taken_up_again() {
 #[tokio::test]
 async fn a_plan_is_cancelled_from_elsewhere_through_its_inbox() {
     let world = World::new().tool("look", |_| ToolResult::success("seen"));
-    let agent = world.agent(ScriptedPlanner::new(steps()), |_| Step::text("x"));
+    let control = PlanControl::new();
+    control.pause("until somebody cancels");
+    let agent = world.agent(ScriptedPlanner::new(steps()), |_| Step::text("x")).with_control(control.clone());
+    let (outcome, _, _) = world.run(&agent, "Look around").await;
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
     let inbox = world.journal.inbox().unwrap();
     let request = InboxRequest::Cancel { reason: "somebody else said so".into() };
     inbox.post(&"run_1".into(), InboxEntry::new("in_1", Timestamp::default(), request)).await.unwrap();
-    let (outcome, _, records) = world.run(&agent, "Look around").await;
+    control.go_on();
+    let outcome = agent.resume(&world.context()).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+    let records = world.journal.read(&"run_1".into()).await.unwrap();
     let reason = |r: &Arc<Record>| match &r.body {
         RecordBody::CancelRequested { reason } => Some(reason.clone()),
         _ => None,
