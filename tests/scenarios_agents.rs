@@ -92,9 +92,8 @@ async fn a_history_that_outgrows_the_window_is_summed_up_and_the_budget_is_kept(
     let show = long_conversation().await;
     let requests = show.model.requests();
     assert_eq!(requests.len(), 12);
-    let size = |messages: &[Arc<Message>]| -> u64 {
-        messages.iter().map(|m| TokenEstimate::default().count_message(m)).sum()
-    };
+    let size =
+        |messages: &[Arc<Message>]| -> u64 { messages.iter().map(|m| TokenEstimate.count_message(m)).sum() };
     for (n, request) in requests.iter().enumerate() {
         let tokens = size(&request.messages);
         assert!(tokens <= BUDGET, "request {n} takes {tokens} tokens");

@@ -135,7 +135,7 @@ async fn a_fallback_is_sent_no_more_than_its_own_window_holds() {
         let (outcome, show) = stage.play("Look at everything.").await;
         assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "done"));
         assert_eq!(levels(&show).len(), compactions, "{window}");
-        let count = |m: &Arc<Message>| TokenEstimate::default().count_message(m);
+        let count = |m: &Arc<Message>| TokenEstimate.count_message(m);
         let sent: u64 = standby.requests()[0].messages.iter().map(count).sum();
         assert!(sent <= window, "{sent}");
         assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
