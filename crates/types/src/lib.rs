@@ -56,6 +56,7 @@ mod memory;
 mod message;
 mod nearest;
 mod plan;
+mod preview;
 mod price;
 mod process;
 mod projection;
@@ -116,6 +117,7 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use preview::{FileChange, Preview};
 pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
