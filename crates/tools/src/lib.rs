@@ -52,10 +52,16 @@ mod into_tool;
 mod invocation;
 mod lint;
 mod log;
+mod metrics;
+mod options;
+mod output;
 #[cfg(unix)]
 pub mod process;
+mod progress;
 mod registry;
+mod retry;
 mod schema;
+mod statistics;
 mod suggestion;
 mod violations;
 #[cfg(feature = "files")]
@@ -65,13 +71,18 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
-pub use engine::{EngineOptions, ToolEngine};
+pub use engine::ToolEngine;
 pub use error::Error;
 pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
+pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
+pub use options::{Ask, EngineOptions, ErrorText};
+pub use output::effective_level;
 pub use registry::ToolRegistry;
+pub use retry::ToolRetryPolicy;
 pub use schema::schema_of;
+pub use statistics::ToolStats;
 #[cfg(feature = "files")]
 pub use workspace::Workspace;
 

@@ -7,6 +7,7 @@ mod engine;
 mod execution;
 mod files;
 mod fixture;
+mod pipeline;
 mod registry;
 mod tool_macro;
 mod workspace;
