@@ -327,7 +327,10 @@ impl ToolEngine {
         let mut result = execute(&tool.tool, arguments, context, limit).instrument(span).await;
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
-        partial.complete(&mut result);
+        // Fires before the end only when the time is up; a tool that says so itself has said all.
+        if context.cancel.is_cancelled() {
+            partial.complete(&mut result);
+        }
         result
     }
 }

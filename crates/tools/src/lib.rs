@@ -9,7 +9,11 @@
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
 //! | what a call has to pass, in order | `guard.rs` and `guards/` |
 //! | time limit, cancellation, panics | `execute.rs` |
+//! | the second and third try | `retry.rs` |
+//! | how much detail results have, large ones in files | `output.rs` |
+//! | [`ToolStats`], [`MetricsCollector`], what was counted | `statistics.rs`, `metrics.rs` |
 //! | [`process`], what tools start outside this process | `process.rs` |
+//! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
@@ -41,7 +45,11 @@
 extern crate self as archon_tools;
 
 mod arguments;
+#[cfg(all(unix, feature = "files"))]
+mod beneath;
 mod dialect;
+#[cfg(feature = "files")]
+mod diff;
 mod engine;
 mod error;
 mod execute;
@@ -60,7 +68,11 @@ pub mod process;
 mod progress;
 mod registry;
 mod retry;
+#[cfg(all(unix, feature = "bash"))]
+pub mod sandbox;
 mod schema;
+#[cfg(feature = "files")]
+mod seen;
 mod statistics;
 mod suggestion;
 mod violations;
@@ -71,6 +83,8 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
+#[cfg(feature = "files")]
+pub use diff::DiffOptions;
 pub use engine::ToolEngine;
 pub use error::Error;
 pub use from_fn::FnTool;

@@ -9,5 +9,7 @@ mod files;
 mod fixture;
 mod pipeline;
 mod registry;
+#[cfg(all(unix, feature = "bash"))]
+mod sandbox;
 mod tool_macro;
 mod workspace;
