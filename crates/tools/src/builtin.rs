@@ -9,6 +9,14 @@ mod edit_file;
 mod expression;
 #[cfg(feature = "files")]
 mod file_pattern;
+#[cfg(all(unix, feature = "git"))]
+mod git;
+#[cfg(all(unix, feature = "git"))]
+mod git_diff;
+#[cfg(all(unix, feature = "git"))]
+mod git_log;
+#[cfg(all(unix, feature = "git"))]
+mod git_status;
 #[cfg(feature = "files")]
 mod glob;
 #[cfg(feature = "files")]
@@ -18,6 +26,10 @@ mod rational;
 mod read_file;
 #[cfg(feature = "files")]
 mod search;
+#[cfg(feature = "web")]
+mod web_fetch;
+#[cfg(feature = "web")]
+mod web_search;
 #[cfg(feature = "files")]
 mod write_file;
 
@@ -29,6 +41,12 @@ pub use edit_file::EditFile;
 pub use expression::evaluate;
 #[cfg(feature = "files")]
 use file_pattern::FilePattern;
+#[cfg(all(unix, feature = "git"))]
+pub use git_diff::GitDiff;
+#[cfg(all(unix, feature = "git"))]
+pub use git_log::GitLog;
+#[cfg(all(unix, feature = "git"))]
+pub use git_status::GitStatus;
 #[cfg(feature = "files")]
 pub use glob::Glob;
 #[cfg(feature = "files")]
@@ -38,6 +56,10 @@ pub use rational::Number;
 pub use read_file::ReadFile;
 #[cfg(feature = "files")]
 pub use search::Search;
+#[cfg(feature = "web")]
+pub use web_fetch::WebFetch;
+#[cfg(feature = "web")]
+pub use web_search::{BraveSearch, OfflineSearch, SearchBackend, SearchHit, WebSearch};
 #[cfg(feature = "files")]
 pub use write_file::WriteFile;
 

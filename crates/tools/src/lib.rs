@@ -67,6 +67,7 @@ mod output;
 pub mod process;
 mod progress;
 mod registry;
+mod result_schema;
 mod retry;
 #[cfg(all(unix, feature = "bash"))]
 pub mod sandbox;
@@ -76,6 +77,8 @@ mod seen;
 mod statistics;
 mod suggestion;
 mod violations;
+#[cfg(feature = "web")]
+mod web;
 #[cfg(feature = "files")]
 mod workspace;
 
@@ -94,9 +97,12 @@ pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverag
 pub use options::{Ask, EngineOptions, ErrorText};
 pub use output::effective_level;
 pub use registry::ToolRegistry;
+pub use result_schema::ResultSchema;
 pub use retry::ToolRetryPolicy;
 pub use schema::schema_of;
 pub use statistics::ToolStats;
+#[cfg(feature = "web")]
+pub use web::WebOptions;
 #[cfg(feature = "files")]
 pub use workspace::Workspace;
 

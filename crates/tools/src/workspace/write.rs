@@ -130,7 +130,7 @@ impl Workspace {
         match joined.canonicalize() {
             Ok(real) if self.contains(&real) => return Ok(real),
             Ok(_) => return Err(self.outside(path)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(e) => return Err(unusable(path, &e)),
         }
         let mut there = joined.clone();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use archon_tools::{
-    Ask, EngineOptions, ErrorText, MetricsCollector, ToolEngine, ToolMetrics, ToolRetryPolicy,
+    Ask, EngineOptions, ErrorText, MetricsCollector, ResultSchema, ToolEngine, ToolMetrics, ToolRetryPolicy,
 };
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, Context, Decision, Effect, FileChange, Json, OutputLevel,
@@ -424,6 +424,30 @@ fn the_report_has_the_tools_that_were_called_most_first() {
     assert_eq!(all.avg_tokens_per_call, 1_000.0);
     assert_eq!(metrics.forget("c1").unwrap().tool_calls.len(), 3);
     assert_eq!(metrics.global_stats().total_tool_calls, 0);
+}
+
+// spec: TE-57
+#[tokio::test]
+async fn a_result_that_is_not_what_was_promised_is_a_failure() {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    for (says_what, expected) in [
+        (r#"{"n": 1}"#, r#"{"n": 1}"#),
+        (
+            r#"{"n": "1"}"#,
+            "Error: Tool 't' returned something that it should not: \"1\" is not of type \"integer\" at '/n'. Its result \
+             was not used.",
+        ),
+        (
+            "n is 1",
+            "Error: Tool 't' returned something that it should not: no JSON, expected ident at line 1 column 2. Its \
+             result was not used.",
+        ),
+    ] {
+        let checked = ResultSchema::new(says(spec("t"), says_what), &schema).unwrap();
+        let engine = engine([Arc::new(checked) as Arc<dyn Tool>]);
+        assert_eq!(call(&engine, "t", &context()).await.text(), expected);
+    }
+    assert!(ResultSchema::new(says(spec("t"), ""), &json!({ "type": "strin" })).is_err());
 }
 
 // spec: TE-53

@@ -37,7 +37,7 @@ impl Clock for RealClock {
     }
 }
 
-fn run() -> Context {
+pub(crate) fn run() -> Context {
     let clock = Arc::new(RealClock(Instant::now()));
     Context::new("run".into(), "session".into(), clock, Arc::new(SeededIds::new(1)))
 }
