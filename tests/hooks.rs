@@ -6,8 +6,8 @@ use archon::{
     Archon, Event, OutcomeStatus, RunOptions, Tool, ToolContext, ToolError, ToolResult,
     providers::{ScriptedProvider, Step},
     types::{
-        AgentEvent, AgentEvents, BoxFuture, Conversation, Hooks, InputFilter, InputVerdict, Json, Message,
-        Outcome, ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Usage,
+        AgentEvent, AgentEvents, BoxFuture, Hooks, InputFilter, InputVerdict, Json, Message, Outcome,
+        ProviderError, Sink, ToolAnnotations, ToolCall, ToolSpec, Transcript, Usage,
     },
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ impl Scribe {
 }
 
 impl Hooks for Scribe {
-    fn before_loop<'a>(&'a self, messages: &'a Conversation, index: u32) -> BoxFuture<'a, bool> {
+    fn before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
         let pass = self.note(format!("before_loop {} {index}", messages.iter().count()));
         Box::pin(async move { pass })
     }
@@ -49,12 +49,12 @@ impl Hooks for Scribe {
         Box::pin(async {})
     }
 
-    fn before_turn<'a>(&'a self, _: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
         let pass = self.note(format!("before_turn {turn}"));
         Box::pin(async move { pass })
     }
 
-    fn after_turn<'a>(&'a self, _: &'a Conversation, _: Usage) -> BoxFuture<'a, ()> {
+    fn after_turn<'a>(&'a self, _: &'a Transcript, _: Usage) -> BoxFuture<'a, ()> {
         self.note("after_turn");
         Box::pin(async {})
     }
@@ -188,6 +188,78 @@ async fn hooks_and_events_come_in_strict_order() {
         lines.swap(turn_end, after_tool);
     }
     assert_eq!(lines.join(", "), expected);
+}
+
+/// Keeps what the hooks are told.
+#[derive(Clone, Default)]
+struct Told(Line);
+
+impl Told {
+    /// Hooks may take their time.
+    async fn hears(&self, what: String) -> bool {
+        tokio::task::yield_now().await;
+        self.0.lock().unwrap().push(what);
+        true
+    }
+}
+
+impl Hooks for Told {
+    fn before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let last = messages.iter().last().map(|m| m.text()).unwrap_or_default();
+            self.hears(format!("turn {turn} after {last:?}")).await
+        })
+    }
+
+    fn after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.hears(format!("{} messages, {} tokens", messages.len(), usage.total())).await;
+        })
+    }
+
+    fn on_error<'a>(&'a self, error: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.hears(format!("error {error}")).await;
+        })
+    }
+
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, bool> {
+        Box::pin(self.hears(format!("{} {} {}", call.name, call.id, call.arguments)))
+    }
+
+    fn after_tool<'a>(&'a self, call: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.hears(format!("{} said {}", call.name, result.text())).await;
+        })
+    }
+}
+
+// spec: R-08
+#[tokio::test]
+async fn hooks_are_told_of_what_they_are_asked_about() {
+    let usage = Usage { input: 10, output: 5, ..Usage::default() };
+    let steps =
+        [calls(&["a"]).with_usage(usage), Step::error(archon::types::ProviderError::Auth("no".into()))];
+    let spec = ToolSpec::new("show", "Shows.", json!({"type": "object"}));
+    let told = Told::default();
+    let agent = Archon::builder()
+        .provider(Arc::new(ScriptedProvider::new(steps)), "m")
+        .tools([Arc::new(Shows(spec)) as Arc<dyn Tool>])
+        .hooks(Arc::new(told.clone()))
+        .build()
+        .unwrap();
+    agent.run("look").await.unwrap();
+    let lines = told.0.lock().unwrap().clone();
+    expect_test::expect![[r#"
+        turn 0 after "look"
+        show a {"id":"a"}
+        show said whole
+        3 messages, 15 tokens
+        turn 1 after "whole"
+        error not authorised: no
+        3 messages, 15 tokens
+        error not authorised: no"#]]
+    .assert_eq(&lines.join("\n"));
 }
 
 fn position(lines: &[String], line: &str) -> usize {

@@ -7,13 +7,15 @@ use archon::{
     providers::{ScriptedProvider, Step},
     tools::builtin,
     types::{
-        AgentEvent, AgentEvents, BoxStream, CancellationToken, Event, ExecutionLimits, LimitReached,
-        ModelEvent, ProviderError, RecordBody, Request, ToolMode,
+        BoxStream, CancellationToken, Event, ExecutionLimits, LimitReached, ModelEvent, ProviderError,
+        RecordBody, Request, ToolMode,
     },
 };
 use archon_testkit::{RecordingSink, SeededIds, VirtualClock};
 use expect_test::expect;
 use serde_json::json;
+
+use crate::stage::names;
 
 /// What a run came to, and what it said on the way.
 struct Ran {
@@ -195,26 +197,6 @@ async fn an_invented_tool_in_text_mode_is_answered_with_the_tools_there_are() {
         observed.contains("Tool `send_email` is not available. Available tools are: [calculator"),
         "{observed}"
     );
-}
-
-fn names(events: &[Event]) -> String {
-    let mut projection = AgentEvents::new();
-    let named = events.iter().flat_map(|e| projection.push(e)).map(|e| match e {
-        AgentEvent::MessageStart { message, .. } => format!("MessageStart({})", role(&message)),
-        AgentEvent::MessageEnd { message, .. } => format!("MessageEnd({})", role(&message)),
-        other => {
-            let value = serde_json::to_value(&other).expect("an event is JSON");
-            value["type"].as_str().expect("a type").to_owned()
-        }
-    });
-    let mut lines: Vec<String> = named.collect();
-    lines.dedup();
-    lines.join("\n")
-}
-
-fn role(message: &archon::types::AgentMessage) -> String {
-    let value = serde_json::to_value(message).expect("a message is JSON");
-    value["role"].as_str().expect("a role").to_owned()
 }
 
 // spec

@@ -8,8 +8,8 @@ use archon::{
     store::MemoryJournal,
     tools::FnTool,
     types::{
-        BoxFuture, Conversation, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode,
-        OpenRun, Record, RecordBody, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec,
+        BoxFuture, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun, Record,
+        RecordBody, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec, Transcript,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink};
@@ -134,7 +134,7 @@ async fn a_run_that_exists_already_is_never_worked_on_twice() {
 struct Panics;
 
 impl Hooks for Panics {
-    fn before_turn<'a>(&'a self, _: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+    fn before_turn<'a>(&'a self, _: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             assert_eq!(turn, 0, "a bug in a hook");
             true

@@ -35,7 +35,7 @@ const SUITES: &[Suite] = &[
     },
     Suite { name: "providers", commands: &[], with_model: &[] },
     Suite { name: "tools", commands: &[], with_model: &[] },
-    Suite { name: "planner", commands: &[], with_model: &[] },
+    Suite { name: "planner", commands: &["test --profile accept -p archon-planner"], with_model: &[] },
     Suite { name: "memory", commands: &[], with_model: &[] },
     Suite { name: "orchestrator", commands: &[], with_model: &[] },
 ];
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let error = |name| named(name).err().unwrap().to_string();
-        assert_eq!(error("lunch"), "there is no acceptance suite `lunch`; there is: skeleton, loop");
+        assert_eq!(error("lunch"), "there is no acceptance suite `lunch`; there is: skeleton, loop, planner");
         assert_eq!(
             error("memory"),
-            "the acceptance suite `memory` is not written yet; there is: skeleton, loop"
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, planner"
         );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),

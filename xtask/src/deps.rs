@@ -1,10 +1,11 @@
-//! `cargo xtask deps`: what each of our crates costs whoever depends on it, in crates and in build time.
+//! `cargo xtask deps`: what each of our crates costs whoever depends on it, in crates and in build time; limits on
+//! two of them; and what each crate behind the providers is for, so that none comes in unseen.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs, process};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
@@ -13,29 +14,121 @@ use crate::metadata::Metadata;
 /// Packages that nobody depends on.
 const NOT_SHIPPED: &[&str] = &["archon-tests", "xtask"];
 
+/// The most crates behind ours, with default features, the crate itself counted. What others of the kind have: 105
+/// rig-core, 196 adk-rust.
+const LIMITS: &[(&str, usize)] = &[("archon-providers", 105), ("archon", 175)];
+
+/// The libraries that the design names; what they bring is theirs.
+const FRAME: &[&str] = &[
+    "anyhow",
+    "clap",
+    "eventsource-stream",
+    "jsonschema",
+    "reqwest",
+    "rmcp",
+    "rusqlite",
+    "schemars",
+    "serde",
+    "serde_json",
+    "tokio",
+    "tracing",
+];
+
+/// What each other library is for that a crate of ours depends on.
+const PURPOSES: &[(&str, &str)] = &[
+    ("aws-credential-types", "Bedrock: keys in the form that the signer takes"),
+    ("aws-sigv4", "Bedrock: signatures of requests"),
+    ("aws-smithy-eventstream", "Bedrock: binary frames"),
+    ("bpe-openai", "exact token counts of OpenAI's models"),
+    ("bytes", "the body of a response without copies"),
+    ("futures-core", "the trait of streams"),
+    ("futures-util", "waiting for one of several things"),
+    ("heck", "names of types in the macro's output"),
+    ("http-body", "the frames of a response's body"),
+    ("ignore", "which files a search leaves out"),
+    ("indicatif", "a line that shows that something is under way"),
+    ("jiff", "dates in headers, and times for people"),
+    ("json5", "arguments that are almost JSON"),
+    ("proc-macro2", "macros"),
+    ("quote", "macros"),
+    ("regex", "search with patterns"),
+    ("rustix", "locks, process groups and the terminal without unsafe code"),
+    ("sha2", "names of large values that are kept apart, and checks of downloads"),
+    ("strsim", "names that were misspelt"),
+    ("syn", "macros"),
+    ("thiserror", "error types"),
+    ("tokio-util", "cancellation"),
+    ("toml", "settings"),
+    ("tracing-subscriber", "logs on standard error"),
+    ("crc32fast", "sums of lines in the log on disk"),
+    ("data-encoding", "pictures that tools read, in base64"),
+    ("globset", "patterns of file names"),
+    ("hyper", "the kind of an error of reqwest's"),
+    ("llama-cpp-2", "the engine of local models"),
+    ("zip", "models that come in a package of Python's"),
+    ("uuid", "ids"),
+];
+
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let build = args.flag("--build");
     args.finish()?;
-    let packages = Metadata::load()?.packages;
-    println!("{:22} {:>6}{}", "crate", "crates", if build { "  build CPU s" } else { "" });
-    for package in packages.iter().filter(|package| !NOT_SHIPPED.contains(&&*package.name)) {
+    let metadata = Metadata::load()?;
+    let shipped = || metadata.packages.iter().filter(|package| !NOT_SHIPPED.contains(&&*package.name));
+    println!("{:22} {:>6} {:>6}{}", "crate", "crates", "limit", if build { "  build CPU s" } else { "" });
+    let mut problems = Vec::new();
+    for package in shipped() {
         let name = &package.name;
-        let tree =
-            CommandLine::cargo(&format!("tree --edges normal --prefix none --package {name}")).output()?;
-        print!("{name:22} {:>6}", count(&tree));
+        let count = crates(&tree(name)?).len();
+        let limit = LIMITS.iter().find(|(of, _)| of == name).map(|(_, limit)| *limit);
+        print!("{name:22} {count:>6} {:>6}", limit.map(|limit| limit.to_string()).unwrap_or_default());
         if build {
             print!("  {:>11.1}", build_seconds(name)?);
         }
         println!();
+        if let Some(limit) = limit.filter(|limit| count > *limit) {
+            problems.push(format!("{name} brings {count} crates, {limit} are allowed"));
+        }
     }
-    println!("(with default features; the crate itself counts as one)");
+    println!("(with default features; the crate itself counts as one)\n");
+    let direct = shipped().flat_map(|package| package.dependencies.iter());
+    let direct: BTreeSet<&str> =
+        direct.filter(|d| d.kind.is_none() && !d.name.starts_with("archon")).map(|d| &*d.name).collect();
+    problems.extend(explain(&direct, &crates(&tree("archon")?)));
+    if !problems.is_empty() {
+        bail!("{}", problems.join("; "));
+    }
     Ok(())
 }
 
-/// Distinct crates in the lines of `cargo tree --prefix none`: repeated ones are marked and folded.
-fn count(tree: &str) -> usize {
-    let mark = " (*)";
-    tree.lines().map(|line| line.strip_suffix(mark).unwrap_or(line)).collect::<BTreeSet<_>>().len()
+/// Prints every library that a crate of ours depends on, what it is for and whether the default tree of `archon`
+/// holds it; returns those without a stated purpose.
+fn explain(direct: &BTreeSet<&str>, in_default: &BTreeSet<String>) -> Vec<String> {
+    let names: BTreeSet<&str> = in_default.iter().filter_map(|line| line.split(' ').next()).collect();
+    let mut problems = Vec::new();
+    for name in direct {
+        let purpose = match PURPOSES.iter().find(|(known, _)| known == name) {
+            Some((_, purpose)) => *purpose,
+            None if FRAME.contains(name) => "one of the design's libraries",
+            None => {
+                problems.push(format!("{name}: say in xtask/src/deps.rs what it is for"));
+                continue;
+            }
+        };
+        let place = if names.contains(name) { "" } else { " (not in archon's default tree)" };
+        println!("{name:22} {purpose}{place}");
+    }
+    problems
+}
+
+fn tree(package: &str) -> Result<String> {
+    CommandLine::cargo(&format!("tree --edges normal --prefix none --package {package}")).output()
+}
+
+/// Distinct crates in the lines of `cargo tree --prefix none`, each `name version`: repeated ones are marked and
+/// folded, and what stands behind the version is no part of the name.
+fn crates(tree: &str) -> BTreeSet<String> {
+    let name = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    tree.lines().filter(|line| !line.trim().is_empty()).map(name).collect()
 }
 
 /// CPU time of a clean build, which wall time on a busy machine would not tell. The shell's own `times` measures
@@ -74,7 +167,15 @@ mod tests {
 
     #[test]
     fn a_repeated_crate_counts_once() {
-        assert_eq!(count("archon v0.1.0 (a)\nserde v1.0.0\nitoa v1.0.0\nserde v1.0.0 (*)\n"), 3);
+        let tree = "archon v0.1.0 (a)\nserde v1.0.0\nserde_derive v1.0.0 (proc-macro)\nserde v1.0.0 (*)\n\
+                    serde_derive v1.0.0 (proc-macro) (*)\n";
+        assert_eq!(crates(tree).len(), 3);
+    }
+
+    #[test]
+    fn a_library_without_a_purpose_is_named() {
+        let direct = ["serde", "left-pad"].into_iter().collect();
+        assert_eq!(explain(&direct, &BTreeSet::new()), ["left-pad: say in xtask/src/deps.rs what it is for"]);
     }
 
     #[test]

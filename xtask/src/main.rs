@@ -4,9 +4,11 @@
 mod accept;
 mod args;
 mod banned;
+mod catalogue;
 mod ci;
 mod codegen;
 mod command_line;
+mod conformance;
 mod demo;
 mod deps;
 mod eval;
@@ -65,8 +67,20 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "third-party",
         usage: "",
-        about: "the command against llama.cpp's own server",
+        about: "a provider and the command against llama.cpp's own server",
         run: third_party::run,
+    },
+    Command {
+        name: "conformance",
+        usage: "providers [--without-server]",
+        about: "what we send and read against the services' own clients, and a real server",
+        run: conformance::run,
+    },
+    Command {
+        name: "catalogue",
+        usage: "FILE --version V --date D",
+        about: "refresh the catalogue of models from a downloaded list",
+        run: catalogue::run,
     },
     Command {
         name: "deps",

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use archon_react_loop::{Fork, LoopError, ReactAgent, is_parallel, stands_at};
+use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal,
-    JournalError, Message, NullSink, Origin, Outcome, RecordBody, RunHead, RunId, SessionId, Sink, TenantId,
-    Toolbox,
+    Message, NullSink, Origin, Outcome, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
-use crate::{ArchonBuilder, AutoSave, Conversation, Error, RunHandle, watch};
+use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
@@ -20,6 +19,7 @@ pub struct Archon {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) auto_save: Option<AutoSave>,
+    pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
 /// How a run is started; the default is a new run in a new session that nobody watches.
@@ -161,17 +161,8 @@ impl Archon {
     }
 
     pub(crate) async fn post(&self, run: &RunId, request: InboxRequest) -> Result<(), Error> {
-        let inbox = self.journal.inbox();
-        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let records = self.journal.read(run).await?;
-        if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
-            return Err(LoopError::Ended { run: run.clone() }.into());
-        }
-        if is_parallel(&records) && !matches!(request, InboxRequest::Cancel { .. }) {
-            return Err(LoopError::Parallel { run: run.clone() }.into());
-        }
         let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
-        Ok(inbox.post(run, entry).await?)
+        Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
 
     /// The newest run of a session, or of all sessions but those of agents that others called.
@@ -207,6 +198,7 @@ impl Archon {
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
+        self.admit()?;
         let origin = match &options.session {
             None => Origin::Prompt,
             Some(session) => self.continuation(session).await?,

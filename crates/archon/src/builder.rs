@@ -6,12 +6,12 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, Hooks, Ids, InputFilter, Journal,
-    ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig, Secret, Tool, ToolMode,
-    Toolbox,
+    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
+    Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig,
+    Secret, Tool, ToolMode, Toolbox,
 };
 
-use crate::{Archon, AutoSave, Error, RandomIds, SystemClock};
+use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
 
 /// Collects the parts of an agent. Only the model is needed.
 #[derive(Default)]
@@ -31,12 +31,14 @@ pub struct ArchonBuilder {
     system: Option<String>,
     limits: Option<ExecutionLimits>,
     retry: Option<RetryConfig>,
+    tool_retry: Option<RetryConfig>,
     /// `None` is the default, `Some(None)` none at all.
     breaker: Option<Option<CircuitBreaker>>,
     on_storage_failure: OnStorageFailure,
     tool_mode: Option<ToolMode>,
     request: Option<RequestOptions>,
     expected_output: Option<String>,
+    goal_check: Option<GoalCheck>,
     /// `None` is the default, `Some(None)` no window at all.
     context: Option<Option<ContextConfig>>,
     context_parts: ContextParts,
@@ -45,17 +47,19 @@ pub struct ArchonBuilder {
     hooks: Option<Arc<dyn Hooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
+    pub(crate) instructions: Option<Arc<dyn Instructions>>,
+    pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
 enum Model {
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     Named(String),
     /// The provider with each of its keys, at least one.
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
 enum Standby {
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     Named(String),
     Given(Fallback),
 }
@@ -64,7 +68,7 @@ impl ArchonBuilder {
     /// The model as `provider:name`, for instance `ollama:qwen3`, or
     /// `openai-compatible@http://127.0.0.1:8080/v1:name` for any other server. The key comes from the
     /// environment variable that the provider's own tools use.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(Model::Named(name.into()));
         self
@@ -90,7 +94,7 @@ impl ArchonBuilder {
 
     /// The keys of a model that is given by its [name](Self::model), in the order in which they are
     /// tried, instead of the one in the environment. Ignored when a whole provider is given.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
         self
@@ -98,7 +102,7 @@ impl ArchonBuilder {
 
     /// A model to ask when the one before it cannot answer, by [name](Self::model); after those that were
     /// added before. The run then stays with it.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.fallbacks.push(Standby::Named(name.into()));
         self
@@ -190,6 +194,13 @@ impl ArchonBuilder {
         self
     }
 
+    /// How calls are tried again that may be repeated and whose tools failed in a way that may pass: a
+    /// time-out, or a failure of a tool that works over the network. By default twice, a time-out once.
+    pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
+        self.tool_retry = Some(retry);
+        self
+    }
+
     /// When a tool that keeps failing is left alone, and for how long; `None` never leaves one alone. By
     /// default for 60 seconds after 5 failures in a row.
     pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
@@ -219,6 +230,12 @@ impl ArchonBuilder {
     /// What the answer should be.
     pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
         self.expected_output = Some(expected.into());
+        self
+    }
+
+    /// Compares answers with what was expected, and sends those back that fall short; off by default.
+    pub fn goal_check(mut self, check: GoalCheck) -> Self {
+        self.goal_check = Some(check);
         self
     }
 
@@ -286,7 +303,7 @@ impl ArchonBuilder {
     /// directory or database cannot be used.
     pub fn build(self) -> Result<Archon, Error> {
         let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Model::Named(name) => named(&name, &self.keys)?,
             Model::Given(providers, model) => (providers, model),
         };
@@ -309,8 +326,12 @@ impl ArchonBuilder {
         options.system = self.system;
         options.tool_mode = self.tool_mode;
         options.expected_output = self.expected_output;
+        options.goal_check = self.goal_check;
         options.limits = self.limits.unwrap_or_default();
         options.retry = self.retry.unwrap_or_default();
+        if let Some(retry) = self.tool_retry {
+            options.tool_retry = retry;
+        }
         if let Some(breaker) = self.breaker {
             options.breaker = breaker;
         }
@@ -334,7 +355,11 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
-        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save: self.auto_save })
+        if let Some(instructions) = self.instructions {
+            agent = agent.with_instructions(instructions);
+        }
+        let (auto_save, memory_limit) = (self.auto_save, self.memory_limit);
+        Ok(Archon { agent, toolbox, journal, clock, ids, auto_save, memory_limit })
     }
 }
 
@@ -347,7 +372,7 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
 impl Standby {
     fn ready(self) -> Result<Fallback, Error> {
         match self {
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Self::Named(name) => {
                 let (mut providers, model) = named(&name, &[])?;
                 Ok(Fallback::new(providers.swap_remove(0), model))
@@ -358,13 +383,15 @@ impl Standby {
 }
 
 /// The model's service once with each key, or with the key in the environment.
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "named-models")]
 fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
-    use archon_providers::{OpenAiOptions, resolve};
+    use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
-    let with_key = |key: &Secret| OpenAiOptions::default().with_api_key(key.clone());
+    // Clones share one pool of connections.
+    let options = ConnectOptions::default();
+    let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {
-        let found = resolve(name, variable, OpenAiOptions::default())?;
+        let found = resolve(name, variable, options)?;
         return Ok((vec![found.provider], found.model));
     };
     let found = resolve(name, variable, with_key(first))?;

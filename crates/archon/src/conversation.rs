@@ -236,6 +236,7 @@ impl Conversation {
     }
 
     async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, Error> {
+        self.archon.admit()?;
         let run = RunId::new(self.archon.ids.fresh("run"));
         let (guard, running) = {
             let running = Running(Arc::new(AtomicBool::new(true)));

@@ -11,7 +11,7 @@ pub enum Error {
     #[error("no model was chosen")]
     NoModel,
     /// The model's name leads nowhere.
-    #[cfg(feature = "openai-compatible")]
+    #[cfg(feature = "named-models")]
     #[error(transparent)]
     Model(#[from] archon_providers::SetupError),
     /// A tool could not be registered.
@@ -29,6 +29,14 @@ pub enum Error {
     /// Messages that were kept elsewhere cannot be read or written.
     #[error("not a list of messages: {0}")]
     Messages(serde_json::Error),
+    /// The process takes more memory than new tasks may find; see [`MemoryLimit`](crate::MemoryLimit).
+    #[error("the process takes {used} bytes of memory and no task begins above {max}")]
+    MemoryPressure {
+        /// What it takes, bytes.
+        used: u64,
+        /// The most, bytes.
+        max: u64,
+    },
     /// No run was ever started in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,
@@ -45,7 +53,7 @@ impl Error {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::NoModel => "call `model(\"provider:name\")` or `provider(…)` on the builder",
-            #[cfg(feature = "openai-compatible")]
+            #[cfg(feature = "named-models")]
             Self::Model(_) => "name a model as PROVIDER:MODEL, with the key that its service needs",
             Self::Tool(_) => {
                 "give every tool a name of its own, an object as its parameters, and a folder that is there"
@@ -53,6 +61,7 @@ impl Error {
             Self::UnknownSession(_) => "continue a session that has a run in this journal",
             Self::AlreadyRunning { .. } => "steer it, queue a follow-up, or wait until it has ended",
             Self::Messages(_) => "restore what `save` wrote",
+            Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
             Self::NothingToContinue => "start a run first",
             Self::Run(e) => e.advice(),
             Self::Lost => "resume the run: it is taken up where its log ends",

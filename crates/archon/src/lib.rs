@@ -33,6 +33,7 @@
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | let a project say what its agents should know | [`ProjectFile`] |
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
@@ -42,7 +43,9 @@ mod builder;
 mod conversation;
 mod error;
 mod handle;
+mod memory_limit;
 mod parallel;
+mod project_file;
 mod system;
 mod watch;
 
@@ -59,7 +62,9 @@ pub use builder::ArchonBuilder;
 pub use conversation::Conversation;
 pub use error::Error;
 pub use handle::RunHandle;
+pub use memory_limit::MemoryLimit;
 pub use parallel::Parallel;
+pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
 
 /// Models: protocols, names, scripted stand-ins.

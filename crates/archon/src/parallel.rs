@@ -19,7 +19,9 @@ impl Archon {
     /// Agents that work on a task side by side, with `strategy` to choose among them. The runs of all are
     /// kept in this agent's journal; it is itself a branch only if it is among them.
     ///
-    /// Each branch keeps its own model, instructions, tools and limits. Tools that change the world do so
+    /// Each branch keeps its own model, instructions and tools, and its own limits as far as these go. The
+    /// branches share the limits of this agent: each has an equal part of its tokens and its money, and all of
+    /// its time. What a strategy takes that asks a model comes on top. Tools that change the world do so
     /// in every branch.
     ///
     /// # Errors
@@ -30,7 +32,8 @@ impl Archon {
         strategy: Arc<dyn EvaluationStrategy>,
     ) -> Result<Parallel, Error> {
         let agents = branches.into_iter().map(|branch| branch.agent).collect();
-        let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?;
+        let branches = archon_react_loop::Parallel::new(self.journal.clone(), agents, strategy)?
+            .with_limits(self.agent.options().limits.clone());
         Ok(Parallel { archon: self.clone(), branches })
     }
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use archon::store::JsonlJournal;
+use archon::{providers::HttpOptions, store::JsonlJournal};
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -25,6 +25,8 @@ pub(crate) struct App {
     pub(crate) data_dir: PathBuf,
     /// Whether a program reads the output.
     pub(crate) json: bool,
+    /// How services are reached; all providers share its connections.
+    pub(crate) http: HttpOptions,
 }
 
 impl App {
@@ -65,7 +67,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     flags.data_dir = args.global.data_dir.clone();
     let config = Config::load(&sources, flags)?;
     let data_dir = config.data_dir(&sources)?;
-    let app = App { output, config, sources, data_dir, json: args.global.json };
+    let app = App { output, config, sources, data_dir, json: args.global.json, http: HttpOptions::default() };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
             |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),

@@ -34,6 +34,8 @@ pub(crate) struct GlobalArgs {
 }
 
 const AFTER_HELP: &str = "\
+Keys: from the variable of the service, as OPENAI_API_KEY; more of them as OPENAI_API_KEY_2, _3 and so on,
+tried in this order.
 Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 130 interrupted.
 Settings: flags, then ARCHON_* variables, then ./archon.toml, then the user's archon.toml.";
 
@@ -63,19 +65,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, max_turns: None, go_on: false, session: None, mode: None, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: false, session: None, mode: None, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, project_file: None, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, max_turns: None, go_on: true, session: None, mode: None, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: true, session: None, mode: None, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -111,7 +113,7 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None, run: "r1" }) }"#
             ]],
         );
         check(

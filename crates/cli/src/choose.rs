@@ -7,17 +7,22 @@
 //! | `model` as a bare name | a running server that has it, else a service whose key is set |
 //! | nothing | a service whose key is set, else a running server, else a local model file |
 
+mod keys;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use archon::{
     providers::{
-        LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ServerAnswer, SetupError,
-        ask_local_servers, is_local_address,
+        ConnectOptions, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, PROTOCOLS, Profile,
+        ServerAnswer, SetupError, ask_local_servers,
     },
     types::{FallbackModel, Provider, Secret},
 };
 
 use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
+
+pub(crate) use keys::key_variables;
+use keys::{further_keys, is_foreign, keys, named_keys, own_keys};
 
 /// How long a server on this machine may take to list its models: much for one that is idle, and nobody
 /// notices the wait. One that is busy may be [late](LATE_PATIENCE).
@@ -35,6 +40,8 @@ const DEFAULT_MODELS: &[(&str, &str)] = &[("openai", "gpt-5-mini")];
 pub(crate) struct Chosen {
     /// Who runs it. Its id and the model's name, joined by a colon, choose the same again.
     pub(crate) provider: Arc<dyn Provider>,
+    /// The same with further keys, in the order in which they are tried.
+    pub(crate) keys: Vec<Arc<dyn Provider>>,
     /// The model, as the provider names it.
     pub(crate) model: String,
     /// Why it was chosen, for people.
@@ -114,21 +121,83 @@ async fn fallback(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chos
     if local::is_meant(app, name) {
         return local::load(app, name, why).await;
     }
-    let ModelRef { profile, base_url, model, .. } = name.parse().map_err(|e: SetupError| {
+    let parts: ModelRef = name.parse().map_err(|e: SetupError| {
         Failure::usage(format!("fallback {name:?}: {e}"), "say who runs it: --fallback PROVIDER:MODEL")
     })?;
+    if !is_openai_compatible(&parts) {
+        let (provider, keys) = other(app, &parts, None, origin)?;
+        return Ok(Chosen { provider, keys, model: parts.model, why });
+    }
+    let ModelRef { profile, base_url, model, .. } = parts;
     let url = elsewhere(profile, base_url.as_deref());
     // The key that the settings name is the chosen model's, and nobody else's.
-    let provider = connect(profile, url, own_key(app, profile, url, origin)?)?;
-    Ok(Chosen { provider, model, why })
+    let (provider, keys) = connect(app, profile, url, own_keys(app, profile, url, origin)?)?;
+    Ok(Chosen { provider, keys, model, why })
 }
 
 /// The services whose keys are in the environment.
-pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
-    PROFILES
-        .iter()
-        .filter_map(|p| Some((p, p.key_variable?)))
-        .filter(|(_, variable)| app.env(variable).is_some())
+pub(crate) fn keyed(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let of_profiles = PROFILES.iter().filter_map(|p| Some((p.name, p.key_variable?)));
+    let own = |name: &&str| *name != OPENAI_COMPATIBLE;
+    let built = PROTOCOLS.iter().filter(move |p| p.is_built() && own(&p.name));
+    let of_protocols = built.filter_map(|p| {
+        let set = p.key_variables.iter().find(|variable| app.env(variable).is_some())?;
+        Some((p.name, *set))
+    });
+    of_profiles.chain(of_protocols).filter(|(_, variable)| app.env(variable).is_some())
+}
+
+/// The profiles whose keys are in the environment.
+fn keyed_profiles(app: &App) -> impl Iterator<Item = (&'static Profile, &'static str)> {
+    keyed(app).filter_map(|(name, variable)| Some((Profile::named(name)?, variable)))
+}
+
+/// The protocol of all profiles.
+const OPENAI_COMPATIBLE: &str = "openai-compatible";
+
+fn is_openai_compatible(parts: &ModelRef) -> bool {
+    parts.protocol.name == OPENAI_COMPATIBLE
+}
+
+/// A provider that speaks another protocol, with the `named` keys or those of its own variables. A
+/// [foreign](is_foreign) address gets no key, and nothing else that the environment holds.
+fn other(
+    app: &App,
+    parts: &ModelRef,
+    named: Option<Vec<Secret>>,
+    origin: Option<&Origin>,
+) -> Result<Connected, Failure> {
+    let url = parts.base_url.as_deref();
+    let foreign = is_foreign(url, origin);
+    let variable = |name: &str| app.env(name).filter(|_| !foreign).map(str::to_owned);
+    let with = |key: Option<Secret>| {
+        let mut options = ConnectOptions::default().with_http(app.http.clone());
+        options.api_key = key;
+        if let Some(url) = url.filter(|url| !url.contains('@')) {
+            options = options.with_id(format!("{}@{url}", parts.protocol.name));
+        }
+        archon::providers::connect(parts, variable, options).map_err(cannot_connect)
+    };
+    let mut named = named.unwrap_or_default().into_iter();
+    let first = named.next();
+    let further = match (&first, foreign) {
+        (None, false) => further_keys(app, parts.protocol.key_variables),
+        _ => named.collect(),
+    };
+    Ok((with(first)?, further.into_iter().map(|key| with(Some(key))).collect::<Result<_, _>>()?))
+}
+
+fn cannot_connect(e: SetupError) -> Failure {
+    match &e {
+        SetupError::MissingKey { variable, .. } | SetupError::MissingVariable { variable, .. } => {
+            Failure::usage(e.to_string(), format!("set it: export {variable}=…"))
+        }
+        SetupError::MissingFeature { feature, .. } => Failure::usage(
+            e.to_string(),
+            format!("build this program with it: cargo install archon-cli --features {feature}"),
+        ),
+        _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
+    }
 }
 
 /// Who said something; without a setting it was the log of the run that is taken up.
@@ -143,12 +212,19 @@ async fn at_address(
     origin: Option<&Origin>,
 ) -> Result<Chosen, Failure> {
     let (profile, model) = match model.map(|m| (m, m.parse::<ModelRef>())) {
+        Some((_, Ok(mut parts))) if parts.base_url.is_none() && !is_openai_compatible(&parts) => {
+            parts.base_url = Some(url.to_owned());
+            let named = named_keys(app, Some(url), origin)?;
+            let (provider, keys) = other(app, &parts, named, origin)?;
+            let why = format!("{} says {url}", who(origin));
+            return Ok(Chosen { provider, keys, model: parts.model, why });
+        }
         Some((_, Ok(ModelRef { profile, base_url: None, model, .. }))) => (profile, model),
         Some((name, _)) => (known_address(url), name.to_owned()),
         None => (known_address(url), first_model(url).await?),
     };
-    let provider = service(app, profile, Some(url), origin)?;
-    Ok(Chosen { provider, model, why: format!("{} says {url}", who(origin)) })
+    let (provider, keys) = service(app, profile, Some(url), origin)?;
+    Ok(Chosen { provider, keys, model, why: format!("{} says {url}", who(origin)) })
 }
 
 async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen, Failure> {
@@ -157,22 +233,32 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         return local::load(app, name, why).await;
     }
     let wrong = match name.parse::<ModelRef>() {
+        Ok(parts) if !is_openai_compatible(&parts) => {
+            let named = named_keys(app, parts.base_url.as_deref(), origin)?;
+            let (provider, keys) = other(app, &parts, named, origin)?;
+            return Ok(Chosen { provider, keys, model: parts.model, why });
+        }
         Ok(ModelRef { profile, base_url, model, .. }) => {
-            let provider = service(app, profile, base_url.as_deref(), origin)?;
-            return Ok(Chosen { provider, model, why });
+            let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
+            return Ok(Chosen { provider, keys, model, why });
         }
         Err(wrong) => wrong,
     };
     if let Some((server, _)) = running(app, |models| models.into_iter().find(|m| m == name)).await {
-        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{why}, and {} has it", server.profile);
-        return Ok(Chosen { provider, model: name.to_owned(), why });
+        return Ok(Chosen { provider, keys, model: name.to_owned(), why });
     }
     // A colon means that a service was meant, and none has that name.
-    match keyed(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
+    match keyed_profiles(app).next().filter(|_| !matches!(wrong, SetupError::UnknownProfile { .. })) {
         Some((profile, variable)) => {
-            let provider = service(app, Some(profile), None, None)?;
-            Ok(Chosen { provider, model: name.to_owned(), why: format!("{why}, and {variable} is set") })
+            let (provider, keys) = service(app, Some(profile), None, None)?;
+            Ok(Chosen {
+                provider,
+                keys,
+                model: name.to_owned(),
+                why: format!("{why}, and {variable} is set"),
+            })
         }
         None => {
             let (what, meant) = match wrong {
@@ -189,19 +275,19 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
 }
 
 async fn found(app: &App) -> Result<Chosen, Failure> {
-    for (profile, variable) in keyed(app) {
+    for (profile, variable) in keyed_profiles(app) {
         if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
-            let provider = service(app, Some(profile), None, None)?;
+            let (provider, keys) = service(app, Some(profile), None, None)?;
             let why = format!("{variable} is set, and no model was named");
-            return Ok(Chosen { provider, model: (*model).to_owned(), why });
+            return Ok(Chosen { provider, keys, model: (*model).to_owned(), why });
         }
     }
     // Servers also list models that only embed; they cannot answer.
     let answers = |models: Vec<String>| models.into_iter().find(|m| !m.to_lowercase().contains("embed"));
     if let Some((server, model)) = running(app, answers).await {
-        let provider = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
+        let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{} runs on this machine, and no model was named", server.profile);
-        return Ok(Chosen { provider, model, why });
+        return Ok(Chosen { provider, keys, model, why });
     }
     match local::first(app) {
         Some(path) => {
@@ -222,15 +308,18 @@ fn nothing_found() -> Failure {
     )
 }
 
+/// A provider, and the same with further keys.
+type Connected = (Arc<dyn Provider>, Vec<Arc<dyn Provider>>);
+
 /// A provider for a service of a known kind, at its own address or another one, which `origin` said.
 fn service(
     app: &App,
     profile: Option<&'static Profile>,
     url: Option<&str>,
     origin: Option<&Origin>,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Connected, Failure> {
     let url = elsewhere(profile, url);
-    connect(profile, url, key(app, profile, url, origin)?)
+    connect(app, profile, url, keys(app, profile, url, origin)?)
 }
 
 /// An address that is not the service's own.
@@ -240,76 +329,29 @@ fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a 
 }
 
 fn connect(
+    app: &App,
     profile: Option<&'static Profile>,
     url: Option<&str>,
-    key: Option<Secret>,
-) -> Result<Arc<dyn Provider>, Failure> {
+    keys: Vec<Secret>,
+) -> Result<Connected, Failure> {
     let name = profile.map_or("openai-compatible", |p| p.name);
-    let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-    if let Some(url) = url.filter(|url| !url.contains('@')) {
-        // The log then says where the run was, and `archon resume` finds it again.
-        options.id = format!("{name}@{url}");
-    }
-    options.api_key = key;
     let own = profile.map_or("", |p| p.base_url);
-    let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
-        .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
-    Ok(Arc::new(provider))
+    let with = |key: Option<Secret>| -> Result<Arc<dyn Provider>, Failure> {
+        let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
+        if let Some(url) = url.filter(|url| !url.contains('@')) {
+            // The log then says where the run was, and `archon resume` finds it again.
+            options.id = format!("{name}@{url}");
+        }
+        options.api_key = key;
+        options.http = app.http.clone();
+        let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
+            .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
+        Ok(Arc::new(provider))
+    };
+    let mut keys = keys.into_iter();
+    let first = with(keys.next())?;
+    Ok((first, keys.map(|key| with(Some(key))).collect::<Result<_, _>>()?))
 }
-
-/// The key to send. A service's own key goes to the service's own address only, and a [foreign](is_foreign)
-/// address gets no key at all: both would hand it to whoever wrote the address.
-fn key(
-    app: &App,
-    profile: Option<&Profile>,
-    url: Option<&str>,
-    origin: Option<&Origin>,
-) -> Result<Option<Secret>, Failure> {
-    if let Some(name) = app.config.settings.api_key_env.as_ref().filter(|_| !is_foreign(url, origin)) {
-        let missing = || {
-            let what = format!("the variable {name} is not set, and api_key_env says that it holds the key");
-            Failure::usage(what, format!("set it: export {name}=…"))
-        };
-        return secret(app, name).map(Some).ok_or_else(missing);
-    }
-    own_key(app, profile, url, origin)
-}
-
-/// An address that a project's settings name, or that only the log of a run names: a project's settings may have
-/// put it there. Servers of this machine that were found, not named, are not meant.
-fn is_foreign(url: Option<&str>, origin: Option<&Origin>) -> bool {
-    url.is_some_and(|url| match origin {
-        Some(Origin::Project(_)) => true,
-        Some(_) => false,
-        None => !is_local_address(url),
-    })
-}
-
-fn secret(app: &App, variable: &str) -> Option<Secret> {
-    app.env(variable).map(|value| Secret::from(value.to_owned()))
-}
-
-/// The key that the environment holds for a service.
-fn own_key(
-    app: &App,
-    profile: Option<&Profile>,
-    url: Option<&str>,
-    origin: Option<&Origin>,
-) -> Result<Option<Secret>, Failure> {
-    if is_foreign(url, origin) {
-        return Ok(None);
-    }
-    match (profile.and_then(|p| Some((p.name, p.key_variable?))), url) {
-        (Some((service, variable)), None) => secret(app, variable).map(Some).ok_or_else(|| {
-            Failure::usage(format!("{service} needs a key"), format!("set it: export {variable}=…"))
-        }),
-        (_, Some(_)) => Ok(secret(app, ANY_KEY)),
-        (None, None) => Ok(None),
-    }
-}
-
-/// Holds the key of a service that is known by its address only.
-const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";
 
 fn known_address(url: &str) -> Option<&'static Profile> {
     PROFILES.iter().find(|p| same_address(p.base_url, url))

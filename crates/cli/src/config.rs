@@ -75,6 +75,9 @@ settings! {
     max_turns: u32,
     /// Standing instructions for the agent.
     system: String,
+    /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read anew before each
+    /// question to the model; by default none.
+    project_file: PathBuf,
     /// Where runs and models are kept.
     data_dir: PathBuf,
     /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)

@@ -9,12 +9,7 @@ use archon::{
 use futures_util::StreamExt;
 
 use crate::{
-    app::App,
-    exit::Exit,
-    failure::Failure,
-    interrupt,
-    output::{Look, one_line},
-    render::renderer,
+    app::App, exit::Exit, failure::Failure, interrupt, output::Look, render::renderer, text::one_line,
 };
 
 /// Characters of an error that are shown.

@@ -1,6 +1,6 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
-use crate::{exit::Exit, output::one_line};
+use crate::{exit::Exit, text::one_line};
 
 /// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
 /// is empty.

@@ -12,6 +12,7 @@ mod interrupt;
 mod local;
 mod output;
 mod render;
+mod text;
 mod toolset;
 
 use std::process::ExitCode;

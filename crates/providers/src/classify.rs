@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archon_types::{ApiErrorKind, Json, ProviderError};
 
-use crate::redact::Redactor;
+use crate::{content_filter, redact::Redactor};
 
 /// Phrases, in lower case, by which services say that the conversation does not fit. The second part
 /// names who says it so.
@@ -45,6 +45,7 @@ const THINKING_PHRASES: &[(&str, &str)] = &[
     ("reasoning.effort", "OpenAI: responses"),
     ("reasoning effort", "OpenRouter"),
     ("thinking.budget_tokens", "Anthropic: too small, or no less than max_tokens"),
+    ("thinking.type", "Anthropic: a form of thinking that the model does not know"),
     ("thinking budget", "Gemini"),
     ("thinking level", "Gemini"),
     ("thinking_config", "Gemini"),
@@ -52,6 +53,17 @@ const THINKING_PHRASES: &[(&str, &str)] = &[
     ("thinking is not supported", "Anthropic, Gemini"),
     ("reasoning is not supported", "Mistral, OpenRouter"),
 ];
+
+/// Phrases, in lower case, by which services say that an account is empty where nothing else says it.
+const QUOTA_PHRASES: &[(&str, &str)] = &[
+    ("credit balance is too low", "Anthropic, with status 400"),
+    ("prepayment credits are depleted", "Gemini"),
+];
+
+fn is_about_quota(text: &str) -> bool {
+    let text = text.to_lowercase();
+    QUOTA_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+}
 
 fn is_about_thinking(text: &str) -> bool {
     let text = text.to_lowercase();
@@ -96,13 +108,18 @@ impl Failure {
         if (200..300).contains(&self.status) {
             self.status = said.status.unwrap_or(0);
         }
+        self.retry_after = self.retry_after.or(said.retry_after);
         let kind = said.kind.to_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
         let overflow = is_context_overflow(&said.message) || is_context_overflow(&kind);
         if has(&["content_filter", "content_policy", "moderation", "safety"]) {
             return self.api(ApiErrorKind::ContentFiltered, said.message);
         }
-        if has(&["insufficient_quota", "billing"]) {
+        if has(&["api_key_invalid"]) {
+            // Google's services send it with status 400.
+            return ProviderError::Auth(said.message);
+        }
+        if has(&["insufficient_quota", "billing"]) || is_about_quota(&said.message) {
             // Sent with 429, and no wait helps.
             return self.api(ApiErrorKind::Quota, said.message);
         }
@@ -117,8 +134,19 @@ impl Failure {
             (429, &["rate_limit", "too_many_requests", "resource_exhausted"][..]),
             (401, &["auth", "api_key", "permission"]),
             (404, &["not_found"]),
-            (503, &["overloaded", "server_error", "internal", "unavailable", "insufficient_system_resource"]),
-            (504, &["timeout", "timed_out"]),
+            (
+                503,
+                &[
+                    "overloaded",
+                    "server_error",
+                    "api_error",
+                    "internal",
+                    "unavailable",
+                    "insufficient_system_resource",
+                ],
+            ),
+            (504, &["timeout", "timed_out", "deadline_exceeded"]),
+            (400, &["invalid_request", "invalid_argument", "failed_precondition"]),
         ];
         if !overflow && let Some((status, _)) = status_of_kind.iter().find(|(_, words)| has(words)) {
             self.status = *status;
@@ -164,10 +192,13 @@ struct Said {
     parameter: String,
     /// A status in the object itself.
     status: Option<u16>,
+    /// How long to wait, where the object says it.
+    retry_after: Option<Duration>,
 }
 
 impl Said {
-    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`
+    /// Knows `{"error": {"message", "type", "code"}}`, `{"error": "text"}`, `{"message"}`, `{"Message"}`,
+    /// `{"detail"}`
     /// and a list that begins with one of them.
     fn from_json(body: &Json) -> Option<Self> {
         let body = body.get(0).unwrap_or(body);
@@ -176,8 +207,13 @@ impl Said {
             Some(Json::String(text)) => return Some(Self::text(text)),
             _ => body,
         };
-        let message = error.get("message").or_else(|| error.get("detail"))?;
-        let message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        let message = ["message", "detail", "Message"].into_iter().find_map(|key| error.get(key))?;
+        let mut message = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+        // Azure says by which categories a prompt was refused.
+        let results = error.pointer("/innererror/content_filter_result");
+        if let Some(words) = results.and_then(content_filter::objections) {
+            message = format!("{message} ({words})");
+        }
         let words = ["type", "code", "status"].map(|key| match error.get(key) {
             Some(Json::String(word)) => word.clone(),
             _ => String::new(),
@@ -186,12 +222,37 @@ impl Said {
         let status = status.and_then(|s| s.as_u64().or_else(|| s.as_str()?.parse().ok()));
         let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (100..600).contains(s));
         let parameter = error.get("param").and_then(Json::as_str).unwrap_or_default().to_owned();
-        Some(Self { message, kind: words.join(" "), parameter, status })
+        let (reasons, retry_after) = details(error);
+        let kind = format!("{} {reasons}", words.join(" "));
+        Some(Self { message, kind, parameter, status, retry_after })
     }
 
     fn text(text: &str) -> Self {
-        Self { message: text.to_owned(), kind: String::new(), parameter: String::new(), status: None }
+        Self {
+            message: text.to_owned(),
+            kind: String::new(),
+            parameter: String::new(),
+            status: None,
+            retry_after: None,
+        }
     }
+}
+
+/// The reasons in the details that Google's services send, and how long they ask to wait:
+/// <https://cloud.google.com/apis/design/errors#error_details>.
+fn details(error: &Json) -> (String, Option<Duration>) {
+    let mut reasons = String::new();
+    let mut wait = None;
+    for detail in error.get("details").and_then(Json::as_array).into_iter().flatten() {
+        if let Some(reason) = detail.get("reason").and_then(Json::as_str) {
+            reasons.push_str(reason);
+            reasons.push(' ');
+        }
+        let delay = detail.get("retryDelay").and_then(Json::as_str);
+        let seconds = delay.and_then(|delay| delay.strip_suffix('s')?.parse().ok());
+        wait = wait.or_else(|| Duration::try_from_secs_f64(seconds?).ok());
+    }
+    (reasons, wait)
 }
 
 /// Whether a JSON text is an error object and not an answer.

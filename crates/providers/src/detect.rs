@@ -12,7 +12,7 @@ use crate::{
         body::{Body, BodyError},
         watch::Watch,
     },
-    openai_compatible::Profile,
+    profile::Profile,
 };
 
 /// Where a kind of server listens unless it was told otherwise.
@@ -83,9 +83,9 @@ async fn ask(server: &LocalServer, patience: Duration) -> ServerAnswer {
     use ServerAnswer::{Absent, Late, Models};
     let timeouts =
         Timeouts { connect: patience, first_byte: patience, idle: patience, total: Some(patience) };
-    let options = HttpOptions { timeouts, ..HttpOptions::default() };
+    let options = HttpOptions::default().with_timeouts(timeouts);
     let Ok(transport) = Transport::new(&server.base_url, "/models", options) else { return Absent };
-    let Ok(sent) = transport.send(None) else { return Absent };
+    let Ok(sent) = transport.send(transport.get()) else { return Absent };
     let response = match tokio::time::timeout(patience, sent).await {
         Ok(Ok(response)) if response.status().is_success() => response,
         Ok(Err(e)) if e.is_timeout() => return Late,

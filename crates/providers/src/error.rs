@@ -1,5 +1,7 @@
 //! What can be wrong with a provider before it is asked anything.
 
+use std::path::{Path, PathBuf};
+
 /// A provider that cannot be built from what it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +38,24 @@ pub enum SetupError {
         /// The environment variable that would hold the key.
         variable: &'static str,
     },
+    /// The service needs more than a key, and it was not said.
+    #[error("{protocol} needs {what}: set {variable}")]
+    MissingVariable {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// What is missing.
+        what: &'static str,
+        /// The environment variable that would say it.
+        variable: &'static str,
+    },
+    /// The protocol is not in this build.
+    #[error("{protocol} is not in this build: turn on the cargo feature `{feature}`")]
+    MissingFeature {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// The feature of `archon-providers`, and of `archon`.
+        feature: &'static str,
+    },
     /// A header, a key or a proxy that cannot be sent or used. The value is not shown.
     #[error("{what}: {reason}")]
     Setting {
@@ -44,6 +64,20 @@ pub enum SetupError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A cassette that cannot be written, read or understood.
+    #[error("cassette {}: {reason}", path.display())]
+    Cassette {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl SetupError {
+    pub(crate) fn cassette(path: &Path, reason: String) -> Self {
+        Self::Cassette { path: path.to_owned(), reason }
+    }
 }
 
 fn did_you_mean(names: &[&str]) -> String {

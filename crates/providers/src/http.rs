@@ -1,23 +1,38 @@
-//! What every HTTP protocol shares: one pooled client for each provider, its time limits, and the
-//! addresses and headers that are worked out once.
+//! What every HTTP protocol shares: pooled clients, time limits, and the addresses and headers that are
+//! worked out once.
 
 pub(crate) mod body;
+mod client;
 pub(crate) mod events;
 pub(crate) mod retry_after;
+pub(crate) mod sse;
 pub(crate) mod watch;
+pub(crate) mod whole;
 
-use std::{fmt, future::Future, net::IpAddr, sync::OnceLock, time::Duration};
-
-use archon_types::{ProviderError, Secret};
-use reqwest::{
-    Client, Method, Proxy, Request, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-    redirect,
+use std::{
+    fmt,
+    future::Future,
+    net::IpAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
 };
+
+use archon_types::{Clock, ProviderError, Secret, Timestamp};
+use reqwest::{
+    Method, Request, Response, Url,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+
+use client::ClientPool;
 
 use crate::{error::SetupError, redact::Redactor};
 
-/// How a provider reaches its service.
+/// How a provider reaches its service. Providers that are given clones of one value share one pool of
+/// connections.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -27,6 +42,30 @@ pub struct HttpOptions {
     /// variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count; a server on this machine is then
     /// never reached through a proxy.
     pub proxy: Option<Secret>,
+    /// Certificates in PEM form that are trusted besides the platform's, for instance a company's.
+    pub ca_certificates: Option<Arc<[u8]>>,
+    /// What clones share.
+    pub(crate) clients: ClientPool,
+}
+
+impl HttpOptions {
+    /// The same with these time limits.
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// The same through this proxy.
+    pub fn with_proxy(mut self, proxy: impl Into<Secret>) -> Self {
+        self.proxy = Some(proxy.into());
+        self
+    }
+
+    /// The same, trusting these certificates too, in PEM form.
+    pub fn with_ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.ca_certificates = Some(pem.as_ref().into());
+        self
+    }
 }
 
 /// How long a provider waits before it gives up with a time-out, which may be retried.
@@ -54,15 +93,16 @@ impl Default for Timeouts {
     }
 }
 
-/// One address with its headers and the client that reaches it.
-///
-/// The client is built when it is first needed: reading the platform's root certificates takes
-/// longer than everything else a short run does.
+/// Something that is waited for.
+pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// One address with its headers and the options of the client that reaches it.
 pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
     options: HttpOptions,
-    client: OnceLock<Result<Client, String>>,
+    /// Something was sent before, so a connection may be used again.
+    used: AtomicBool,
     pub(crate) redactor: Redactor,
 }
 
@@ -78,10 +118,13 @@ impl Transport {
         let mut redactor = Redactor::default();
         if let Some(proxy) = &options.proxy {
             redactor.add(proxy);
-            // Built here once more, so that a proxy that makes no sense is an error of the set-up.
-            Proxy::all(proxy.expose()).map_err(|_| setting("proxy", "is not a URL"))?;
+            // Some proxies repeat what they refuse.
+            let password =
+                Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
+            password.iter().for_each(|password| redactor.add(password));
         }
-        Ok(Self { url, headers: HeaderMap::new(), options, client: OnceLock::new(), redactor })
+        client::check(&options)?;
+        Ok(Self { url, headers: HeaderMap::new(), options, used: AtomicBool::new(false), redactor })
     }
 
     /// Says that bodies are JSON.
@@ -97,6 +140,14 @@ impl Transport {
         let bearer = sensitive(&bearer).ok_or_else(|| setting("the key", "holds what cannot be sent"))?;
         self.headers.insert(AUTHORIZATION, bearer);
         self.redactor.add(&key);
+        Ok(())
+    }
+
+    /// Adds a header to every request whose value anybody may know.
+    pub(crate) fn set_open_header(&mut self, name: &'static str, value: &str) -> Result<(), SetupError> {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| setting(&format!("header {name:?}"), "has a value that cannot be sent"))?;
+        self.headers.insert(HeaderName::from_static(name), value);
         Ok(())
     }
 
@@ -119,41 +170,52 @@ impl Transport {
         shown(&self.url)
     }
 
-    /// Sends `body` as JSON, or asks with GET when there is none.
-    pub(crate) fn send(
-        &self,
-        body: Option<Vec<u8>>,
-    ) -> Result<impl Future<Output = reqwest::Result<Response>> + Send + 'static, ProviderError> {
-        let method = if body.is_some() { Method::POST } else { Method::GET };
-        let mut request = Request::new(method, self.url.clone());
-        *request.headers_mut() = self.headers.clone();
-        *request.body_mut() = body.map(Into::into);
-        let client = self.client.get_or_init(|| self.build());
-        let client = client.as_ref().map_err(|e| ProviderError::Other(e.clone()))?;
-        Ok(client.execute(request))
+    /// A request that posts `body`.
+    pub(crate) fn post(&self, body: Vec<u8>) -> Request {
+        let mut request = self.request(Method::POST, self.url.clone());
+        *request.body_mut() = Some(body.into());
+        request
     }
 
-    fn build(&self) -> Result<Client, String> {
-        let mut builder = Client::builder()
-            .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(self.options.timeouts.connect)
-            // A redirected POST would silently become a GET; say where it leads instead.
-            .redirect(redirect::Policy::none());
-        match &self.options.proxy {
-            Some(proxy) => {
-                let proxy = Proxy::all(proxy.expose()).map_err(|_| "the proxy is not a URL".to_owned())?;
-                builder = builder.proxy(proxy);
+    /// A request that posts `body` below the transport's address: `path`, percent-encoded where it must
+    /// be, is put behind its path, and `query` in front of its query.
+    pub(crate) fn post_below(&self, path: &str, query: Option<&str>, body: Vec<u8>) -> Request {
+        let mut request = self.post(body);
+        let url = request.url_mut();
+        let path = format!("{}/{}", url.path().trim_end_matches('/'), path.trim_start_matches('/'));
+        url.set_path(&path);
+        let query = [query, self.url.query()].into_iter().flatten().collect::<Vec<_>>().join("&");
+        url.set_query((!query.is_empty()).then_some(&query));
+        request
+    }
+
+    /// A request that asks for what is at the address.
+    pub(crate) fn get(&self) -> Request {
+        self.request(Method::GET, self.url.clone())
+    }
+
+    fn request(&self, method: Method, url: Url) -> Request {
+        let mut request = Request::new(method, url);
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+
+    /// Sends a request, which need not have been made here.
+    pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
+        #[cfg(test)]
+        if let Some(response) = crate::wire_fixture::answer(&request) {
+            return Ok(Box::pin(std::future::ready(Ok(response))));
+        }
+        let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
+        // Some servers say that they keep a connection open, and close it. Whoever sends into that is not
+        // heard by anybody, so the request goes out once more, on a new connection.
+        let again = self.used.swap(true, Ordering::Relaxed).then(|| request.try_clone()).flatten();
+        Ok(Box::pin(async move {
+            match (client.execute(request).await, again) {
+                (Err(error), Some(again)) if client::was_not_heard(&error) => client.execute(again).await,
+                (sent, _) => sent,
             }
-            None if is_this_machine(&self.url) => builder = builder.no_proxy(),
-            None => {}
-        }
-        #[cfg(feature = "tls")]
-        if self.url.scheme() == "http" {
-            // No certificate is ever checked on this address, so none is read. (An https proxy in front
-            // of an http address would need them; nobody runs one.)
-            builder = builder.tls_certs_only([]);
-        }
-        builder.build().map_err(|e| format!("no HTTP client: {}", with_causes(&e.without_url())))
+        }))
     }
 
     /// What a failed exchange is to the caller. The address is left out: its query may be secret.
@@ -171,7 +233,19 @@ impl fmt::Debug for Transport {
     }
 }
 
-fn sensitive(value: &Secret) -> Option<HeaderValue> {
+/// The time on this clock, or on the system's.
+pub(crate) fn time_of(clock: Option<&Arc<dyn Clock>>) -> Timestamp {
+    match clock {
+        Some(clock) => clock.now(),
+        None => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// A header's value that no debug output shows; none if it cannot be sent.
+pub(crate) fn sensitive(value: &Secret) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value.expose()).ok()?;
     value.set_sensitive(true);
     Some(value)
@@ -179,6 +253,21 @@ fn sensitive(value: &Secret) -> Option<HeaderValue> {
 
 fn setting(what: &str, reason: &str) -> SetupError {
     SetupError::Setting { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// The name of a model as one part of a path: everything is encoded but what never has a meaning there
+/// (RFC 3986, 2.3). Names hold colons, and those of profiles slashes.
+#[cfg(any(feature = "azure", feature = "bedrock"))]
+pub(crate) fn percent_encoded(model: &str) -> String {
+    let mut path = String::with_capacity(model.len() + 16);
+    for byte in model.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    path
 }
 
 /// Checks a base URL and says what is wrong with it.
@@ -287,7 +376,7 @@ mod tests {
         }
         let options = HttpOptions { proxy: Some("::hunter2".into()), ..HttpOptions::default() };
         let error = Transport::new("http://h", "/x", options).unwrap_err().to_string();
-        assert_eq!(error, "proxy: is not a URL");
+        assert_eq!(error, "proxy: has no scheme; write http://HOST:PORT");
     }
 
     #[test]

@@ -6,12 +6,31 @@
 //! | what | is |
 //! |---|---|
 //! | [`OpenAiCompatible`] | chat completions, streamed: OpenAI and the many that speak like it |
+//! | `OpenAiResponses` | OpenAI's Responses, streamed, with the model's reasoning kept encrypted (feature `openai-responses`) |
+//! | `Anthropic` | Anthropic's Messages, streamed |
+//! | `Gemini`, `Vertex` | Gemini's generateContent, streamed, with a key or at Google Cloud (features `gemini`, `vertex`) |
+//! | `AzureOpenAi` | both of OpenAI's protocols at Azure's addresses (feature `azure`) |
+//! | `Bedrock` | Amazon Bedrock's ConverseStream, in binary messages, with signed requests (feature `bedrock`) |
+//! | `OpenAiEmbedder`, `GeminiEmbedder` | vectors for texts |
+//! | [`PROTOCOLS`] | the protocols that are known by name, built or not |
 //! | [`PROFILES`] | the services and servers that are known by name |
 //! | [`resolve`] | from `openai:gpt-5-mini` to a provider and the model's name |
 //! | [`ask_local_servers`] | what runs on this machine, and what was too slow to say so |
+//! | [`model_info`] | what is known of a model: its window, its prices, whether it thinks and sees |
 //! | [`ScriptedProvider`] | a model that says what a test wrote down |
+//! | [`RecordingProvider`], [`ReplayProvider`] | calls of a model in a file, and a model that says them again |
 //!
-//! Providers never retry: the loop decides that, so that each attempt is recorded.
+//! Providers never retry: the loop decides that, so that each attempt is recorded. Who asks a model
+//! without a loop wraps it; a wrapper is a provider around a provider:
+//!
+//! | wrapper | does |
+//! |---|---|
+//! | [`RetryProvider`] | asks again after a failure that may pass |
+//! | [`FallbackProvider`] | asks another model when one cannot answer |
+//! | [`KeyRotationProvider`] | goes on with the next key when one is refused |
+//! | [`RateLimitProvider`] | lets calls wait so that a limit is kept |
+//! | [`CachingProvider`] | gives the same answer to the same question |
+//! | [`ThinkingTagsProvider`] | splits off thinking that is written into the text |
 //!
 //! ```
 //! # #[cfg(feature = "openai-compatible")] {
@@ -23,36 +42,146 @@
 //! # }
 //! ```
 
-mod scripted;
+#![cfg_attr(
+    not(all(
+        feature = "openai-compatible",
+        feature = "anthropic",
+        feature = "vertex",
+        feature = "azure",
+        feature = "bedrock",
+    )),
+    allow(dead_code, reason = "protocols share more than each of them uses")
+)]
 
-#[cfg(feature = "openai-compatible")]
+mod attempts;
+mod cassette;
+mod catalogue;
+mod error;
+mod fallback;
+mod key_rotation;
+mod profile;
+mod rate_limit;
+mod recording;
+mod replay;
+mod response_cache;
+mod retry;
+mod scripted;
+mod scrub;
+mod tap;
+mod think_tags;
+mod thinking_tags;
+
+#[cfg(feature = "http")]
+mod answer;
+#[cfg(feature = "anthropic")]
+mod anthropic;
+#[cfg(feature = "azure")]
+mod azure;
+#[cfg(feature = "bedrock")]
+mod bedrock;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod blocks;
+#[cfg(any(feature = "openai-responses", feature = "bedrock"))]
+mod call_ids;
+#[cfg(feature = "http")]
 mod classify;
+#[cfg(feature = "http")]
+mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
-#[cfg(feature = "openai-compatible")]
-mod error;
-#[cfg(feature = "openai-compatible")]
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+mod embed;
+#[cfg(feature = "gemini")]
+mod gemini;
+#[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod json_text;
 #[cfg(feature = "openai-compatible")]
 mod openai_compatible;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "openai-responses")]
+mod openai_responses;
+#[cfg(feature = "http")]
+mod protocols;
+#[cfg(feature = "http")]
 mod redact;
-#[cfg(feature = "openai-compatible")]
+#[cfg(feature = "http")]
 mod resolve;
-#[cfg(feature = "openai-compatible")]
-mod think_tags;
+#[cfg(any(feature = "anthropic", feature = "gemini"))]
+mod schema_subset;
+#[cfg(feature = "http")]
+mod signature;
+#[cfg(any(feature = "azure", feature = "vertex"))]
+mod token_source;
+#[cfg(feature = "http")]
+mod tool_names;
+#[cfg(feature = "vertex")]
+mod vertex;
+#[cfg(all(test, feature = "http"))]
+#[allow(dead_code, reason = "not every protocol's tests use all of it")]
+mod wire_fixture;
 
-pub use scripted::{HistoryEntry, ScriptedProvider, Step, response_chain};
+pub use {
+    catalogue::{CatalogueSource, ModelInfo, catalogue_source, known_models, model_info, nearest_models},
+    error::SetupError,
+    fallback::FallbackProvider,
+    key_rotation::KeyRotationProvider,
+    profile::{
+        Compat, MaxTokensField, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
+        ThinkingParameter, ToolCallIds, ToolChoiceSupport,
+    },
+    rate_limit::{RateLimitProvider, RateLimiter},
+    recording::RecordingProvider,
+    replay::ReplayProvider,
+    response_cache::CachingProvider,
+    retry::RetryProvider,
+    scripted::{HistoryEntry, ScriptedProvider, Step, response_chain},
+    thinking_tags::ThinkingTagsProvider,
+};
+
+#[cfg(feature = "anthropic")]
+pub use anthropic::{
+    ANTHROPIC_URL, Anthropic, AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets,
+    ThinkingForm, ThinkingOff,
+};
+#[cfg(feature = "vertex")]
+pub use vertex::{Vertex, VertexOptions, VertexPlace};
+
+#[cfg(any(feature = "openai-compatible", feature = "gemini"))]
+pub use embed::EmbedderOptions;
+#[cfg(feature = "gemini")]
+pub use embed::GeminiEmbedder;
+#[cfg(feature = "openai-compatible")]
+pub use embed::OpenAiEmbedder;
+#[cfg(feature = "gemini")]
+pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
+#[cfg(feature = "http")]
+pub use {
+    classify::{OVERFLOW_PHRASES, is_context_overflow},
+    http::{HttpOptions, Timeouts, is_local_address},
+    protocols::{ConnectOptions, PROTOCOLS, Protocol},
+    resolve::{ModelRef, Resolved, connect, resolve},
+};
 
 #[cfg(feature = "openai-compatible")]
 pub use {
-    classify::{OVERFLOW_PHRASES, is_context_overflow},
     detect::{LocalServer, ServerAnswer, ask_local_servers},
-    error::SetupError,
-    http::{HttpOptions, Timeouts, is_local_address},
-    openai_compatible::{
-        Compat, MaxTokensField, OpenAiCompatible, OpenAiOptions, PROFILES, Profile, ResponseFormatSupport,
-        SystemRole,
-    },
-    resolve::{ModelRef, Resolved, openai_compatible_from, resolve},
+    openai_compatible::{OpenAiCompatible, OpenAiOptions},
+};
+
+#[cfg(feature = "openai-responses")]
+pub use openai_responses::{
+    OpenAiResponses, ReasoningModels, ReasoningSummary, ResponsesCompat, ResponsesOptions,
+};
+
+#[cfg(any(feature = "azure", feature = "vertex"))]
+pub use token_source::TokenSource;
+
+#[cfg(feature = "azure")]
+pub use azure::{AzureAddress, AzureApi, AzureAuth, AzureOpenAi, AzureOptions};
+
+#[cfg(feature = "bedrock")]
+pub use bedrock::{
+    AwsCredentialSource, AwsCredentials, Bedrock, BedrockAuth, BedrockOptions, ModelFamily, StructuredOutput,
+    count_event_stream_messages,
 };

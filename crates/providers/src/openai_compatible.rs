@@ -2,22 +2,21 @@
 
 mod decode;
 mod encode;
-mod names;
-mod profile;
+mod head;
 mod wire;
 
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError,
-    Request, Secret,
+    ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
+    ProviderError, Request, Secret,
 };
 
-pub use profile::{Compat, MaxTokensField, PROFILES, Profile, ResponseFormatSupport, SystemRole};
-
 use crate::{
+    catalogue,
     error::SetupError,
     http::{HttpOptions, Transport, events::Exchange},
+    profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
 
@@ -131,20 +130,41 @@ impl Provider for OpenAiCompatible {
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let inner = &*self.0;
-        let refused = refusal(&request, &inner.compat);
-        let body = if refused.is_none() { encode::body(&request, &inner.compat) } else { Vec::new() };
-        let message = AssistantMessage {
-            model: request.model,
-            provider: inner.id.clone(),
-            ..AssistantMessage::default()
-        };
-        let decoder = ChatDecoder::new(message, request.tools, inner.clock.clone(), inner.compat.think_tags);
         let transport = inner.transport.clone();
-        Box::pin(match refused {
-            Some(error) => Exchange::failed(transport, error, decoder),
-            None => Exchange::new(transport, body, cancel, decoder),
+        let body = body(&request, &inner.compat);
+        let decoder = decoder(&inner.id, request, &inner.compat, inner.clock.clone());
+        Box::pin(match body {
+            Err(error) => Exchange::failed(transport, error, decoder),
+            Ok(body) => {
+                let request = transport.post(body);
+                Exchange::new(transport, request, cancel, decoder)
+            }
         })
     }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        catalogue::capabilities(self.id(), model)
+    }
+}
+
+/// The body of a request, or why the service cannot be asked.
+pub(crate) fn body(request: &Request, compat: &Compat) -> Result<Vec<u8>, ProviderError> {
+    match refusal(request, compat) {
+        Some(error) => Err(error),
+        None => Ok(encode::body(request, compat)),
+    }
+}
+
+/// The decoder of the answer to a request.
+pub(crate) fn decoder(
+    provider: &str,
+    request: Request,
+    compat: &Compat,
+    clock: Option<Arc<dyn Clock>>,
+) -> ChatDecoder {
+    let (model, provider) = (request.model, provider.to_owned());
+    let message = AssistantMessage { model, provider, ..AssistantMessage::default() };
+    ChatDecoder::new(message, request.tools, clock, compat.think_tags)
 }
 
 /// What the service cannot do and must not silently leave out.
@@ -178,3 +198,7 @@ impl fmt::Debug for OpenAiOptions {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "openai_compatible/exchange_tests.rs"]
+mod exchange_tests;

@@ -2,27 +2,26 @@
 //!
 //! `openai:gpt-5-mini` is a model of a known service, `ollama:qwen3` of a server on this machine,
 //! `vllm@http://gpu:8000/v1:qwen3` of a known kind of server somewhere else, and
-//! `openai-compatible@http://host/v1:model` of anything that speaks chat completions.
+//! `openai-compatible@http://host/v1:model` of anything that speaks chat completions. Any other name
+//! stands for a protocol: `anthropic:claude-sonnet-4-5`.
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{Provider, Secret, likeness};
+use archon_types::{Provider, likeness};
 
 use crate::{
     error::SetupError,
-    openai_compatible::{OpenAiCompatible, OpenAiOptions, PROFILES, Profile},
+    profile::{PROFILES, Profile},
+    protocols::{ConnectOptions, OPENAI_COMPATIBLE, PROTOCOLS, Protocol, Wanted},
 };
-
-/// The name of a service that is known by its address only.
-const ANY: &str = "openai-compatible";
-/// The variable that may hold the key of such a service.
-const ANY_KEY: &str = "OPENAI_COMPATIBLE_API_KEY";
 
 /// A model string in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelRef {
-    /// The profile; none for `openai-compatible`.
+    /// What is spoken there.
+    pub protocol: &'static Protocol,
+    /// The profile, for a service that is known by name and speaks chat completions.
     pub profile: Option<&'static Profile>,
     /// The address, if it was written.
     pub base_url: Option<String>,
@@ -54,9 +53,10 @@ impl std::str::FromStr for ModelRef {
         let end =
             text.find([':', '@']).ok_or_else(|| wrong("write PROFILE:MODEL, as in openai:gpt-5-mini"))?;
         let (name, rest) = (&text[..end], &text[end + 1..]);
-        let profile = match name {
-            ANY => None,
-            name => Some(Profile::named(name).ok_or_else(|| unknown(name))?),
+        let profile = Profile::named(name);
+        let protocol = match profile {
+            Some(_) => OPENAI_COMPATIBLE,
+            None => Protocol::named(name).ok_or_else(|| unknown(name))?,
         };
         let (base_url, model) = if text[end..].starts_with('@') {
             let (url, model) = split_url(rest);
@@ -64,13 +64,13 @@ impl std::str::FromStr for ModelRef {
         } else {
             (None, rest)
         };
-        if base_url.is_none() && profile.is_none() {
+        if base_url.is_none() && name == OPENAI_COMPATIBLE.name {
             return Err(wrong("write the address too: openai-compatible@http://host/v1:MODEL"));
         }
         if model.is_empty() {
             return Err(wrong("names no model; it stands behind the last colon"));
         }
-        Ok(Self { profile, base_url, model: model.to_owned() })
+        Ok(Self { protocol, profile, base_url, model: model.to_owned() })
     }
 }
 
@@ -97,54 +97,45 @@ fn split_url(text: &str) -> (&str, &str) {
 
 /// The provider of a model string.
 ///
-/// `variable` reads an environment variable; `options` gives what the string does not say: an
-/// `api_key` in it wins over the variable, its `id` and `compat` give way to the profile's.
+/// `variable` reads an environment variable; `options` gives what the string does not say, and a key in
+/// it wins over the variable.
 ///
 /// # Errors
-/// [`SetupError`] says what is wrong with the string, or which variable is missing.
+/// [`SetupError`] says what is wrong with the string, which variable is missing, or which cargo feature.
 pub fn resolve(
     model: &str,
     variable: impl Fn(&str) -> Option<String>,
-    options: OpenAiOptions,
+    options: ConnectOptions,
 ) -> Result<Resolved, SetupError> {
     let parts: ModelRef = model.parse()?;
-    let provider = openai_compatible_from(&parts, variable, options)?;
-    Ok(Resolved { provider: Arc::new(provider), model: parts.model })
+    let provider = connect(&parts, variable, options)?;
+    Ok(Resolved { provider, model: parts.model })
 }
 
 /// The provider of a parsed model string; see [`resolve`].
 ///
 /// # Errors
-/// [`SetupError`] when the address cannot be used, or a key is missing that the service needs at its
-/// own address.
-pub fn openai_compatible_from(
+/// [`SetupError`] when the address cannot be used, a key is missing that the service needs at its own
+/// address, or the protocol is not in this build.
+pub fn connect(
     parts: &ModelRef,
     variable: impl Fn(&str) -> Option<String>,
-    mut options: OpenAiOptions,
-) -> Result<OpenAiCompatible, SetupError> {
-    let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty()).map(Secret::from);
-    if let Some(profile) = parts.profile {
-        let of = OpenAiOptions::of(profile);
-        (options.id, options.compat) = (of.id, of.compat);
-        if let (None, Some(variable)) = (&options.api_key, profile.key_variable) {
-            options.api_key = set(variable);
-            // Somewhere else, for instance behind a gateway, no key may be needed.
-            if options.api_key.is_none() && parts.base_url.is_none() {
-                return Err(SetupError::MissingKey { profile: profile.name, variable });
-            }
-        }
-    } else if options.api_key.is_none() {
-        options.api_key = set(ANY_KEY);
-    }
-    let known = parts.profile.map(|profile| profile.base_url);
-    OpenAiCompatible::new(parts.base_url.as_deref().or(known).unwrap_or_default(), options)
+    options: ConnectOptions,
+) -> Result<Arc<dyn Provider>, SetupError> {
+    let base_url = parts.base_url.as_deref();
+    parts.protocol.connect(Wanted { profile: parts.profile, base_url, variable: &variable, options })
 }
 
 fn unknown(name: &str) -> SetupError {
-    let mut names: Vec<&'static str> = PROFILES.iter().map(|p| p.name).chain([ANY]).collect();
+    let mut names: Vec<&'static str> = known_names().collect();
     names.sort_by(|a, b| likeness(name, b).total_cmp(&likeness(name, a)));
     names.truncate(3);
     SetupError::UnknownProfile { name: name.to_owned(), nearest: names }
+}
+
+/// Every name that can stand in front of a model.
+fn known_names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.name).chain(PROTOCOLS.iter().map(|protocol| protocol.name))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn options() -> OpenAiOptions {
-    OpenAiOptions::default()
+fn options() -> ConnectOptions {
+    ConnectOptions::default()
 }
 
 fn nothing_set(_: &str) -> Option<String> {
@@ -34,7 +34,7 @@ fn model_strings_have_parts() {
     }
 }
 
-// spec: P-15
+// spec: P-02, P-15
 #[test]
 fn what_is_wrong_is_said() {
     for (text, error) in [
@@ -78,4 +78,55 @@ fn keys_come_from_the_options_or_the_variable() {
     assert!(matches!(resolve("xai:grok", empty, options()), Err(SetupError::MissingKey { .. })));
     let resolved = resolve("openai-compatible@http://h/v1:m", nothing_set, options()).unwrap();
     assert_eq!(resolved.provider.id(), "openai-compatible");
+}
+
+// spec: P-02, P-39
+#[cfg(feature = "tls")]
+#[test]
+fn every_protocol_of_this_build_is_found_by_its_name() {
+    let all_set = |name: &str| {
+        Some(if name.ends_with("ENDPOINT") { "https://h".to_owned() } else { "sk-canary".to_owned() })
+    };
+    for protocol in PROTOCOLS {
+        let name = match protocol.name {
+            "openai-compatible" => "openai-compatible@http://h/v1:m".to_owned(),
+            name => format!("{name}:m"),
+        };
+        match resolve(&name, all_set, options()) {
+            Ok(resolved) => {
+                assert!(protocol.is_built());
+                assert_eq!(resolved.model, "m");
+                // What the log keeps leads back to the same protocol.
+                let again = format!("{}@http://h/v1:m", resolved.provider.id()).parse::<ModelRef>().unwrap();
+                assert_eq!(again.protocol, protocol);
+            }
+            Err(SetupError::MissingFeature { feature, .. }) => {
+                assert!(!protocol.is_built());
+                assert_eq!(feature, protocol.feature);
+            }
+            Err(e) => panic!("{name}: {e}"),
+        }
+        if protocol.is_built() && protocol.name != "openai-compatible" {
+            let e = resolve(&name, nothing_set, options()).unwrap_err();
+            let SetupError::MissingKey { variable, .. } = e else { panic!("{name}: {e}") };
+            assert_eq!(Some(&variable), protocol.key_variables.first());
+            match resolve(&name, nothing_set, options().with_api_key("k")) {
+                Err(SetupError::MissingVariable { .. }) => {
+                    assert!(matches!(protocol.name, "azure" | "vertex"), "{name}");
+                }
+                other => assert_eq!(other.unwrap().model, "m"),
+            }
+        }
+    }
+}
+
+// spec: P-40
+#[cfg(feature = "tls")]
+#[test]
+fn what_a_model_costs_is_known_with_its_provider() {
+    let all_set = |_: &str| Some("k".to_owned());
+    let resolved = resolve("openai:gpt-5-mini", all_set, options()).unwrap();
+    let known = resolved.provider.capabilities(&resolved.model);
+    assert!(known.context_window.is_some() && known.price.is_some());
+    assert_eq!(resolved.provider.capabilities("made-up").price, None);
 }

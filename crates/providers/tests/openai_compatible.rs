@@ -10,6 +10,10 @@ mod failures;
 mod fixtures;
 #[path = "openai_compatible/requests.rs"]
 mod requests;
+#[path = "openai_compatible/service_streams.rs"]
+mod service_streams;
+#[path = "openai_compatible/services.rs"]
+mod services;
 #[path = "openai_compatible/streams.rs"]
 mod streams;
 

@@ -7,9 +7,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    Delegation, ExecutionLimits, HookPoint, Hooks, InputFilter, Journal, JournalError, Message, ModelPrice,
-    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, RetryConfig, RunConfig, RunId, ToolMode, Toolbox, TurnTrigger,
+    Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter, Instructions,
+    Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome,
+    OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId,
+    ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -47,6 +48,8 @@ pub struct ReactAgentOptions {
     pub limits: ExecutionLimits,
     /// How failed model calls are retried; ignored where the provider retries by itself.
     pub retry: RetryConfig,
+    /// How calls are tried again whose tools failed in a way that may pass.
+    pub tool_retry: RetryConfig,
     /// When a tool that keeps failing is left alone; `None` never.
     pub breaker: Option<CircuitBreaker>,
     /// What happens when a run cannot be kept from its beginning.
@@ -57,11 +60,13 @@ pub struct ReactAgentOptions {
     pub request: RequestOptions,
     /// What the answer should be.
     pub expected_output: Option<String>,
+    /// Who compares an answer with that; nobody by default.
+    pub goal_check: Option<GoalCheck>,
     /// What makes the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
     /// How the conversation is kept within the model's window; `None` never compacts it.
     pub context: Option<ContextConfig>,
-    /// What the model's tokens cost; a limit on money needs it.
+    /// What the model's tokens cost, unless its provider knows; a limit on money needs it.
     pub price: Option<ModelPrice>,
     /// How many steers the model reads at once.
     pub steers: QueueMode,
@@ -80,11 +85,13 @@ impl ReactAgentOptions {
             system: None,
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
+            tool_retry: FailurePolicy::default().tool_retry,
             breaker: Some(CircuitBreaker::default()),
             on_storage_failure: OnStorageFailure::default(),
             tool_mode: None,
             request: RequestOptions::default(),
             expected_output: None,
+            goal_check: None,
             first_turn: TurnTrigger::default(),
             context: Some(ContextConfig::default()),
             price: None,
@@ -129,6 +136,12 @@ impl ReactAgent {
     /// The same agent with the program's own code at fixed places of every run.
     pub fn with_hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.driver.hooks = Some(hooks);
+        self
+    }
+
+    /// The same agent, which reads before each question what the project says. Agents that others call do not.
+    pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
+        self.driver.instructions = Some(instructions);
         self
     }
 
@@ -256,8 +269,10 @@ impl ReactAgent {
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
         }
-        let own = (&self.options.model, self.options.price);
-        let mut models = [own].into_iter().chain(self.driver.fallbacks.iter().map(|f| (&f.model, f.price)));
+        let model = &self.options.model;
+        let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);
+        let others = self.driver.fallbacks.iter().map(|f| (&f.model, f.price()));
+        let mut models = [(model, price)].into_iter().chain(others);
         match (limits.max_cost, models.find(|(_, price)| price.is_none())) {
             (Some(max_cost), Some((model, _))) => {
                 Err(LoopError::UnknownPrice { model: model.clone(), max_cost })
@@ -343,6 +358,9 @@ impl ReactAgent {
     fn driver(&self, context: &Context) -> Driver {
         let mut driver = self.driver.clone();
         driver.journal = Some(self.journal(context).clone());
+        if called_by(context).is_some() {
+            driver.instructions = None;
+        }
         driver
     }
 
@@ -361,9 +379,19 @@ impl ReactAgent {
         self
     }
 
-    /// A judge that asks this agent's model, with its instructions, its window, its limits and its price.
+    /// The same agent, which goes no further than a lease.
+    pub(crate) fn leased(&self, lease: &Lease) -> Self {
+        let mut own = self.clone();
+        own.options.limits = lease.narrow(own.options.limits);
+        own
+    }
+
+    /// A judge that asks this agent's model, with its instructions, its window, its limits and its price, and
+    /// with its further keys and fallbacks.
     pub fn judge(&self) -> LlmJudge {
         LlmJudge::new(self.driver.provider.clone(), self.options.clone())
+            .with_keys(self.driver.keys.clone())
+            .with_fallbacks(self.driver.fallbacks.clone())
             .with_context_parts(self.context_parts.clone())
     }
 }

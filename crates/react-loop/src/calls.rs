@@ -31,6 +31,15 @@ pub enum CallStage {
         /// What a second run would do.
         effect: Effect,
     },
+    /// It failed, and it is tried again.
+    Waiting {
+        /// Starts so far.
+        attempts: u32,
+        /// When it is tried again.
+        due: Timestamp,
+        /// How it failed: its result if there is no other try after all.
+        result: Box<ToolResult>,
+    },
     /// It was started, the process died, and nobody knows whether it took effect.
     InDoubt,
     /// It has its result.
@@ -52,6 +61,22 @@ impl CallState {
         match &self.stage {
             CallStage::Finished { result, at } => Some((result, *at)),
             _ => None,
+        }
+    }
+
+    /// Whether the call may be worked on at `now`.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        match &self.stage {
+            CallStage::Finished { .. } => false,
+            CallStage::Waiting { due, .. } => *due <= now,
+            _ => true,
+        }
+    }
+
+    /// The call failed and is tried again at `due`.
+    pub(crate) fn wait(&mut self, result: &ToolResult, due: Timestamp) {
+        if let CallStage::Started { attempt, .. } = self.stage {
+            self.stage = CallStage::Waiting { attempts: attempt + 1, due, result: Box::new(result.clone()) };
         }
     }
 

@@ -36,6 +36,12 @@ impl Circuits {
         }
     }
 
+    /// Whether one more failure of the tool is the one after which it is left alone.
+    pub(crate) fn is_last_try(&self, tool: &str, config: &CircuitBreaker) -> bool {
+        let failures = self.0.get(tool).map_or(0, |circuit| circuit.failures);
+        failures.saturating_add(1) >= config.max_failures.max(1)
+    }
+
     /// Whether the tool is left alone now.
     pub(crate) fn is_open(&self, tool: &str, now: Timestamp) -> bool {
         self.0.get(tool).and_then(|circuit| circuit.open_until).is_some_and(|until| now < until)

@@ -3,9 +3,9 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Journal, JournalError,
-    ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody, Timestamp,
-    ToolCallId, Toolbox,
+    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions, Journal,
+    JournalError, ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody,
+    Timestamp, ToolCallId, Toolbox,
 };
 use futures_util::{
     FutureExt,
@@ -15,8 +15,8 @@ use futures_util::{
 use tracing::Instrument;
 
 use crate::{
-    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback, hooked::Turns,
-    interrupt::Watch, single_call, summarize::summarize, tool_batch,
+    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback, goal_check,
+    hooked::Turns, interrupt::Watch, single_call, summarize::summarize, tool_batch,
 };
 
 /// Carries out a machine's commands with a provider and a toolbox.
@@ -33,6 +33,8 @@ pub struct Driver {
     pub toolbox: Arc<dyn Toolbox>,
     /// The program's own code at fixed places, if it has any.
     pub hooks: Option<Arc<dyn Hooks>>,
+    /// Where the project says what its agents should know; read before each question.
+    pub instructions: Option<Arc<dyn Instructions>>,
     /// Where the runs of the agents that a run calls are kept; without it none are called.
     pub journal: Option<Arc<dyn Journal>>,
 }
@@ -40,7 +42,15 @@ pub struct Driver {
 impl Driver {
     /// A driver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
-        Self { provider, keys: Vec::new(), fallbacks: Vec::new(), toolbox, hooks: None, journal: None }
+        Self {
+            provider,
+            keys: Vec::new(),
+            fallbacks: Vec::new(),
+            toolbox,
+            hooks: None,
+            instructions: None,
+            journal: None,
+        }
     }
 
     /// Whether the run that goes on from `history`, the `earlier`th of its chain, may begin.
@@ -91,6 +101,7 @@ impl Driver {
     ) -> Result<Outcome, JournalError> {
         let mut watch = Watch::new(context, machine.deadline());
         let mut turns = Turns::new(self.hooks.as_deref(), machine);
+        let mut read_for = None;
         loop {
             // Who cancelled is known by what came for the run, so that is looked at first.
             if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
@@ -102,16 +113,21 @@ impl Driver {
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
                 Command::Append(body) => delegate::close(self, machine, log, body).await?,
+                Command::AskModel { attempt: 0, command, .. }
+                    if self.instructions.is_some() && read_for != Some(command) =>
+                {
+                    read_for = Some(command);
+                    if let Some(read) = self.read_instructions(machine, context).await {
+                        log.step(machine, read).await?;
+                    }
+                    // What is due now may be another thing: longer instructions leave less room.
+                    continue;
+                }
                 Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
                     log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
                 }
                 Command::AskModel { command, attempt, turn } => {
-                    let request_hash = machine.request().content_hash();
-                    log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash })
-                        .await?;
-                    let span = tracing::info_span!("model_call", turn, attempt);
-                    let answer =
-                        self.ask(machine, command, attempt, &mut watch, context).instrument(span).await;
+                    let answer = self.asked((command, attempt, turn), machine, log, &mut watch).await?;
                     if let RecordBody::ModelFailed { failure, .. } = &answer {
                         turns.failed(&failure.message).await;
                     }
@@ -121,6 +137,11 @@ impl Driver {
                     let provider = self.provider_of(machine);
                     let summary = summarize(provider, machine, &due, &mut watch, context).await;
                     log.step(machine, RecordBody::Summarized(summary)).await?;
+                }
+                Command::CheckGoal(due) => {
+                    let provider = self.provider_of(machine);
+                    let verdict = goal_check::check(provider, machine, &due, &mut watch, context).await;
+                    log.step(machine, RecordBody::GoalChecked(verdict)).await?;
                 }
                 Command::RunCalls(_) => {
                     tool_batch::run(self, machine, log, &mut watch, context).await?;
@@ -135,6 +156,35 @@ impl Driver {
                 }
             }
             turns.look(machine).await;
+        }
+    }
+
+    /// Records that a request is on its way, sends it, and returns the record of what came back.
+    async fn asked(
+        &self,
+        (command, attempt, turn): (CommandId, u32, u32),
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        watch: &mut Watch<'_>,
+    ) -> Result<RecordBody, JournalError> {
+        let request_hash = machine.request().content_hash();
+        log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
+        let span = tracing::info_span!("model_call", turn, attempt);
+        let context = watch.context();
+        Ok(self.ask(machine, command, attempt, watch, context).instrument(span).await)
+    }
+
+    /// The record of what the project says, if that is new.
+    async fn read_instructions(&self, machine: &ReactMachine, context: &Context) -> Option<RecordBody> {
+        match self.instructions.as_ref()?.read().await {
+            Ok(text) => {
+                let text = text.unwrap_or_default();
+                (text != machine.instructions()).then_some(RecordBody::InstructionsRead { text })
+            }
+            Err(error) => {
+                tracing::warn!(run = %context.run, %error, "the project's instructions cannot be read");
+                None
+            }
         }
     }
 
@@ -190,18 +240,8 @@ impl Driver {
     /// Who answers the machine's next request. None when the run was begun with a model or a key that
     /// this process does not have.
     fn provider_of(&self, machine: &ReactMachine) -> Option<&Arc<dyn Provider>> {
-        let target = machine.target();
-        let (first, further) = match fallback::fallback(machine.config(), target) {
-            None => (&self.provider, &self.keys),
-            Some(recorded) => {
-                let here = self.fallbacks.iter().find(|fallback| fallback.is(recorded))?;
-                (&here.provider, &here.keys)
-            }
-        };
-        match target.key.checked_sub(1) {
-            None => Some(first),
-            Some(place) => further.get(place as usize),
-        }
+        let own = (&self.provider, &self.keys[..]);
+        fallback::provider(machine.config(), machine.target(), own, &self.fallbacks)
     }
 }
 

@@ -1,88 +1,61 @@
 //! Strategies that choose among branches by their numbers alone; `judge.rs` asks a model.
 
+use std::cmp::Reverse;
+
 use archon_types::{
     BoxFuture, BranchResult, Context, Evaluation, EvaluationError, EvaluationStrategy, Verdict,
 };
 
-/// Takes the only branch there is, and refuses more: for code that is written for several
-/// configurations and given one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Transparent;
+/// A strategy that needs nothing but what the branches came to: its name, and which one it takes.
+macro_rules! by_numbers {
+    ($(#[$doc:meta])* $strategy:ident, $name:literal, $select:expr $(, most $most:literal)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $strategy;
 
-impl EvaluationStrategy for Transparent {
-    fn name(&self) -> &str {
-        "transparent"
-    }
+        impl EvaluationStrategy for $strategy {
+            fn name(&self) -> &str {
+                $name
+            }
 
-    fn evaluate<'a>(
-        &'a self,
-        evaluation: Evaluation<'a>,
-        _: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
-        ready(self.accepts(evaluation.branches.len()).map(|()| Verdict::select(0)))
-    }
+            fn evaluate<'a>(
+                &'a self,
+                evaluation: Evaluation<'a>,
+                _: &'a Context,
+            ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
+                let select: fn(&[BranchResult]) -> usize = $select;
+                let branches = evaluation.branches;
+                let verdict = self.accepts(branches.len()).map(|()| Verdict::select(select(branches)));
+                Box::pin(std::future::ready(verdict))
+            }
 
-    fn accepts(&self, branches: usize) -> Result<(), EvaluationError> {
-        match branches {
-            0 | 1 => Ok(()),
-            _ => Err(EvaluationError::TooMany { strategy: self.name().to_owned(), max: 1, branches }),
+            $(fn accepts(&self, branches: usize) -> Result<(), EvaluationError> {
+                match branches <= $most {
+                    true => Ok(()),
+                    false => Err(EvaluationError::TooMany { strategy: $name.to_owned(), max: $most, branches }),
+                }
+            })?
         }
-    }
+    };
 }
 
-/// Takes the first branch that has an answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PickFirst;
-
-impl EvaluationStrategy for PickFirst {
-    fn name(&self) -> &str {
-        "pick_first"
-    }
-
-    fn evaluate<'a>(
-        &'a self,
-        _: Evaluation<'a>,
-        _: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
-        ready(Ok(Verdict::select(0)))
-    }
-}
-
-/// Takes the branch that used the fewest tokens; of equal ones the first.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TokenEfficient;
-
-impl EvaluationStrategy for TokenEfficient {
-    fn name(&self) -> &str {
-        "token_efficient"
-    }
-
-    fn evaluate<'a>(
-        &'a self,
-        evaluation: Evaluation<'a>,
-        _: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
-        ready(Ok(Verdict::select(smallest(evaluation.branches, tokens))))
-    }
-}
-
-/// Takes the branch that used the most tokens; of equal ones the first.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Elaborate;
-
-impl EvaluationStrategy for Elaborate {
-    fn name(&self) -> &str {
-        "elaborate"
-    }
-
-    fn evaluate<'a>(
-        &'a self,
-        evaluation: Evaluation<'a>,
-        _: &'a Context,
-    ) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
-        ready(Ok(Verdict::select(smallest(evaluation.branches, |branch| std::cmp::Reverse(tokens(branch))))))
-    }
-}
+by_numbers!(
+    /// Takes the only branch there is, and refuses more: for code that is written for several
+    /// configurations and given one.
+    Transparent, "transparent", |_| 0, most 1
+);
+by_numbers!(
+    /// Takes the first branch that has an answer.
+    PickFirst, "pick_first", |_| 0
+);
+by_numbers!(
+    /// Takes the branch that used the fewest tokens; of equal ones the first.
+    TokenEfficient, "token_efficient", |branches| smallest(branches, tokens)
+);
+by_numbers!(
+    /// Takes the branch that used the most tokens; of equal ones the first.
+    Elaborate, "elaborate", |branches| smallest(branches, |branch| Reverse(tokens(branch)))
+);
 
 fn tokens(branch: &BranchResult) -> u64 {
     branch.outcome.usage.total()
@@ -91,8 +64,4 @@ fn tokens(branch: &BranchResult) -> u64 {
 fn smallest<K: Ord>(branches: &[BranchResult], key: impl Fn(&BranchResult) -> K) -> usize {
     // Of equal keys `min_by_key` takes the first.
     (0..branches.len()).min_by_key(|at| key(&branches[*at])).unwrap_or(0)
-}
-
-fn ready<'a>(verdict: Result<Verdict, EvaluationError>) -> BoxFuture<'a, Result<Verdict, EvaluationError>> {
-    Box::pin(std::future::ready(verdict))
 }

@@ -23,7 +23,7 @@ pub struct Fallback {
     pub keys: Vec<Arc<dyn Provider>>,
     /// The model, as the provider names it.
     pub model: String,
-    /// What its tokens cost; a limit on money needs it.
+    /// What its tokens cost, unless the provider's catalogue is right; a limit on money needs it.
     pub price: Option<ModelPrice>,
 }
 
@@ -53,8 +53,14 @@ impl Fallback {
             true => RetryConfig::none(),
             false => retry.clone(),
         };
-        model.price = self.price;
+        model.price = self.price();
+        model.context_window = self.provider.capabilities(&self.model).context_window;
         model
+    }
+
+    /// What its tokens cost: as it was given, else as its provider knows.
+    pub(crate) fn price(&self) -> Option<ModelPrice> {
+        self.price.or_else(|| self.provider.capabilities(&self.model).price)
     }
 
     pub(crate) fn is(&self, recorded: &FallbackModel) -> bool {
@@ -75,6 +81,18 @@ impl fmt::Debug for Fallback {
 /// Keys of a model that has `further` besides its first.
 pub(crate) fn count(further: &[Arc<dyn Provider>]) -> u32 {
     u32::try_from(further.len()).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// The chain of these, as the log keeps it.
+pub(crate) fn policy(
+    keys: &[Arc<dyn Provider>],
+    fallbacks: &[Fallback],
+    retry: &RetryConfig,
+) -> FailurePolicy {
+    let mut policy = FailurePolicy::default();
+    policy.keys = count(keys);
+    policy.fallbacks = fallbacks.iter().map(|model| model.recorded(retry)).collect();
+    policy
 }
 
 /// One way to go on after a failure.
@@ -239,6 +257,27 @@ pub(crate) fn fallback(config: &RunConfig, target: ModelTarget) -> Option<&Fallb
     config.failure.as_ref()?.fallbacks.get(place as usize)
 }
 
+/// Who answers for a target: one of the run's own providers, the first and those with further keys, or of
+/// the fallbacks that are here. None if it is not among them.
+pub(crate) fn provider<'a>(
+    config: &RunConfig,
+    target: ModelTarget,
+    own: (&'a Arc<dyn Provider>, &'a [Arc<dyn Provider>]),
+    fallbacks: &'a [Fallback],
+) -> Option<&'a Arc<dyn Provider>> {
+    let (first, further) = match fallback(config, target) {
+        None => own,
+        Some(recorded) => {
+            let here = fallbacks.iter().find(|fallback| fallback.is(recorded))?;
+            (&here.provider, &here.keys[..])
+        }
+    };
+    match target.key.checked_sub(1) {
+        None => Some(first),
+        Some(place) => further.get(place as usize),
+    }
+}
+
 /// The model that a target means, as its provider names it.
 pub(crate) fn model(config: &RunConfig, target: ModelTarget) -> &str {
     fallback(config, target).map_or(&config.model, |fallback| &fallback.model)
@@ -340,7 +379,7 @@ mod tests {
         }
     }
 
-    // spec: P-32, ER-08, ER-09
+    // spec: P-32, ER-03, ER-08, ER-09
     #[test]
     fn retries_come_before_the_chain_and_begin_anew_with_each_target() {
         let mut config = config();

@@ -38,6 +38,11 @@ impl<'a> Watch<'a> {
         Self { context, deadline, cancelled: Box::pin(context.cancel.cancelled()), fired: None }
     }
 
+    /// The run that is watched.
+    pub(crate) fn context(&self) -> &'a Context {
+        self.context
+    }
+
     /// Ready when the time is up, or `grace` after the cancel: who watches the token ends by itself
     /// before that. Each wait has a grace of its own.
     pub(crate) fn poll(&mut self, task: &mut Task<'_>, grace: Duration) -> Poll<Interrupt> {

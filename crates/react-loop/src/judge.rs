@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use archon_types::{
     AgentMessage, AssistantMessage, BoxFuture, BranchResult, Context, Encoded, Evaluation, EvaluationError,
-    EvaluationStrategy, Message, ModelFailure, Provider, ProviderError, Request, RetryConfig, StopReason,
-    ToolChoice, Usage, Verdict,
+    EvaluationStrategy, Message, ModelFailure, ModelTarget, Provider, ProviderError, Request, RetryConfig,
+    RunConfig, StopReason, ToolChoice, Verdict,
 };
 
 use crate::{
-    ContextParts, ReactAgentOptions,
+    ContextParts, Fallback, ReactAgentOptions,
     driver::{draw_jitter, wait_until},
+    fallback::{self, Chain, Next},
     interrupt::Watch,
-    retry::next_attempt_at,
     single_call::ask,
     window::spoken,
 };
@@ -29,8 +29,16 @@ use material::{Material, fit};
 #[derive(Clone)]
 pub struct LlmJudge {
     provider: Arc<dyn Provider>,
+    keys: Vec<Arc<dyn Provider>>,
+    fallbacks: Vec<Fallback>,
     options: ReactAgentOptions,
     context_parts: ContextParts,
+}
+
+/// What the judge said, and what that cost if it has a price.
+struct Said {
+    answer: AssistantMessage,
+    cost: Option<u64>,
 }
 
 impl LlmJudge {
@@ -38,7 +46,25 @@ impl LlmJudge {
     /// (there is one without it), the window, which limits how much the judge reads, the retries, the
     /// request's options, the longest duration and the price.
     pub fn new(provider: Arc<dyn Provider>, options: ReactAgentOptions) -> Self {
-        Self { provider, options, context_parts: ContextParts::default() }
+        Self {
+            provider,
+            keys: Vec::new(),
+            fallbacks: Vec::new(),
+            options,
+            context_parts: ContextParts::default(),
+        }
+    }
+
+    /// The same judge with further keys of its model's service, in the order in which they are tried.
+    pub fn with_keys(mut self, keys: Vec<Arc<dyn Provider>>) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// The same judge with models that are asked, in this order, when its own cannot answer.
+    pub fn with_fallbacks(mut self, fallbacks: Vec<Fallback>) -> Self {
+        self.fallbacks = fallbacks;
+        self
     }
 
     /// The same judge with a token counter of the program's own.
@@ -54,8 +80,8 @@ impl LlmJudge {
         let (question, warning) = self.question(&evaluation);
         let mut verdict = Verdict::default();
         verdict.warnings.extend(warning);
-        let answer = match self.ask(question, context).await {
-            Ok(answer) => answer,
+        let Said { answer, cost } = match self.ask(question, context).await {
+            Ok(said) => said,
             Err(ProviderError::Cancelled) => return Err(EvaluationError::Cancelled),
             Err(error) => {
                 verdict.warnings.push(format!("the judge gave no verdict ({error}): {FIRST}"));
@@ -63,17 +89,13 @@ impl LlmJudge {
             }
         };
         verdict.usage = answer.usage;
-        verdict.cost = self.cost(&answer.usage);
+        verdict.cost = cost;
         match parse(&answer.text(), evaluation.branches.len()) {
             Some(selected) => verdict.selected = selected,
             None => verdict.warnings.push(format!("the judge's verdict names no answer: {FIRST}")),
         }
         verdict.reason = Some(answer.text()).filter(|text| !text.trim().is_empty());
         Ok(verdict)
-    }
-
-    fn cost(&self, usage: &Usage) -> Option<u64> {
-        self.options.price.map(|price| price.cost(usage))
     }
 
     /// What the judge reads, and a warning if that is less than it should be.
@@ -91,39 +113,68 @@ impl LlmJudge {
         (fitted.text, warning)
     }
 
-    async fn ask(&self, question: String, context: &Context) -> Result<AssistantMessage, ProviderError> {
-        let request = self.request(question, context);
-        let retries = self.provider.capabilities(&self.options.model).retries;
-        let retry = if retries { RetryConfig::none() } else { self.options.retry.clone() };
+    /// Asks until somebody answers: the same retries, keys, thinking and models as in a run.
+    async fn ask(&self, question: String, context: &Context) -> Result<Said, ProviderError> {
+        let config = self.config();
         let clock = &context.clock;
         let deadline = clock.now() + std::time::Duration::from_millis(self.options.limits.max_duration_ms);
         let mut watch = Watch::new(context, deadline);
-        let mut attempt = 0;
+        let mut chain = Chain::default();
         loop {
-            let answer = ask(&*self.provider, request.clone(), |_| (), &mut watch, context).await;
-            let error = match answer {
+            let target = chain.target();
+            let own = (&self.provider, &self.keys[..]);
+            // All that the configuration names is here: it was made from it.
+            let provider =
+                fallback::provider(&config, target, own, &self.fallbacks).unwrap_or(&self.provider);
+            let request = self.request(question.clone(), &config, target, context);
+            let error = match ask(&**provider, request, |_| (), &mut watch, context).await {
                 Ok(answer) if answer.stop_reason == StopReason::Aborted => {
                     return Err(ProviderError::Cancelled);
                 }
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    let cost = fallback::price(&config, target).map(|price| price.cost(&answer.usage));
+                    return Ok(Said { answer, cost });
+                }
                 Err(error) if context.cancel.is_cancelled() => return Err(cancelled(error)),
                 Err(error) => error,
             };
-            tracing::warn!(run = %context.run, attempt, %error, "the judge gave no answer");
+            tracing::warn!(run = %context.run, model = fallback::model(&config, target), %error, "the judge gave no answer");
             let failure = ModelFailure::new(&error, draw_jitter(context));
-            let Some(due) = next_attempt_at(&retry, &failure, attempt, clock.now(), deadline) else {
-                return Err(error);
-            };
-            wait_until(due, &mut watch, context).await;
-            attempt += 1;
+            match chain.failed(&failure, &config, clock.now(), deadline) {
+                Next::Retry(due) => wait_until(due, &mut watch, context).await,
+                Next::Step => {
+                    let step = chain.due().map(|due| due.step.clone());
+                    step.iter().for_each(|step| chain.stepped(step));
+                }
+                Next::Fail => return Err(error),
+            }
         }
     }
 
-    fn request(&self, question: String, context: &Context) -> Request {
+    /// What the judge asks with, in the form in which the chain of a run reads it.
+    fn config(&self) -> RunConfig {
+        let mut config = RunConfig::default();
+        config.model.clone_from(&self.options.model);
+        config.options = Arc::new(self.options.request.clone());
+        let known = self.provider.capabilities(&self.options.model);
+        config.price = self.options.price.or(known.price);
+        config.retry = if known.retries { RetryConfig::none() } else { self.options.retry.clone() };
+        config.failure = Some(fallback::policy(&self.keys, &self.fallbacks, &self.options.retry));
+        config
+    }
+
+    fn request(
+        &self,
+        question: String,
+        config: &RunConfig,
+        target: ModelTarget,
+        context: &Context,
+    ) -> Request {
         let question = Message::user(question, context.clock.now());
-        let mut request = Request::new(self.options.model.clone(), vec![question]);
+        let mut request = Request::new(fallback::model(config, target), vec![question]);
         request.system = Some(Arc::new(Encoded::new(self.system().to_owned())));
         let mut options = self.options.request.clone();
+        options.thinking = fallback::thinking(config, target);
         options.tool_choice = ToolChoice::Auto;
         options.response_format = None;
         request.options = Arc::new(options);

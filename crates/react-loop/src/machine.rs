@@ -8,8 +8,11 @@
 mod answers;
 mod endings;
 mod failures;
+mod goal;
+mod instructions;
 mod interruption;
 mod prompts;
+mod tool_retry;
 
 use std::sync::Arc;
 
@@ -25,6 +28,8 @@ use crate::{
     circuit_breaker::Circuits, fallback::Chain, limits::Meter, queues::Queues, repetition::Repetition,
     text_mode,
 };
+
+pub use goal::GoalDue;
 
 /// What the driver is to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +49,9 @@ pub enum Command<'a> {
     },
     /// Ask the model to sum up old turns, then append `Summarized`.
     Summarize(SummaryDue),
-    /// Bring every call that has no result to one.
+    /// Ask the model whether the answer is what was expected, then append `GoalChecked`.
+    CheckGoal(GoalDue),
+    /// Bring every call that has no result to one, but for those that wait for their next try.
     RunCalls(&'a [CallState]),
     /// Wait, then append `ClockRead`.
     WaitUntil(Timestamp),
@@ -76,6 +83,12 @@ pub struct ReactMachine {
     cancelled: bool,
     limit: Option<LimitReached>,
     last_answer: String,
+    /// What the project says.
+    #[serde(default)]
+    instructions: String,
+    /// Answers that were sent back.
+    #[serde(default)]
+    goal_checks: u32,
     #[serde(default)]
     interrupted: interruption::Interrupted,
 }
@@ -94,6 +107,8 @@ enum Phase {
     BackingOff { command: CommandId, attempt: u32, until: Timestamp },
     /// The calls of an answer are on their way to their results.
     Acting { answer: Box<AssistantMessage>, calls: Vec<CallState> },
+    /// Somebody looks whether the answer is what was expected.
+    Checking,
     /// The loop has something to tell the model; then `then` follows.
     Noting { text: String, then: Box<Phase> },
     /// The outcome is clear and its record is due.
@@ -119,10 +134,7 @@ impl ReactMachine {
             meter.carry(history.spent);
         }
         let unanswered = is_branch && history.wants_answer();
-        let system = match started.config.tool_mode {
-            ToolMode::Text => Some(Arc::new(Encoded::new(text_mode::system_prompt(&started.config)))),
-            _ => started.config.system.clone(),
-        };
+        let system = instructions::system(&started.config, "");
         let text = system.as_ref().map(|system| system.as_str());
         let mut machine = Self {
             run: started.run.clone(),
@@ -141,6 +153,8 @@ impl ReactMachine {
             cancelled: false,
             limit: None,
             last_answer: String::new(),
+            instructions: String::new(),
+            goal_checks: 0,
             interrupted: Default::default(),
         };
         machine.answer_what_is_there();
@@ -179,6 +193,9 @@ impl ReactMachine {
             RecordBody::Settled { call, spent, .. } if self.is_open(*call) => {
                 self.meter.leases.settle(*call, *spent);
             }
+            RecordBody::ToolFailed { call, attempt, result, jitter } => {
+                self.tool_failed(*call, *attempt, result, *jitter, record.at);
+            }
             RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
@@ -188,6 +205,8 @@ impl ReactMachine {
                 self.meter.money.charge(&summary.usage, price.as_ref());
                 self.window.summarized(summary);
             }
+            RecordBody::InstructionsRead { text } => self.instructed(text),
+            RecordBody::GoalChecked(verdict) => self.goal_checked(verdict),
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
             RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
                 self.window.told(*level, text, record.at);
@@ -209,11 +228,13 @@ impl ReactMachine {
             Phase::Acting { calls, .. } => self.next_of_calls(calls),
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
             Phase::Fresh => Command::WaitForPrompt,
+            Phase::Checking => self.goal_due(),
             Phase::Noting { text, .. } => Command::Append(RecordBody::Noted { text: text.clone() }),
             Phase::Ready => self.limit_due().unwrap_or_else(|| self.ask_in_window()),
             Phase::BackingOff { until, .. } if self.meter.now() < *until => Command::WaitUntil(*until),
             Phase::BackingOff { command, attempt, .. } => {
-                match self.step_due(*command, *attempt).or_else(|| self.window.recovery()) {
+                let due = self.step_due(*command, *attempt).or_else(|| self.window.recovery());
+                match due.or_else(|| self.window.refit()) {
                     Some(record) => Command::Append(record),
                     None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
@@ -265,6 +286,11 @@ impl ReactMachine {
         History { spent, ..self.window.into_history() }
     }
 
+    /// The latest time that a record told.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.meter.now()
+    }
+
     /// Turns that were taken in this run.
     pub(crate) fn turns(&self) -> u32 {
         self.meter.turns
@@ -272,7 +298,7 @@ impl ReactMachine {
 
     /// Whether nothing is under way: no request, no call.
     pub(crate) fn is_at_rest(&self) -> bool {
-        !matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
+        !self.is_in_turn() && !matches!(self.phase, Phase::Checking)
     }
 
     /// With what the run works.
@@ -369,7 +395,7 @@ impl ReactMachine {
     pub fn state(&self) -> ReactState {
         match &self.phase {
             Phase::Fresh => ReactState::Idle,
-            Phase::Asking { .. } | Phase::BackingOff { .. } => ReactState::Thinking,
+            Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Checking => ReactState::Thinking,
             Phase::Acting { .. } => ReactState::Acting,
             Phase::Ready | Phase::Noting { .. } => ReactState::Observing,
             Phase::Finishing(o) | Phase::Ended(o) if o.is_finished() => ReactState::Finished,
@@ -402,6 +428,9 @@ impl ReactMachine {
     }
 
     fn next_of_calls<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
+        if let Some(end) = self.given_up(calls).or_else(|| self.wait_for_calls(calls)) {
+            return end;
+        }
         let Some(call) = calls.iter().find(|call| self.is_skipped(call)) else {
             return Command::RunCalls(calls);
         };

@@ -10,9 +10,10 @@
 use std::{pin::pin, sync::Arc};
 
 use archon_types::{
-    AgentEvent, AgentEvents, AgentMessage, BranchResult, Context, Evaluation, EvaluationError,
-    EvaluationStrategy, Event, Journal, JournalError, OpenMode, Origin, Outcome, OutcomeStatus,
-    ParallelBranch, ParallelChoice, Record, RecordBody, RunId, SessionId, Usage,
+    AgentEvent, AgentEvents, AgentMessage, AssistantMessage, BranchResult, Content, Context, Evaluation,
+    EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease, Message,
+    OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId,
+    RunStarted, SessionId, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
@@ -27,6 +28,7 @@ pub struct Parallel {
     journal: Arc<dyn Journal>,
     branches: Vec<ReactAgent>,
     strategy: Arc<dyn EvaluationStrategy>,
+    limits: Option<ExecutionLimits>,
 }
 
 /// What came of a parallel loop.
@@ -63,7 +65,26 @@ impl Parallel {
         }
         strategy.accepts(branches.len())?;
         let branches = branches.into_iter().map(|agent| agent.with_journal(journal.clone())).collect();
-        Ok(Self { journal, branches, strategy })
+        Ok(Self { journal, branches, strategy, limits: None })
+    }
+
+    /// The same loop whose branches share these limits: each has an equal part of the tokens and of the
+    /// money, all of the time, and no more than its own limits allow. What the choice itself takes comes on
+    /// top. Without it each branch has its own limits alone.
+    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// The part of the loop's limits that each branch has.
+    fn lease(&self, started: &RunStarted) -> Option<Lease> {
+        self.limits.as_ref()?;
+        // A run keeps the limits that it was started with.
+        let limits = &started.config.limits;
+        let shares = self.branches.len().max(1) as u64;
+        let mut lease = Lease::new(limits.max_total_tokens / shares, limits.max_duration_ms);
+        lease.cost = limits.max_cost.map(|most| most / shares);
+        Some(lease)
     }
 
     /// Says the prompts to every branch and waits until one is chosen; without prompts the branches
@@ -83,7 +104,10 @@ impl Parallel {
     ) -> Result<ParallelOutcome, LoopError> {
         let context = &cancelled_alone(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
-        let started = self.branches[0].started(origin.clone(), earlier, None, context);
+        let mut started = self.branches[0].started(origin.clone(), earlier, None, context);
+        if let Some(limits) = &self.limits {
+            started.config.limits = limits.clone();
+        }
         let branch = |(index, agent): (usize, &ReactAgent)| {
             let own = branch_context(context, index);
             let loop_id = agent.started(origin.clone(), earlier, Some(&context.run), &own).loop_id;
@@ -98,7 +122,9 @@ impl Parallel {
         let mut log = RunLog::new(open.writer, 0, context.clone()).with_inbox(self.journal.inbox(), &[]);
         let records = log.append_all(bodies).await?;
         let machine = ReactMachine::new(&started, records[0].at, history.clone());
-        Work::new(self, prompts, origin, history, context).run(machine, log).await
+        let mut work = Work::new(self, prompts, origin, history, context);
+        work.lease = self.lease(&started);
+        work.run(machine, log).await
     }
 
     /// Takes up the parallel loop that `context` names where its log and those of its branches end. After
@@ -127,6 +153,7 @@ impl Parallel {
             .with_inbox(self.journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
         let mut work = Work::new(self, prompts.to_vec(), origin, history, &context);
+        work.lease = self.lease(started);
         work.again = ended.is_some();
         if let Command::Append(RecordBody::RunFinished(_)) = machine.next() {
             // The process died between the choice and its last record.
@@ -175,8 +202,12 @@ pub async fn stands_at(
         None => Ok(started(parallel, &log)?.origin.clone()),
         Some(index) => {
             let branch = branch_run(parallel, index);
-            let records = journal.read(&branch).await?;
-            Ok(continues(branch, &records))
+            match journal.read(&branch).await {
+                Ok(records) if has_ended(&records) => Ok(continues(branch, &records)),
+                // It worked without being kept: nothing is there to go on with.
+                Ok(_) | Err(JournalError::UnknownRun { .. }) => Ok(started(parallel, &log)?.origin.clone()),
+                Err(error) => Err(error.into()),
+            }
         }
     }
 }
@@ -206,6 +237,10 @@ fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
     RunId::new(format!("{parallel}-{index}"))
 }
 
+fn has_ended(records: &[Arc<Record>]) -> bool {
+    matches!(records.last().map(|record| &record.body), Some(RecordBody::RunFinished(_)))
+}
+
 fn may_go_on(status: OutcomeStatus) -> bool {
     matches!(status, OutcomeStatus::Cancelled | OutcomeStatus::Failed)
 }
@@ -217,6 +252,8 @@ struct Work<'a> {
     origin: Origin,
     history: History,
     context: &'a Context,
+    /// The part of the loop's limits that each branch has, if it has any.
+    lease: Option<Lease>,
     /// The loop had ended: branches without an answer go on.
     again: bool,
     /// The choice that was made before the process died.
@@ -231,7 +268,7 @@ impl<'a> Work<'a> {
         history: History,
         context: &'a Context,
     ) -> Self {
-        Self { parallel, prompts, origin, history, context, again: false, choice: None }
+        Self { parallel, prompts, origin, history, context, lease: None, again: false, choice: None }
     }
 
     async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
@@ -275,6 +312,7 @@ impl<'a> Work<'a> {
             Ok(log) => log,
             Err(JournalError::UnknownRun { .. }) => {
                 let (opening, parallel) = (Opening::new(self.prompts.clone()), Some(&self.context.run));
+                let agent = self.lease.as_ref().map_or_else(|| agent.clone(), |lease| agent.leased(lease));
                 return agent.begin_branch(opening, self.origin.clone(), parallel, context).await;
             }
             Err(error) => return Err(error.into()),
@@ -298,7 +336,7 @@ impl<'a> Work<'a> {
         if self.context.cancel.is_cancelled() {
             return Ok(none(OutcomeStatus::Cancelled, String::new()));
         }
-        let results = self.results(branches).await?;
+        let (results, kept) = self.results(branches).await?;
         if results.is_empty() {
             return Ok(none(OutcomeStatus::Failed, no_answer(branches)));
         }
@@ -320,25 +358,50 @@ impl<'a> Work<'a> {
         choice.outcome.cost = choice.outcome.cost.zip(verdict.cost).map(|(a, b)| a.saturating_add(b));
         choice.selected = u32::try_from(result.config).ok();
         (choice.usage, choice.reason, choice.warnings) = (verdict.usage, verdict.reason, verdict.warnings);
+        if !kept[verdict.selected] {
+            choice.warnings.push(NOT_KEPT.to_owned());
+        }
         Ok(choice)
     }
 
     /// The branches that there is a choice among: those that finished, or, if none did, those that a
-    /// limit stopped.
-    async fn results(&self, branches: &[Outcome]) -> Result<Vec<BranchResult>, LoopError> {
+    /// limit stopped. And of each whether its log was kept; of one that was not there is its answer alone.
+    async fn results(&self, branches: &[Outcome]) -> Result<(Vec<BranchResult>, Vec<bool>), LoopError> {
         let finished = |outcome: &Outcome| outcome.is_finished();
         let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
         let any = branches.iter().any(finished);
-        let mut results = Vec::new();
+        let (mut results, mut kept) = (Vec::new(), Vec::new());
         for (index, outcome) in branches.iter().enumerate() {
             if finished(outcome) || (!any && limited(outcome)) {
-                let log = self.parallel.journal.read(&outcome.run).await?;
-                results.push(BranchResult::new(index, outcome.clone(), said_in(&outcome.run, &log)));
+                let log = match self.parallel.journal.read(&outcome.run).await {
+                    Ok(log) => Some(log).filter(|log| has_ended(log)),
+                    Err(JournalError::UnknownRun { .. }) => None,
+                    Err(error) => return Err(error.into()),
+                };
+                let said = match &log {
+                    Some(log) => said_in(&outcome.run, log),
+                    None => self.answered(outcome),
+                };
+                kept.push(log.is_some());
+                results.push(BranchResult::new(index, outcome.clone(), said));
             }
         }
-        Ok(results)
+        Ok((results, kept))
+    }
+
+    /// What is known of a branch that was not kept.
+    fn answered(&self, outcome: &Outcome) -> Vec<AgentMessage> {
+        let answer = AssistantMessage {
+            content: vec![Content::text(outcome.answer.as_str())],
+            usage: outcome.usage,
+            timestamp: self.context.clock.now(),
+            ..AssistantMessage::default()
+        };
+        self.prompts.iter().cloned().chain([Message::Assistant(answer).into()]).collect()
     }
 }
+
+const NOT_KEPT: &str = "the chosen branch was not kept: the session stands where it stood before";
 
 fn branch_context(context: &Context, index: usize) -> Context {
     let mut own = context.clone();

@@ -116,11 +116,12 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
         RecordBody::ToolStarted { call, .. }
         | RecordBody::ToolSpawned { call, .. }
         | RecordBody::Settled { call, .. }
+        | RecordBody::ToolFailed { call, .. }
         | RecordBody::ToolFinished { call, .. }
         | RecordBody::ToolRefused { call, .. }
         | RecordBody::ToolAsked { call, .. }
         | RecordBody::ToolAnswered { call, .. } => open(call),
-        RecordBody::Summarized(_) | RecordBody::RunStarted(_) => false,
+        RecordBody::Summarized(_) | RecordBody::GoalChecked(_) | RecordBody::RunStarted(_) => false,
         _ => true,
     }
 }

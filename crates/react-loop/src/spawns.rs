@@ -100,7 +100,9 @@ pub(crate) fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
     for record in records {
         match &record.body {
             RecordBody::ToolSpawned { call, group } => left.push((*call, group.clone())),
-            RecordBody::ToolFinished { call, .. } => left.retain(|(of, _)| of != call),
+            RecordBody::ToolFailed { call, .. } | RecordBody::ToolFinished { call, .. } => {
+                left.retain(|(of, _)| of != call)
+            }
             _ => {}
         }
     }

@@ -159,6 +159,9 @@ fn result(outcome: &Outcome, agent: &str) -> ToolResult {
             ToolResult::success(format!("{said}\n[Agent stopped: {limit}; the answer may not be complete]"))
         }
         OutcomeStatus::Cancelled => ToolResult::cancelled("Cancelled"),
+        OutcomeStatus::Suspended => ToolResult::error(format!(
+            "the agent '{agent}' waits for a person, who cannot be asked from here: {said}"
+        )),
         _ => {
             let why = outcome.error.as_deref().unwrap_or("it says no reason");
             ToolResult::error(format!("the agent '{agent}' failed: {why}"))

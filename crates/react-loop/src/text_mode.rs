@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use archon_types::{
     AssistantMessage, CommandId, Content, Message, RunConfig, Timestamp, ToolCall, ToolMode, ToolResult,
-    ToolResultStatus, UserMessage,
+    ToolResultStatus, ToolSpec, UserMessage,
 };
 
 use crate::{
@@ -89,11 +89,21 @@ fn outcome_of(name: &str, result: &ToolResult) -> String {
 }
 
 /// What the model reads after an answer that was not understood.
-pub(crate) fn format_reminder(error: &str) -> String {
-    format!(
+/// A second one shows what is meant.
+pub(crate) fn format_reminder(error: &str, failures: u32, tools: &[ToolSpec]) -> String {
+    let mut text = format!(
         "Observation: Error parsing your response: {error}\nCould not parse your action. Please output \
          Action: as valid JSON only."
-    )
+    );
+    if let Some(tool) = tools.first().filter(|_| failures > 1) {
+        let arguments = tool.examples.first().map_or_else(|| "{...}".to_owned(), ToString::to_string);
+        let _ = write!(
+            text,
+            "\nFor example:\nAction: {{\"tool\": \"{}\", \"arguments\": {arguments}}}",
+            tool.name
+        );
+    }
+    text
 }
 
 const FORMAT: &str = r#"

@@ -10,6 +10,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use crate::{
     CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate, delegate,
+    driver::draw_jitter,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
     spawns::{Spawned, Spawns},
@@ -25,7 +26,8 @@ pub(crate) async fn run<'c>(
     context: &'c Context,
 ) -> Result<(), JournalError> {
     let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
-    let open: Vec<CallState> = calls.iter().filter(|c| c.result().is_none()).cloned().collect();
+    let now = machine.now();
+    let open: Vec<CallState> = calls.iter().filter(|c| c.is_due(now)).cloned().collect();
     let together = |call| is_concurrency_safe(call, machine) && !machine.is_on_trial(call);
     let side_by_side = open.len() > 1 && open.iter().all(together);
     let before = machine.window().usage();
@@ -80,6 +82,7 @@ impl Batch<'_, '_> {
             CallStage::Requested { attempts } => {
                 self.context.cancel.is_cancelled() || (attempts == 0 && self.machine.is_steered())
             }
+            CallStage::Waiting { .. } => self.context.cancel.is_cancelled() || self.machine.is_steered(),
             _ => false,
         }
     }
@@ -169,7 +172,10 @@ impl Batch<'_, '_> {
             match next.await {
                 Next::Ended(id, executed) => {
                     open.retain(|other| *other != id);
-                    self.ended(id, result_of(executed), &calls).await?;
+                    let result = result_of(executed);
+                    if !self.will_try_again(id, &result).await? {
+                        self.ended(id, result, &calls).await?;
+                    }
                 }
                 Next::Spawned(spawned) => {
                     self.log.step(self.machine, spawned.record()).await?;
@@ -197,8 +203,10 @@ impl Batch<'_, '_> {
 
     /// Looks at a call; what cannot run is settled here.
     async fn prepare(&mut self, call: CallState) -> Result<Option<(ReadyCall, u32)>, JournalError> {
+        // What was let through once is not asked about again when it is tried again.
+        let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
         let attempt = match call.stage {
-            CallStage::Requested { attempts } => attempts,
+            CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
             CallStage::InDoubt => {
                 self.finish(call.id, in_doubt(&call.call.name)).await?;
                 return Ok(None);
@@ -210,7 +218,7 @@ impl Batch<'_, '_> {
             return Ok(None);
         }
         match self.driver.toolbox.prepare(call.id, &call.call, self.context).await {
-            Prepared::Ready(ready) if self.driver.may_run(&ready.call).await => {
+            Prepared::Ready(ready) if is_let_through || self.driver.may_run(&ready.call).await => {
                 return Ok(Some((ready, attempt)));
             }
             Prepared::Ready(ready) => {
@@ -221,6 +229,16 @@ impl Batch<'_, '_> {
             _ => self.refuse(call.id, Box::new(ToolResult::error("the toolbox gave no verdict"))).await?,
         }
         Ok(None)
+    }
+
+    /// Notes that a call failed, if it is tried again.
+    async fn will_try_again(&mut self, id: CallId, result: &ToolResult) -> Result<bool, JournalError> {
+        let now = self.context.clock.now();
+        let failed = self.machine.tool_retry(id, result, now, || draw_jitter(self.context));
+        let Some(failed) = failed else { return Ok(false) };
+        tracing::warn!(run = %self.context.run, call = %id, error = %result.text(), "a tool failed and is tried again");
+        self.log.step(self.machine, failed).await?;
+        Ok(true)
     }
 
     /// A call that ran has its result.

@@ -31,7 +31,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use archon_types::{AssistantMessage, Content, Conversation, Message, ToolCall, ToolCallId};
+use archon_types::{AssistantMessage, Content, Message, ToolCall, ToolCallId, Transcript};
 
 use crate::CallState;
 
@@ -45,7 +45,7 @@ pub(crate) use truncate::char_end;
 pub use usage::{ContextUsage, QueueNotice, ToolGate, Urgency};
 
 /// The messages of a conversation, shared between the window and the requests made from it.
-pub type Messages = Arc<Conversation>;
+pub type Messages = Arc<Transcript>;
 
 /// Puts the ids that the calls go by into the answer: a model may repeat an id or leave it out.
 fn name_calls(answer: &mut AssistantMessage, calls: &[CallState]) {

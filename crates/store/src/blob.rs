@@ -15,7 +15,7 @@ use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{line, records::corrupt};
+use crate::{damage::corrupt, line};
 
 /// The longest line, in bytes, of a record that is kept in the log itself.
 pub(crate) const INLINE: usize = 64 * 1024;

@@ -34,6 +34,7 @@
 mod blob;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blocking;
+mod damage;
 mod doorbell;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod files;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunHead, RunId};
+use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId};
 use serde::Deserialize;
 
 use crate::{
     blob::{self, Blobs},
+    damage::corrupt,
     line,
 };
 
@@ -68,15 +69,6 @@ pub(crate) fn record(run: &RunId, seq: u64, json: &[u8], blobs: &dyn Blobs) -> R
         return Err(corrupt(run, seq, "the log does not begin with the start of a run"));
     }
     Ok(record)
-}
-
-/// How a run whose log cannot be read stands in a list.
-pub(crate) fn unreadable(run: &RunId, problem: &JournalError) -> RunHead {
-    RunHead::unreadable(run.clone(), format!("{problem}; {}", problem.advice()))
-}
-
-pub(crate) fn corrupt(run: &RunId, record: u64, problem: impl Into<String>) -> JournalError {
-    JournalError::Corrupt { run: run.clone(), record, problem: problem.into() }
 }
 
 /// Looks at the version before anything else: a newer record may not even parse.

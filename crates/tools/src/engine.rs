@@ -74,8 +74,19 @@ type ContextUsage = Arc<dyn Fn(&RunId) -> f64 + Send + Sync>;
 pub(crate) struct CallOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) wanted: Wanted,
-    /// A time-out is final.
-    pub(crate) gives_up_on_timeout: bool,
+    pub(crate) tries: Tries,
+}
+
+/// Who tries a call again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tries {
+    /// The loop that the call belongs to: each try stands in its log.
+    #[default]
+    ByCaller,
+    /// The engine, as its policy says.
+    Here,
+    /// The engine, unless the call ran out of time.
+    HereUnlessTimedOut,
 }
 
 /// What the engine remembers of a call between preparing and executing it.
@@ -260,13 +271,15 @@ impl ToolEngine {
         Executed::Done(Box::new(self.run_to_result(ready, notes, run).await))
     }
 
-    /// Runs the tool, again where that may help and can do no harm, and lets every guard see the result.
+    /// Runs the tool, for callers without a loop again where that may help, and lets every guard see the result.
     async fn run_to_result(&self, ready: ReadyCall, notes: Notes, run: &Context) -> ToolResult {
         let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, .. } = ready;
         let spec = &notes.tool.spec;
         let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
         let policy = &self.options.retry;
-        let may_repeat = policy.max_retries > 0 && spec.annotations.effect.may_repeat();
+        let tries = notes.options.tries;
+        let may_repeat =
+            tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
         let mut attempt = 1;
@@ -274,7 +287,7 @@ impl ToolEngine {
             let spare = may_repeat.then(|| arguments.clone());
             let limit = policy.limit(limit, attempt);
             let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await;
-            let final_timeout = notes.options.gives_up_on_timeout && is_timeout(&result);
+            let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
             let again = !final_timeout && policy.again(spec, &result, attempt);
             match spare.filter(|_| again) {
                 Some(spare) => arguments = spare,

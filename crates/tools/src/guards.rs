@@ -1,8 +1,8 @@
 //! The guards, one file each, and the order in which a call and its result meet them.
 //!
-//! Two guards of the whole are not here, because what they decide by is in the run's log: the circuit breaker
-//! (a tool that keeps failing is left alone) and the look for calls that were made before. Both are
-//! the loop's (`crates/react-loop/src/circuit_breaker.rs`, `repetition.rs`), and so is the cut of a result to
+//! Some guards of the whole are not here, because what they decide by is in the run's log: the circuit breaker
+//! (a tool that keeps failing is left alone), the tries of a call, and the look for calls that were made before. They are
+//! the loop's (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`, `repetition.rs`), and so is the cut of a result to
 //! its share of the context window (`window/truncate.rs`). They see a call before, and its result after, all
 //! that is listed here.
 
@@ -33,7 +33,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &permission::Permission,        // the tool may do what it does
     &preview::Preview,              // the tool foresees no obstacle, such as a file that nobody has read
     &consent::Consent,              // a person agrees, where one has to
-    // Here the tool runs: `execute.rs` once, `retry.rs` again.
+    // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.
     &facts::Facts,           // times, attempts, version
     &markup::Markup,         // tags that a result may not have are taken out
     &format::Format,         // as much detail as is wanted, large data in a file

@@ -7,7 +7,11 @@ use archon_types::{
     Toolbox,
 };
 
-use crate::{ToolEngine, engine::CallOptions, guard::Wanted};
+use crate::{
+    ToolEngine,
+    engine::{CallOptions, Tries},
+    guard::Wanted,
+};
 
 impl ToolEngine {
     /// Runs one call from start to end.
@@ -15,7 +19,8 @@ impl ToolEngine {
     /// A call that waits for a person is an error result here: there is no run to suspend.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
-        self.run_to_end(&call, run, CallOptions::default()).await
+        let options = CallOptions { tries: Tries::Here, ..CallOptions::default() };
+        self.run_to_end(&call, run, options).await
     }
 
     /// Runs one call with what the caller says about it: its id, its time limit and whether a time-out is tried
@@ -24,7 +29,7 @@ impl ToolEngine {
         let options = CallOptions {
             timeout: Some(Duration::from_millis(request.timeout_ms)),
             wanted: Wanted { level: request.output_level, storage_dir: request.storage_dir.map(Into::into) },
-            gives_up_on_timeout: !request.retry_on_timeout,
+            tries: if request.retry_on_timeout { Tries::Here } else { Tries::HereUnlessTimedOut },
         };
         let call = ToolCall::new(request.request_id, request.tool_name, request.parameters);
         self.run_to_end(&call, run, options).await

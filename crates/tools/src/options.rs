@@ -22,7 +22,8 @@ pub struct EngineOptions {
     pub grants: BTreeSet<String>,
     /// Which calls a person is asked about.
     pub ask: Ask,
-    /// What is tried again.
+    /// What is tried again of calls outside a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); in a run the
+    /// loop decides.
     pub retry: ToolRetryPolicy,
     /// How much detail results have whose caller and tool do not say. Default none: as the tool wrote them.
     pub output_level: Option<OutputLevel>,

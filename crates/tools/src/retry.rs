@@ -1,11 +1,12 @@
-//! Calling a tool again that ran out of time or of resources, where a second call can do no harm.
+//! Calling a tool again that ran out of time or of resources, where a second call can do no harm: for callers
+//! without a loop. A loop decides itself, because each try stands in its log, and the engine does not add to it.
 
 use std::{pin::pin, time::Duration};
 
 use archon_types::{CancellationToken, Clock, Json, ToolResult, ToolSpec, metadata};
 use futures_util::future::{Either, select};
 
-/// When and how a call is tried again. Only tools that are read-only or idempotent are.
+/// When and how a call outside a run is tried again. Only tools that are read-only or idempotent are.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolRetryPolicy {

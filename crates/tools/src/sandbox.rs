@@ -5,7 +5,7 @@
 //! Both pass on to what the thread starts, and the thread ends. Limits of memory, files and processor time are
 //! set from outside on a shell that waits for a word before it becomes the command, and where the system lets
 //! us the processes are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
-//! our process, so it takes no `unsafe`; `docs/adr/0006-a-thread-gives-up-what-a-command-may-not-do.md` says more.
+//! our process, so it takes no `unsafe`; `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md` says more.
 //!
 //! Since no process of a command can leave the group, one signal ends them all, whatever they
 //! ignore and whoever started them.

@@ -88,6 +88,12 @@ impl Outcome {
         all
     }
 
+    /// Whether the answer declines to do what was asked, by its words. Such an answer is shown as it is:
+    /// nobody argues with it.
+    pub fn is_refusal(&self) -> bool {
+        crate::refusal::is_refusal(&self.answer)
+    }
+
     /// Whether the agent answered.
     pub fn is_finished(&self) -> bool {
         self.status == OutcomeStatus::Finished

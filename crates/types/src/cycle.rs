@@ -73,7 +73,7 @@ pub struct CycleContext {
     pub request_hash: String,
     /// How often the model was asked.
     pub attempts: u32,
-    /// Why it gave no answer, attempt by attempt.
+    /// Why the model gave no answer, attempt by attempt, and how calls failed that were tried again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
@@ -191,6 +191,9 @@ impl Fold {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.started_at.get_or_insert(at);
                 }
+            }
+            RecordBody::ToolFailed { result, .. } => {
+                self.with_last(|cycle| cycle.context.failures.push(result.text()));
             }
             RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
                 self.observed(call, result, at);

@@ -1,5 +1,5 @@
 //! A value that is written in a wire format at most once, however many requests carry it: the tools,
-//! the instructions. For messages see [`Conversation`](crate::Conversation).
+//! the instructions. For messages see [`Transcript`](crate::Transcript).
 
 use std::{
     fmt,

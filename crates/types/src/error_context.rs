@@ -122,8 +122,9 @@ fn seen(body: &RecordBody) -> Option<Seen> {
     match body {
         RecordBody::ModelFailed { attempt, failure, .. } => of_model(*attempt, failure),
         RecordBody::ToolFinished { call, result } | RecordBody::ToolRefused { call, result } => {
-            of_tool(&call.to_string(), result)
+            of_tool(&call.to_string(), 0, result)
         }
+        RecordBody::ToolFailed { call, attempt, result, .. } => of_tool(&call.to_string(), *attempt, result),
         RecordBody::CallLost { attempt, .. } => {
             let details = json!({"message": "the process died while the model answered"});
             Some((FailureGroup::System, "process_died".to_owned(), ErrorSeverity::High, details, *attempt))
@@ -143,7 +144,7 @@ fn of_model(attempt: u32, failure: &ModelFailure) -> Option<Seen> {
     Some((FailureGroup::Llm, failure.code.clone(), severity, details, attempt))
 }
 
-fn of_tool(call: &str, result: &ToolResult) -> Option<Seen> {
+fn of_tool(call: &str, attempt: u32, result: &ToolResult) -> Option<Seen> {
     let unnamed = match result.status {
         ToolResultStatus::Success | ToolResultStatus::Cancelled => return None,
         ToolResultStatus::Timeout => "timeout",
@@ -158,5 +159,5 @@ fn of_tool(call: &str, result: &ToolResult) -> Option<Seen> {
     };
     let message = result.error_message.clone().unwrap_or_else(|| result.text());
     let details = json!({"message": message, "call": call});
-    Some((FailureGroup::Tool, error_type.to_owned(), severity, details, 0))
+    Some((FailureGroup::Tool, error_type.to_owned(), severity, details, attempt))
 }

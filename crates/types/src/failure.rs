@@ -16,13 +16,23 @@ pub struct FailurePolicy {
     /// Models that are asked when the run's own cannot answer, in this order. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
+    /// How often, and after which delay, a call is tried again whose tool failed in a way that may pass: a
+    /// time-out, once, or a failure of a tool that works over the [network](crate::ToolAnnotations::network).
+    /// Only calls that may be repeated. Default 2 retries after 1 and 2 seconds.
+    #[serde(skip_serializing_if = "is_tool_retry")]
+    pub tool_retry: RetryConfig,
     /// When a tool that keeps failing is left alone; `None` never leaves one alone.
     pub breaker: Option<CircuitBreaker>,
 }
 
 impl Default for FailurePolicy {
     fn default() -> Self {
-        Self { keys: 1, fallbacks: Vec::new(), breaker: Some(CircuitBreaker::default()) }
+        Self {
+            keys: 1,
+            fallbacks: Vec::new(),
+            tool_retry: tool_retry(),
+            breaker: Some(CircuitBreaker::default()),
+        }
     }
 }
 
@@ -44,6 +54,9 @@ pub struct FallbackModel {
     /// What its tokens cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
+    /// Tokens of its context window, where its provider knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
 }
 
 impl FallbackModel {
@@ -55,6 +68,7 @@ impl FallbackModel {
             keys: 1,
             retry: RetryConfig::default(),
             price: None,
+            context_window: None,
         }
     }
 }
@@ -154,6 +168,14 @@ impl std::fmt::Display for FailureStep {
             Self::NextModel { provider, model, .. } => write!(f, "going on with {provider}:{model}"),
         }
     }
+}
+
+fn tool_retry() -> RetryConfig {
+    RetryConfig { max_retries: 2, ..RetryConfig::default() }
+}
+
+fn is_tool_retry(retry: &RetryConfig) -> bool {
+    *retry == tool_retry()
 }
 
 fn one() -> u32 {

@@ -8,13 +8,13 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Conversation, Message, Outcome, ToolCall, ToolResult, Usage};
+use crate::{Message, Outcome, ToolCall, ToolResult, Transcript, Usage};
 
 /// Watches a run and may stop parts of it. Every method has a default that lets everything pass.
 pub trait Hooks: Send + Sync {
     /// Before the run begins, with the conversation that it goes on from and its place in the chain of
     /// runs, from 0. `false` ends it before it began.
-    fn before_loop<'a>(&'a self, messages: &'a Conversation, index: u32) -> BoxFuture<'a, bool> {
+    fn before_loop<'a>(&'a self, messages: &'a Transcript, index: u32) -> BoxFuture<'a, bool> {
         let _ = (messages, index);
         yes()
     }
@@ -26,13 +26,13 @@ pub trait Hooks: Send + Sync {
     }
 
     /// Before the model is asked for turn `turn`, from 0. `false` ends the run without that turn.
-    fn before_turn<'a>(&'a self, messages: &'a Conversation, turn: u32) -> BoxFuture<'a, bool> {
+    fn before_turn<'a>(&'a self, messages: &'a Transcript, turn: u32) -> BoxFuture<'a, bool> {
         let _ = (messages, turn);
         yes()
     }
 
     /// After a turn, with the tokens that the run used so far.
-    fn after_turn<'a>(&'a self, messages: &'a Conversation, usage: Usage) -> BoxFuture<'a, ()> {
+    fn after_turn<'a>(&'a self, messages: &'a Transcript, usage: Usage) -> BoxFuture<'a, ()> {
         let _ = (messages, usage);
         done()
     }

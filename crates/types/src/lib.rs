@@ -17,12 +17,15 @@
 //! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
+//! | project | [`Instructions`] | what a project says to the agents that work in it |
 //! | hook | [`Hooks`], [`InputFilter`] | a program's own code at fixed places of a run |
 //! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
+//! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
+//! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
@@ -37,7 +40,6 @@ mod compaction;
 mod content;
 mod content_hash;
 mod context_config;
-mod conversation;
 mod credentials;
 mod cycle;
 mod delegation;
@@ -46,9 +48,11 @@ mod error_context;
 mod evaluation;
 mod event;
 mod failure;
+mod goal;
 mod hooks;
 mod ids;
 mod inbox;
+mod instructions;
 mod interruption;
 mod journal;
 mod limits;
@@ -56,12 +60,15 @@ mod memory;
 mod message;
 mod nearest;
 mod plan;
+mod plan_record;
 mod preview;
 mod price;
 mod process;
 mod projection;
 mod provider;
 mod record;
+mod refusal;
+mod report;
 mod retry;
 mod round;
 #[cfg(feature = "schema")]
@@ -78,6 +85,7 @@ mod tokens;
 mod tool;
 mod tool_result;
 mod toolbox;
+mod transcript;
 
 pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
 pub use agent_event::AgentEvent;
@@ -90,7 +98,6 @@ pub use compaction::{
 pub use content::{Content, MalformedArguments, ToolCall};
 pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
-pub use conversation::Conversation;
 pub use credentials::{CredentialError, CredentialKey, CredentialStore};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use delegation::{Delegation, Lease, Spending};
@@ -101,12 +108,14 @@ pub use evaluation::{
 };
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use goal::{GoalCheck, GoalVerdict};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
 };
 pub use inbox::{Inbox, InboxEntry, InboxRequest};
+pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
@@ -117,18 +126,20 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
 pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
-    ApiErrorKind, Capabilities, ModelEvent, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    ThinkingLevel, ToolChoice,
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ModelEvent, Provider, ProviderError,
+    Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
     RunConfig, RunStarted, ToolMode, TurnTrigger,
 };
+pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
 #[cfg(feature = "schema")]
@@ -141,7 +152,7 @@ pub use session::{
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
-pub use task::{IllegalTransition, SubTask, SubTaskStatus, Task};
+pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
 pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
@@ -152,6 +163,7 @@ pub use tool::{
 };
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
+pub use transcript::Transcript;
 
 pub(crate) use time::iso8601;
 

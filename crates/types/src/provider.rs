@@ -6,7 +6,9 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AssistantMessage, Conversation, Encoded, Json, Message, ToolSpec, content_hash::ContentHash};
+use crate::{
+    AssistantMessage, Encoded, Json, Message, ModelPrice, ToolSpec, Transcript, content_hash::ContentHash,
+};
 
 /// A service or an engine that runs models.
 ///
@@ -41,11 +43,13 @@ pub struct Capabilities {
     pub retries: bool,
     /// Tokens of the model's context window, where the provider knows.
     pub context_window: Option<u64>,
+    /// What its tokens cost, where the provider knows: millionths of a US dollar for a million tokens.
+    pub price: Option<ModelPrice>,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { native_tools: true, retries: false, context_window: None }
+        Self { native_tools: true, retries: false, context_window: None, price: None }
     }
 }
 
@@ -58,7 +62,7 @@ pub struct Request {
     /// Standing instructions.
     pub system: Option<Arc<Encoded<String>>>,
     /// The conversation. Every tool call in it has its result, right after the message that holds it.
-    pub messages: Arc<Conversation>,
+    pub messages: Arc<Transcript>,
     /// The tools that may be called.
     pub tools: Arc<Encoded<Vec<ToolSpec>>>,
     /// Everything with a default.
@@ -107,6 +111,85 @@ pub struct RequestOptions {
     /// The form of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
+    /// What of the prompt the service is told to cache.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cache: CacheConfig,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Hints for services that cache the beginning of a prompt only where they are told to. Others cache by
+/// themselves and are told nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CacheConfig {
+    /// Whether any hint is given. Default true.
+    pub enabled: bool,
+    /// Where the hints are put.
+    pub strategy: CacheStrategy,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self::new(CacheStrategy::Auto)
+    }
+}
+
+impl CacheConfig {
+    /// Hints put so.
+    pub fn new(strategy: CacheStrategy) -> Self {
+        Self { enabled: true, strategy }
+    }
+
+    /// No hints.
+    pub fn off() -> Self {
+        Self { enabled: false, strategy: CacheStrategy::Disabled }
+    }
+
+    /// What is cached: system, tools and messages, as [`CacheStrategy::Manual`] has them.
+    pub fn parts(&self) -> CachedParts {
+        match self.strategy {
+            _ if !self.enabled => CachedParts::default(),
+            CacheStrategy::Auto => CachedParts { system: true, tools: true, messages: true },
+            CacheStrategy::Disabled => CachedParts::default(),
+            CacheStrategy::Manual(parts) => parts,
+        }
+    }
+}
+
+/// Where the hints for a prompt cache are put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheStrategy {
+    /// Where the provider finds them best.
+    #[default]
+    Auto,
+    /// Nowhere.
+    Disabled,
+    /// On these parts.
+    Manual(CachedParts),
+}
+
+/// The parts of a prompt that end in a hint for the cache. By default none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CachedParts {
+    /// The standing instructions.
+    #[serde(rename = "cache_system")]
+    pub system: bool,
+    /// The tools.
+    #[serde(rename = "cache_tools")]
+    pub tools: bool,
+    /// The conversation up to its second-to-last message.
+    #[serde(rename = "cache_messages")]
+    pub messages: bool,
 }
 
 /// An answer that must be JSON of a given schema.

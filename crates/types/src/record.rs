@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
     Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
-    HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome, ParallelBranch, ParallelChoice,
-    ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TenantId, Timestamp,
-    ToolResult, ToolSpec,
+    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome,
+    ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId,
+    Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -185,6 +185,19 @@ pub enum RecordBody {
         /// The processes.
         group: ProcessGroup,
     },
+    /// A tool failed in a way that may pass, and its call is tried again after a while. Only calls that may
+    /// be repeated are.
+    ToolFailed {
+        /// Which call.
+        call: CallId,
+        /// Which start failed.
+        attempt: u32,
+        /// How. The model reads it if there is no other try after all.
+        result: Box<ToolResult>,
+        /// The jitter that was drawn for the delay, -1.0 to 1.0.
+        #[serde(default)]
+        jitter: f64,
+    },
     /// A tool ended.
     ToolFinished {
         /// Which call.
@@ -208,6 +221,14 @@ pub enum RecordBody {
     },
     /// A model was asked to sum up old turns, for a compaction that follows.
     Summarized(Summary),
+    /// What the project says to its agents is new, or has changed. The model reads it behind its standing
+    /// instructions from here on.
+    InstructionsRead {
+        /// All of it; empty if there is nothing any more.
+        text: String,
+    },
+    /// A model was asked whether the answer is what was expected; see [`RunConfig::goal_check`].
+    GoalChecked(GoalVerdict),
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
     /// The model is told how full its window is, as a user message. Derived.
@@ -227,6 +248,8 @@ pub enum RecordBody {
     },
     /// The branches have ended, and one of them was chosen if there was a choice.
     ParallelEnded(Box<ParallelChoice>),
+    /// The run follows a plan, and this became of it. A run that has such records asks no model itself.
+    Plan(Box<PlanRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
     /// The run waits for answers and nothing is in flight. Derived.
@@ -241,6 +264,9 @@ pub enum RecordBody {
 impl RecordBody {
     /// Whether the record carries something from outside; the others follow from these.
     pub fn is_input(&self) -> bool {
+        if let Self::Plan(plan) = self {
+            return plan.is_input();
+        }
         !matches!(
             self,
             Self::ModelAsked { .. }
@@ -258,6 +284,9 @@ impl RecordBody {
     /// Whether the record must be on the medium before anything else happens. The start of a
     /// read-only tool need not: without it the tool simply runs again.
     pub fn needs_sync(&self) -> bool {
+        if let Self::Plan(plan) = self {
+            return plan.needs_sync();
+        }
         matches!(
             self,
             Self::RunStarted(_)
@@ -424,6 +453,9 @@ pub struct RunConfig {
     /// What the answer should be, for text mode and for checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,
+    /// Who compares an answer with what was expected; nobody by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_check: Option<GoalCheck>,
     /// How the conversation is kept within the model's window; without it nothing is ever compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextConfig>,

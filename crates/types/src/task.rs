@@ -130,6 +130,69 @@ pub struct SubTask {
     result: Option<ToolResult>,
     /// Its failure makes a new plan necessary at once.
     pub critical: bool,
+    /// When and how it is done, where that is not as usual.
+    #[serde(skip_serializing_if = "SubTaskRules::is_default")]
+    pub rules: SubTaskRules,
+}
+
+/// When and how a [`SubTask`] is done, where that is not as usual.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SubTaskRules {
+    /// A second name for its result, for those that refer to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub save_as: Option<String>,
+    /// A condition such as `{classify} == 'billing'`; where it does not hold, the step counts as done, with
+    /// null for a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// What a person is asked before it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// Tries before it has failed; the plan's setting unless said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u32>,
+    /// Tools that are tried, in this order and with the same arguments, when its own has failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback_tools: Vec<String>,
+    /// What follows when all that did not help.
+    #[serde(skip_serializing_if = "OnFailure::is_default")]
+    pub on_failure: OnFailure,
+    /// What it uses that others cannot use at the same time without limit, by the names of the plan's settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// How long it is expected to take, milliseconds; decides who goes first, nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_ms: Option<u64>,
+}
+
+impl SubTaskRules {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What follows when a step has failed for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// Another plan, as the policy says; without one, what depends on the step is not done.
+    #[default]
+    Replan,
+    /// The others go on without it: its result is null.
+    Skip,
+    /// What depends on it is not done, and there is no other plan because of it.
+    Stop,
+}
+
+impl OnFailure {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl SubTask {
@@ -145,7 +208,14 @@ impl SubTask {
             status: SubTaskStatus::Pending,
             result: None,
             critical: false,
+            rules: SubTaskRules::default(),
         }
+    }
+
+    /// The same step with other rules.
+    pub fn with_rules(mut self, rules: SubTaskRules) -> Self {
+        self.rules = rules;
+        self
     }
 
     /// The same step, to be done with this tool; arguments may be left to whoever does it.
@@ -294,6 +364,8 @@ struct SubTaskJson {
     result: Option<ToolResult>,
     #[serde(default)]
     critical: bool,
+    #[serde(default)]
+    rules: SubTaskRules,
 }
 
 impl TryFrom<SubTaskJson> for SubTask {
@@ -313,6 +385,7 @@ impl TryFrom<SubTaskJson> for SubTask {
             dependencies: json.dependencies,
             result: json.result,
             critical: json.critical,
+            rules: json.rules,
         })
     }
 }

@@ -137,6 +137,9 @@ pub struct ToolAnnotations {
     /// by itself when the call is cancelled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agent: bool,
+    /// It works with other machines over a network: what failed may work a moment later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
     /// Does not yield while it works, so it runs on a thread that may block.
     pub blocking: bool,
     /// What it must be granted, for instance `fs_write`.

@@ -23,6 +23,7 @@ fn app(settings: Settings, origin: Origin, env: &[(&str, &str)]) -> App {
         sources: Sources { env, ..Sources::default() },
         data_dir: PathBuf::from("/nowhere/archon"),
         json: false,
+        http: Default::default(),
     }
 }
 
@@ -107,8 +108,8 @@ fn a_key_goes_only_where_its_owner_sends_it() {
     ] {
         let mut settings = settings("m", url.unwrap_or_default());
         settings.api_key_env = named.then(|| OWN.0.to_owned());
-        let key = key(&app(settings, origin.clone(), all), profile, url, Some(&origin)).unwrap();
-        let key = key.as_ref().map(|k| k.expose().as_str());
+        let key = keys(&app(settings, origin.clone(), all), profile, url, Some(&origin)).unwrap();
+        let key = key.first().map(|k| k.expose().as_str());
         assert_eq!(key, expected, "{:?} {url:?} {origin:?}", profile.map(|p| p.name));
     }
 }
@@ -119,8 +120,8 @@ async fn an_address_in_a_projects_model_gets_no_key_either() {
     let app = app(settings(name, ""), Origin::Project("/p/archon.toml".into()), &[OPENAI, ANY]);
     let chosen = model(&app, None).await.unwrap();
     assert_eq!(chosen.provider.id(), "openai-compatible@https://evil.example/v1");
-    let key = key(&app, None, Some("https://evil.example/v1"), app.config.origin("model")).unwrap();
-    assert!(key.is_none());
+    let key = keys(&app, None, Some("https://evil.example/v1"), app.config.origin("model")).unwrap();
+    assert!(key.is_empty());
 }
 
 #[test]
@@ -133,8 +134,8 @@ fn an_address_that_only_the_log_names_gets_no_key_unless_it_is_this_machine() {
         ("http://127.0.0.1:11434/v1", Some(ANY.1)),
         ("http://localhost/v1", Some(ANY.1)),
     ] {
-        let key = key(&app, None, Some(url), None).unwrap();
-        assert_eq!(key.as_ref().map(|k| k.expose().as_str()), expected, "{url}");
+        let key = keys(&app, None, Some(url), None).unwrap();
+        assert_eq!(key.first().map(|k| k.expose().as_str()), expected, "{url}");
     }
 }
 
@@ -159,9 +160,30 @@ async fn fallbacks_are_those_that_were_said_or_those_of_the_log() {
 #[test]
 fn a_key_that_is_named_and_not_there_is_an_error() {
     let settings = Settings { api_key_env: Some("MY_KEY".into()), ..settings("m", FAR) };
-    let e = key(&app(settings, flag(), &[]), None, Some(FAR), Some(&flag())).unwrap_err();
+    let e = keys(&app(settings, flag(), &[]), None, Some(FAR), Some(&flag())).unwrap_err();
     assert_eq!(e.exit(), Exit::Usage);
     assert!(e.what().contains("MY_KEY") && e.advice()[0].contains("export MY_KEY="), "{e:?}");
+}
+
+// spec: ER-09
+#[tokio::test]
+async fn further_keys_stand_in_numbered_variables() {
+    let env = |more: &[(&str, &str)]| {
+        let all: Vec<_> = [OPENAI].iter().copied().chain(more.iter().copied()).collect();
+        app(settings("openai:gpt-x", ""), flag(), &all)
+    };
+    let held = |more: &[(&str, &str)]| -> Vec<String> {
+        let keys = keys(&env(more), Profile::named("openai"), None, Some(&flag())).unwrap();
+        keys.iter().map(|k| k.expose().clone()).collect()
+    };
+    let second = ("OPENAI_API_KEY_2", "second");
+    assert_eq!(held(&[]), [OPENAI.1]);
+    assert_eq!(held(&[("OPENAI_API_KEY_3", "third"), second]), [OPENAI.1, "second", "third"]);
+    assert_eq!(held(&[("OPENAI_API_KEY_3", "third")]), [OPENAI.1], "they are counted without gaps");
+    assert_eq!(held(&[("OPENAI_API_KEY_2", "")]), [OPENAI.1]);
+    assert_eq!(key_variables(&env(&[second]), OPENAI.0), ["OPENAI_API_KEY", "OPENAI_API_KEY_2"]);
+    let chosen = model(&env(&[second]), None).await.unwrap();
+    assert_eq!(chosen.keys.len(), 1);
 }
 
 #[test]

@@ -112,7 +112,8 @@ async fn servers(app: &App) -> Vec<Finding> {
 
 /// Names of variables only: a value never leaves the environment.
 fn keys(app: &App) -> Finding {
-    let set: Vec<_> = choose::keyed(app).map(|(_, variable)| variable).collect();
+    let set: Vec<_> =
+        choose::keyed(app).flat_map(|(_, variable)| choose::key_variables(app, variable)).collect();
     let found =
         if set.is_empty() { "no service's key is in the environment".to_owned() } else { set.join(", ") };
     Finding { check: "keys", ok: !set.is_empty(), found }

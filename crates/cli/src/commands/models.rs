@@ -1,9 +1,15 @@
-//! `archon models`: what can be asked right now, without a look at any price list.
+//! `archon models`: what can be asked right now, and what is known of a model.
 
 use clap::Subcommand;
 use serde::Serialize;
 
-use archon::providers::{LocalServer, ServerAnswer, ask_local_servers};
+use archon::{
+    providers::{
+        LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError, ask_local_servers,
+        catalogue_source, known_models, model_info, nearest_models,
+    },
+    types::ModelPrice,
+};
 
 use super::ModelFlags;
 use crate::{app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look};
@@ -15,6 +21,14 @@ pub(crate) enum ModelsCommand {
     List {
         #[command(flatten)]
         flags: ModelFlags,
+        /// Instead, the models of this provider that are known by name: nobody is asked
+        #[arg(long, value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
+    /// What is known of a model: its window, its prices, whether it thinks and sees
+    Show {
+        /// The model, as PROVIDER:MODEL
+        model: String,
     },
 }
 
@@ -25,57 +39,247 @@ struct Item {
     model: String,
     /// Who runs it.
     from: String,
+    #[serde(flatten)]
+    known: Known,
+}
+
+/// What is known of a model.
+#[derive(Debug, Default, Serialize)]
+struct Known {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_window: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output: Option<u64>,
+    /// Millionths of a US dollar for a million tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<ModelPrice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vision: Option<bool>,
+}
+
+impl From<ModelInfo> for Known {
+    fn from(info: ModelInfo) -> Self {
+        Self {
+            context_window: info.context_window,
+            max_output: info.max_output,
+            price: info.price,
+            thinking: Some(info.thinking),
+            vision: Some(info.vision),
+        }
+    }
+}
+
+impl Known {
+    fn of(provider: &str, model: &str) -> Self {
+        model_info(provider, model).map(Self::from).unwrap_or_default()
+    }
+
+    /// In a line; empty when nothing is known.
+    fn line(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.context_window.map(|tokens| format!("{} tokens", grouped(tokens))));
+        parts.extend(self.price.map(|p| format!("${} in, ${} out", dollars(p.input), dollars(p.output))));
+        parts.extend(self.thinking.filter(|is| *is).map(|_| "thinks".to_owned()));
+        parts.extend(self.vision.filter(|is| *is).map(|_| "sees".to_owned()));
+        parts.join(", ")
+    }
 }
 
 impl ModelsCommand {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::default();
-        let Self::List { flags } = self;
-        flags.apply(&mut settings);
+        if let Self::List { flags, .. } = self {
+            flags.apply(&mut settings);
+        }
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let mut items = Vec::new();
-        let configured = app.config.settings.base_url.as_deref();
-        let mut servers = choose::local_servers(app);
-        servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
-        app.output.wait("looking for models");
-        for (LocalServer { profile, base_url: url, .. }, answer) in
-            ask_local_servers(servers, choose::PATIENCE).await
-        {
-            let models = match answer {
-                ServerAnswer::Models(models) => models,
-                ServerAnswer::Late => {
-                    app.output
-                        .note(Look::Plain, format!("{profile} at {url} was too slow to list its models"));
-                    continue;
-                }
-                _ => continue,
-            };
-            let named = |model: &String| match configured {
-                Some(configured) if configured == url => format!("openai-compatible@{url}:{model}"),
-                _ => format!("{profile}:{model}"),
-            };
-            items.extend(models.iter().map(|m| Item { model: named(m), from: url.clone() }));
+        match self {
+            Self::List { provider: Some(provider), .. } => known(app, &provider),
+            Self::List { .. } => list(app).await,
+            Self::Show { model } => show(app, &model),
         }
-        items.extend(choose::keyed(app).map(|(profile, variable)| Item {
-            model: format!("{}:MODEL", profile.name),
-            from: format!("{} ({variable} is set)", profile.base_url),
+    }
+}
+
+/// What can be asked right now.
+async fn list(app: &App) -> Result<Exit, Failure> {
+    let mut items = Vec::new();
+    let configured = app.config.settings.base_url.as_deref();
+    let mut servers = choose::local_servers(app);
+    servers.extend(configured.map(|url| LocalServer::new("openai-compatible", url)));
+    app.output.wait("looking for models");
+    for (LocalServer { profile, base_url: url, .. }, answer) in
+        ask_local_servers(servers, choose::PATIENCE).await
+    {
+        let models = match answer {
+            ServerAnswer::Models(models) => models,
+            ServerAnswer::Late => {
+                let note = format!("{profile} at {url} was too slow to list its models");
+                app.output.note(Look::Plain, note);
+                continue;
+            }
+            _ => continue,
+        };
+        let named = |model: &String| match configured {
+            Some(configured) if configured == url => format!("openai-compatible@{url}:{model}"),
+            _ => format!("{profile}:{model}"),
+        };
+        items.extend(models.iter().map(|m| {
+            let known = Known::of(profile, m);
+            Item { model: named(m), from: url.clone(), known }
         }));
-        items.extend(
-            local::files(app).into_iter().map(|(name, path)| Item {
-                model: format!("local:{name}"),
-                from: path.display().to_string(),
-            }),
-        );
-        app.output.stop_waiting();
-        if items.is_empty() && !app.json {
-            app.output.note(Look::Plain, "no models were found: `archon doctor` says where it looked");
+    }
+    items.extend(choose::keyed(app).map(|(name, variable)| Item {
+        model: format!("{name}:MODEL"),
+        from: format!("{variable} is set; `archon models list --provider {name}`"),
+        known: Known::default(),
+    }));
+    items.extend(local::files(app).into_iter().map(|(name, path)| Item {
+        model: format!("local:{name}"),
+        from: path.display().to_string(),
+        known: Known::default(),
+    }));
+    app.output.stop_waiting();
+    if items.is_empty() && !app.json {
+        app.output.note(Look::Plain, "no models were found: `archon doctor` says where it looked");
+    }
+    for item in &items {
+        let line = item.known.line();
+        app.item(item, || format!("{:<40}  {}  {line}", item.model, item.from).trim_end().to_owned());
+    }
+    Ok(Exit::Finished)
+}
+
+/// The models of a provider that the catalogue knows.
+fn known(app: &App, provider: &str) -> Result<Exit, Failure> {
+    let start = format!("{provider}:");
+    let items: Vec<Item> = known_models()
+        .filter(|info| info.name.starts_with(&start))
+        .map(|info| Item { model: info.name.clone(), from: catalogue(), known: info.into() })
+        .collect();
+    if items.is_empty() {
+        let names = PROFILES.iter().map(|p| p.name).chain(PROTOCOLS.iter().map(|p| p.name));
+        return match names.into_iter().find(|name| *name == provider) {
+            Some(_) => Err(Failure::failed(
+                format!("no model of {provider} is known by name"),
+                format!("name one all the same: --model {provider}:MODEL"),
+            )),
+            None => Err(wrong_name(&format!("{provider}:MODEL"))),
+        };
+    }
+    for item in &items {
+        app.item(item, || format!("{:<48}  {}", item.model, item.known.line()));
+    }
+    if !app.json {
+        app.output.note(Look::Plain, format!("prices are of a million tokens, from {}", catalogue()));
+    }
+    Ok(Exit::Finished)
+}
+
+/// What is known of one model.
+fn show(app: &App, name: &str) -> Result<Exit, Failure> {
+    let parts: ModelRef = name.parse().map_err(|_| wrong_name(name))?;
+    let provider = parts.profile.map_or(parts.protocol.name, |profile| profile.name);
+    let elsewhere = parts.base_url.is_some();
+    let Some(info) = model_info(provider, &parts.model).filter(|_| !elsewhere) else {
+        let nearest = nearest_models(provider, &parts.model);
+        let advice = match nearest.is_empty() || elsewhere {
+            true => {
+                "it can be asked all the same; a limit on money needs a model whose price is known".to_owned()
+            }
+            false => format!("did you mean {}?", nearest.join(", ")),
+        };
+        return Err(Failure::failed(format!("nothing is known of the model {name}"), advice));
+    };
+    let from = match parts.profile {
+        Some(profile) => profile.base_url.to_owned(),
+        None => parts.protocol.name.to_owned(),
+    };
+    let item = Item { model: info.name.clone(), from, known: info.into() };
+    app.item(&item, || page(&item));
+    Ok(Exit::Finished)
+}
+
+fn page(item: &Item) -> String {
+    let known = &item.known;
+    let tokens =
+        |tokens: Option<u64>| tokens.map_or("not known".to_owned(), |t| format!("{} tokens", grouped(t)));
+    let price = |of: fn(&ModelPrice) -> u64| match &known.price {
+        Some(price) => format!("${} for a million tokens", dollars(of(price))),
+        None => "not known".to_owned(),
+    };
+    let yes = |is: Option<bool>| if is == Some(true) { "yes" } else { "no" }.to_owned();
+    let rows = [
+        ("model", item.model.clone()),
+        ("from", item.from.clone()),
+        ("window", tokens(known.context_window)),
+        ("answer", tokens(known.max_output)),
+        ("input", price(|p| p.input)),
+        ("output", price(|p| p.output)),
+        ("cache read", price(|p| p.cache_read)),
+        ("cache write", price(|p| p.cache_write)),
+        ("thinks", yes(known.thinking)),
+        ("sees", yes(known.vision)),
+        ("source", catalogue()),
+    ];
+    rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
+}
+
+fn catalogue() -> String {
+    let source = catalogue_source();
+    format!("{} of {}", source.source, source.date)
+}
+
+fn wrong_name(name: &str) -> Failure {
+    let reason = match name.parse::<ModelRef>() {
+        Err(SetupError::UnknownProfile { name, nearest }) => {
+            return Failure::usage(
+                format!("no provider is called {name:?}"),
+                format!("did you mean {}?", nearest.join(", ")),
+            );
         }
-        for item in &items {
-            app.item(item, || format!("{:<40}  {}", item.model, item.from));
+        Err(e) => e.to_string(),
+        Ok(_) => format!("model {name:?}"),
+    };
+    Failure::usage(reason, "write PROVIDER:MODEL, as in openai:gpt-5-mini")
+}
+
+/// Millionths of a dollar as dollars, without zeros at the end.
+fn dollars(millionths: u64) -> String {
+    let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
         }
-        Ok(Exit::Finished)
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        for (millionths, text) in [(250_000, "0.25"), (2_000_000, "2"), (0, "0"), (1_234_567, "1.234567")] {
+            assert_eq!(dollars(millionths), text);
+        }
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (272_000, "272,000"), (1_048_576, "1,048,576")]
+        {
+            assert_eq!(grouped(number), text);
+        }
     }
 }

@@ -5,13 +5,7 @@ use archon::{
     types::{RecordBody, RunId},
 };
 
-use crate::{
-    app::App,
-    exit::Exit,
-    failure::Failure,
-    output::{Look, one_line},
-    render::body_line,
-};
+use crate::{app::App, exit::Exit, failure::Failure, output::Look, render::body_line, text::one_line};
 
 /// What `archon replay` takes.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,7 @@
 //! `archon resume`: takes up a run where its log ends.
 
+use std::path::PathBuf;
+
 use archon::types::{Journal, RecordBody, RunId};
 
 use super::{ModelFlags, ToolFlags, run};
@@ -12,13 +14,17 @@ pub(crate) struct ResumeArgs {
     model: ModelFlags,
     #[command(flatten)]
     tools: ToolFlags,
+    /// A file with the project's instructions, read anew before each question
+    #[arg(long, value_name = "FILE")]
+    project_file: Option<PathBuf>,
     /// The run's id
     run: String,
 }
 
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
-        super::settings(&self.model, &self.tools)
+        let project_file = self.project_file.clone();
+        Settings { project_file, ..super::settings(&self.model, &self.tools) }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {

@@ -1,8 +1,8 @@
 //! `archon run`: works on a task and prints the answer.
 
-use std::io::Read;
+use std::{io::Read, path::PathBuf};
 
-use archon::{Archon, RunOptions, react_loop::Fallback, types::SessionId};
+use archon::{Archon, ProjectFile, RunOptions, react_loop::Fallback, types::SessionId};
 
 use super::{ModelFlags, ToolFlags};
 use crate::{
@@ -25,6 +25,9 @@ pub(crate) struct RunArgs {
     fallback: Option<Vec<String>>,
     #[command(flatten)]
     tools: ToolFlags,
+    /// A file with the project's instructions, read anew before each question
+    #[arg(long, value_name = "FILE")]
+    project_file: Option<PathBuf>,
     /// Most model calls of the run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_turns: Option<u32>,
@@ -46,7 +49,8 @@ impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
         let flags = super::settings(&self.model, &self.tools);
         let fallback = self.fallback.clone();
-        Settings { fallback, max_turns: self.max_turns, mode: self.mode, ..flags }
+        let project_file = self.project_file.clone();
+        Settings { fallback, project_file, max_turns: self.max_turns, mode: self.mode, ..flags }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
@@ -81,15 +85,18 @@ pub(crate) fn assemble(
     }
     let mut builder = Archon::builder()
         .agent_id("archon")
-        .provider(chosen.provider, chosen.model)
+        .provider_with_keys(chosen.provider, chosen.keys, chosen.model)
         .tools(tools)
         .data_dir(&app.data_dir)
         .limits(limits);
-    for Chosen { provider, model, .. } in fallbacks {
-        builder = builder.fallback_provider(Fallback::new(provider, model));
+    for Chosen { provider, keys, model, .. } in fallbacks {
+        builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
     }
     if let Some(system) = &settings.system {
         builder = builder.system(system);
+    }
+    if let Some(file) = &settings.project_file {
+        builder = builder.project_file(ProjectFile::new(file));
     }
     if let Some(mode) = settings.mode {
         builder = builder.tool_mode(mode.into());
@@ -126,7 +133,11 @@ pub(crate) fn resume_line(app: &App, run: &str) -> String {
     let settings = &app.config.settings;
     let path = |p: &Option<std::path::PathBuf>| p.as_ref().map(|p| p.display().to_string());
     let mut line = format!("archon resume {run}");
-    for (key, value) in [("workspace", path(&settings.workspace)), ("data_dir", path(&settings.data_dir))] {
+    for (key, value) in [
+        ("workspace", path(&settings.workspace)),
+        ("project_file", path(&settings.project_file)),
+        ("data_dir", path(&settings.data_dir)),
+    ] {
         if let (Some(Origin::Flag(flag)), Some(value)) = (app.config.origin(key), value) {
             line.push_str(&format!(" {flag} {}", quoted(&value)));
         }

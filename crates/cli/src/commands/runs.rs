@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use archon::{
     RandomIds, SystemClock, react_loop,
-    types::{Context, Cycle, Event, Ids, Journal, RunHead, RunId, SessionId},
+    types::{
+        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunHead, RunId, SessionId,
+    },
 };
 use clap::Subcommand;
 use serde_json::json;
@@ -13,8 +15,9 @@ use crate::{
     app::App,
     exit::Exit,
     failure::Failure,
-    output::{Look, one_line},
+    output::Look,
     render::{record_line, replay},
+    text::one_line,
 };
 
 /// What to show or do.
@@ -43,6 +46,11 @@ pub(crate) enum RunsCommand {
         #[arg(long, value_name = "TURN")]
         at: Option<u32>,
     },
+    /// Stop a run, whichever process works on it
+    Cancel {
+        /// The run's id
+        run: String,
+    },
     /// Remove a run that no other run needs
     Delete {
         /// The run's id
@@ -58,6 +66,7 @@ impl RunsCommand {
             Self::Events { run, cycles: false } => events(app, RunId::new(run)).await,
             Self::Events { run, cycles: true } => cycles(app, RunId::new(run)).await,
             Self::Fork { run, at } => fork(app, RunId::new(run), at).await,
+            Self::Cancel { run } => cancel(app, RunId::new(run)).await,
             Self::Delete { run } => delete(app, RunId::new(run)).await,
         }
     }
@@ -76,8 +85,9 @@ async fn list(app: &App) -> Result<Exit, Failure> {
 
 fn row(head: &RunHead) -> String {
     let about = head.problem.as_ref().unwrap_or(&head.task);
+    let called = head.called_by.as_ref().map(|by| format!("[called by {by}] ")).unwrap_or_default();
     let when: String = head.updated_at.to_string().chars().take("2026-01-31T08:00:00".len()).collect();
-    format!("{}  {:<10}  {}Z  {}", head.run_id, head.status, when, one_line(about, 80))
+    format!("{}  {:<10}  {}Z  {called}{}", head.run_id, head.status, when, one_line(about, 80))
 }
 
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
@@ -129,8 +139,35 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
+/// The wish is kept until somebody reads it: the process that works on the run, or else the next resume.
+async fn cancel(app: &App, run: RunId) -> Result<Exit, Failure> {
+    let request = InboxRequest::Cancel { reason: "archon runs cancel".to_owned() };
+    let entry = InboxEntry::new(RandomIds.fresh("in"), SystemClock.now(), request);
+    react_loop::post(&app.journal(), &run, entry).await.map_err(archon::Error::Run)?;
+    app.item(&json!({ "cancelled": run }), || format!("asked {run} to stop"));
+    if !app.json {
+        let note = "if no process works on it, the next `archon resume` ends it as cancelled";
+        app.output.note(Look::Dim, note);
+    }
+    Ok(Exit::Finished)
+}
+
 async fn delete(app: &App, run: RunId) -> Result<Exit, Failure> {
     app.journal().delete(&run).await?;
     app.item(&json!({ "deleted": run }), || format!("deleted {run}"));
     Ok(Exit::Finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_another_called_says_so() {
+        let mut head = RunHead::unreadable(RunId::new("run_1.0-0"), String::new());
+        (head.problem, head.task) = (None, "Count the\npeople of Paris".to_owned());
+        assert!(row(&head).ends_with("Z  Count the people of Paris"), "{}", row(&head));
+        head.called_by = Some(RunId::new("run_1"));
+        assert!(row(&head).ends_with("Z  [called by run_1] Count the people of Paris"), "{}", row(&head));
+    }
 }

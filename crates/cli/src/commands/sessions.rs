@@ -13,12 +13,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{
-    app::App,
-    exit::Exit,
-    failure::Failure,
-    output::{Look, one_line},
-};
+use crate::{app::App, exit::Exit, failure::Failure, output::Look, text::one_line};
 
 /// What to show.
 #[derive(Debug, Subcommand)]

@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    output::one_line,
+    text::one_line,
     toolset,
 };
 

@@ -23,6 +23,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Option<(PathBuf, Settings)>, F
     };
     let mut settings = parse(path, &text)?;
     resolve(path, &mut settings.workspace);
+    resolve(path, &mut settings.project_file);
     resolve(path, &mut settings.data_dir);
     Ok(Some((path.to_owned(), settings)))
 }

@@ -130,32 +130,32 @@ fn what_is_wrong_is_said_with_its_place() {
         "",
         &[],
         expect![[r#"
-        user/archon.toml:1: there is no setting `limits`
-          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
+            user/archon.toml:1: there is no setting `limits`
+              known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, project_file, data_dir, local_servers"#]],
     );
     check(
         "max_turns = 'three'",
         "",
         &[],
         expect![[r#"
-        user/archon.toml:1: invalid type: string "three", expected u32
-          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
+            user/archon.toml:1: invalid type: string "three", expected u32
+              known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, project_file, data_dir, local_servers"#]],
     );
     check(
         "model = \n",
         "",
         &[],
         expect![[r#"
-        user/archon.toml:1: string values must be quoted, expected literal string
-          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
+            user/archon.toml:1: string values must be quoted, expected literal string
+              known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, project_file, data_dir, local_servers"#]],
     );
     check(
         "mode = 'loud'",
         "",
         &[],
         expect![[r#"
-        user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
-          known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, data_dir, local_servers"#]],
+            user/archon.toml:1: unknown variant `loud`, expected `native` or `text`
+              known settings: model, fallback, base_url, api_key_env, tools, workspace, mode, max_turns, system, project_file, data_dir, local_servers"#]],
     );
     check(
         "",
@@ -220,6 +220,14 @@ fn what_is_wrong_is_said_with_its_place() {
         expect![[r#"
         project/archon.toml: `workspace` leads out of the project
           say it with a flag or in your own settings, or remove `workspace` there"#]],
+    );
+    check(
+        "",
+        "project_file = '../AGENTS.md'",
+        &[],
+        expect![[r#"
+        project/archon.toml: `project_file` leads out of the project
+          say it with a flag or in your own settings, or remove `project_file` there"#]],
     );
 }
 

@@ -3,7 +3,7 @@
 //! The file comes with a repository that its user may just have cloned. It may choose a model and
 //! tools, and the address of the model's service: no key is sent to an address that it chose (see
 //! `choose.rs`). It may not choose which key is sent, where logs go, which servers of this machine are
-//! asked, or a workspace outside the project. What is refused here can be said in the user's own file,
+//! asked, or a workspace or instructions outside the project. What is refused here can be said in the user's own file,
 //! the environment or a flag.
 
 use std::path::{Component, Path};
@@ -38,12 +38,14 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
             "may not stand in a project's settings: a project does not know your machine",
         );
     }
-    match (&layer.workspace, path.parent()) {
-        (Some(workspace), Some(project)) if !is_inside(workspace, project) => {
-            refuse("workspace", "leads out of the project")
+    for (key, place) in [("workspace", &layer.workspace), ("project_file", &layer.project_file)] {
+        if let (Some(place), Some(project)) = (place, path.parent())
+            && !is_inside(place, project)
+        {
+            return refuse(key, "leads out of the project");
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 fn is_inside(path: &Path, project: &Path) -> bool {

@@ -15,7 +15,8 @@ use crate::{
     exit::Exit,
     failure::Failure,
     interrupt,
-    output::{Look, Output, printable},
+    output::{Look, Output},
+    text::printable,
 };
 
 /// The third of the choices that somebody without a model has.
@@ -44,7 +45,7 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
     app.output.stop_waiting();
     let provider =
         loaded.map_err(|e| Failure::failed(format!("cannot load {model}: {e}"), "try another model"))??;
-    Ok(Chosen { provider: std::sync::Arc::new(provider), model, why })
+    Ok(Chosen { provider: std::sync::Arc::new(provider), keys: Vec::new(), model, why })
 }
 
 /// The models that can be fetched.

@@ -12,7 +12,10 @@ use archon::types::{
 };
 
 use super::{Render, stream::Stream};
-use crate::output::{Look, Output, one_line, printable};
+use crate::{
+    output::{Look, Output},
+    text::{one_line, printable},
+};
 
 /// Characters of a tool's arguments and of its result that are shown.
 const SHOWN: usize = 120;
@@ -75,6 +78,10 @@ impl Human {
             RecordBody::ToolStarted { call, attempt, .. } => {
                 self.tool_started(call, *attempt, record.at, output)
             }
+            RecordBody::ToolFailed { call, result, .. } => {
+                self.tool_ended(call, result, record.at, output);
+                output.note(Look::Dim, "   it is tried again");
+            }
             RecordBody::ToolFinished { call, result } => self.tool_ended(call, result, record.at, output),
             RecordBody::ToolRefused { call, result } => {
                 self.tool_started(call, 0, record.at, output);
@@ -92,6 +99,9 @@ impl Human {
                 Look::Dim,
                 format!("  conversation compacted: {} to {} tokens", c.tokens_before, c.tokens_after),
             ),
+            RecordBody::InstructionsRead { .. } => {
+                output.note(Look::Dim, "  read the project's instructions")
+            }
             RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
             RecordBody::LimitReached(limit) => {
                 self.stream.close_line(output);
@@ -174,6 +184,8 @@ impl Human {
         }
         let (turns, tokens) = (outcome.turns, outcome.usage.total());
         let how = match outcome.status {
+            OutcomeStatus::Finished if answer.is_empty() => "finished with an empty answer",
+            OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined",
             OutcomeStatus::Finished => "finished",
             OutcomeStatus::Limit(_) => "stopped at a limit",
             OutcomeStatus::Cancelled => "cancelled",

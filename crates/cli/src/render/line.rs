@@ -2,7 +2,7 @@
 
 use archon::types::{AgentMessage, AssistantMessage, Content, Message, Record, RecordBody, ToolResult};
 
-use crate::output::one_line;
+use crate::text::one_line;
 
 /// Characters of a text that are shown.
 const SHOWN: usize = 120;
@@ -38,6 +38,15 @@ fn about(body: &RecordBody) -> String {
         RecordBody::CallLost { attempt, .. } => format!("attempt {attempt}"),
         RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
         RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
+        RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
+        RecordBody::GoalChecked(verdict) => {
+            let met = match verdict.met {
+                Some(true) => "as expected",
+                Some(false) => "not as expected",
+                None => "no verdict",
+            };
+            one_line(&format!("{met} {}", verdict.reason), SHOWN)
+        }
         RecordBody::Summarized(summary) => {
             format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
         }
@@ -67,7 +76,9 @@ fn about(body: &RecordBody) -> String {
 
 fn about_call(body: &RecordBody) -> String {
     match body {
-        RecordBody::ToolRefused { call, result } | RecordBody::ToolFinished { call, result } => {
+        RecordBody::ToolRefused { call, result }
+        | RecordBody::ToolFailed { call, result, .. }
+        | RecordBody::ToolFinished { call, result } => {
             format!("{call}  {}", came_to(result))
         }
         RecordBody::ToolAsked { call, request } => {

@@ -2,7 +2,10 @@
 
 use std::mem;
 
-use crate::output::{Look, Output, printable};
+use crate::{
+    output::{Look, Output},
+    text::printable,
+};
 
 /// Where a model that speaks text begins its answer.
 const ANSWER_MARK: &str = "Final Answer:";

@@ -43,6 +43,14 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     run("run", &["  "]).await.check_refused(2, "empty", "say what is to be done");
     let unknown = Place::new().archon("run", &["--model", "opnai:m", "hi"]).await;
     unknown.check_refused(2, "no provider is called", "did you mean openai");
+    run("models show", &["openai:gtp-5-mini"]).await.check_refused(1, "openai:gtp-5-mini", "gpt-5-mini");
+    run("models show", &["opnai:gpt-5"]).await.check_refused(
+        2,
+        "no provider is called",
+        "did you mean openai",
+    );
+    run("models show", &["gpt-5"]).await.check_refused(2, "\"gpt-5\"", "openai:gpt-5-mini");
+    run("models list", &["--provider", "opnai"]).await.check_refused(2, "no provider", "did you mean openai");
     run("run", &["--max-turns", "0", "hi"]).await.check_refused(2, "invalid value '0'", "--help");
     run("run", &[]).await.check_refused(2, "<TASK>", "usage: archon run");
     run("rnu", &["hi"]).await.check_refused(2, "'rnu'", "a similar subcommand exists");
@@ -106,4 +114,22 @@ async fn a_tool_can_be_called_without_a_model() {
     let listed = place.archon("tools list --json", &[]).await.json();
     let names: Vec<_> = listed.iter().map(|t| t["name"].clone()).collect();
     assert_eq!(names, ["calculator", "list_files", "read_file", "search"]);
+}
+
+// spec: P-40
+#[tokio::test]
+async fn models_are_shown_with_their_window_and_prices() {
+    let place = Place::new();
+    let shown = place.archon("models show", &["openai:gpt-5-mini"]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for row in [
+        "model       openai:gpt-5-mini",
+        "window      272,000 tokens",
+        "input       $0.25 for a million tokens",
+    ] {
+        assert!(shown.out.contains(row), "{row}: {}", shown.out);
+    }
+    let listed = place.archon("models list", &["--provider", "openai", "--json"]).await.json();
+    let mini = listed.iter().find(|item| item["model"] == "openai:gpt-5-mini").unwrap();
+    assert_eq!((&mini["context_window"], &mini["price"]["input"]), (&json!(272_000), &json!(250_000)));
 }

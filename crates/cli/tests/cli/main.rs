@@ -8,6 +8,7 @@
     reason = "a test may panic and says what it skips"
 )]
 
+mod cancel;
 mod exits;
 #[cfg(feature = "local")]
 mod local;

@@ -1,4 +1,4 @@
-//! The bytes of a response: watched while they are waited for, bounded, and closed as events need it.
+//! The bytes of a response: watched while they are waited for, and bounded.
 
 use std::{
     fmt,
@@ -6,8 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::{Buf, Bytes};
-use futures_core::Stream;
+use bytes::Bytes;
 use http_body::Body as _;
 
 use super::watch::{Interrupt, Watch};
@@ -38,27 +37,15 @@ pub(crate) struct Body {
     body: reqwest::Body,
     watch: Watch,
     left: usize,
-    place: Place,
 }
-
-/// Where a stream of events is.
-enum Place {
-    /// Nothing but byte order marks came, and this many bytes of another.
-    Start(u8),
-    Middle,
-    /// The last event was closed; this error follows.
-    End(Option<BodyError>),
-}
-
-/// The byte order mark in UTF-8.
-const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 impl Body {
     pub(crate) fn new(response: reqwest::Response, watch: Watch) -> Self {
-        Self { ahead: None, body: response.into(), watch, left: MOST_BYTES, place: Place::Start(0) }
+        Self { ahead: None, body: response.into(), watch, left: MOST_BYTES }
     }
 
-    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+    /// The next bytes as they come, empty pieces included.
+    pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(bytes) = self.ahead.take() {
             return Poll::Ready(Some(Ok(bytes)));
         }
@@ -84,23 +71,24 @@ impl Body {
         }
     }
 
-    /// Reads the first byte that is no white space, and keeps all for later; `None` for an empty body.
-    pub(crate) async fn first_byte(&mut self) -> Result<Option<u8>, BodyError> {
+    /// Reads as much, white space in front left out, as tells what the body is, and keeps all for later;
+    /// nothing for an empty body.
+    pub(crate) async fn beginning(&mut self) -> Result<Vec<u8>, BodyError> {
+        const ENOUGH: usize = "retry:".len();
         let mut ahead = Vec::new();
-        let first = loop {
+        let beginning = loop {
+            let begun: &[u8] = ahead.trim_ascii_start();
+            let tells_at_once = begun.first().is_some_and(|byte| !byte.is_ascii_alphabetic());
+            if tells_at_once || begun.len() >= ENOUGH {
+                break begun.to_vec();
+            }
             match std::future::poll_fn(|cx| self.poll_bytes(cx)).await {
-                None => break None,
-                Some(bytes) => {
-                    let bytes = bytes?;
-                    ahead.extend_from_slice(&bytes);
-                    if let Some(first) = bytes.iter().find(|b| !b.is_ascii_whitespace()) {
-                        break Some(*first);
-                    }
-                }
+                None => break begun.to_vec(),
+                Some(bytes) => ahead.extend_from_slice(&bytes?),
             }
         };
         self.ahead = Some(ahead.into());
-        Ok(first)
+        Ok(beginning)
     }
 
     /// Reads the body to its end, as text. What broke off is kept with the reason.
@@ -117,48 +105,5 @@ impl Body {
             }
         };
         (String::from_utf8_lossy(&all).into_owned(), end)
-    }
-}
-
-/// As a stream of bytes for the parser of events. A last event that was not closed by an empty line is
-/// closed here, because some servers forget the line. Byte order marks at the beginning are taken out
-/// here, because the parser panics on one.
-impl Stream for Body {
-    type Item = Result<Bytes, BodyError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        loop {
-            if let Place::End(error) = &mut self.place {
-                return Poll::Ready(error.take().map(Err));
-            }
-            let error = match ready!(self.poll_bytes(cx)) {
-                Some(Ok(bytes)) => match self.without_marks(bytes) {
-                    Some(bytes) => return Poll::Ready(Some(Ok(bytes))),
-                    None => continue,
-                },
-                Some(Err(BodyError::Transport(e))) => Some(BodyError::Transport(e)),
-                Some(Err(e)) => return Poll::Ready(Some(Err(e))),
-                None => None,
-            };
-            self.place = Place::End(error);
-            return Poll::Ready(Some(Ok(Bytes::from_static(b"\n\n"))));
-        }
-    }
-}
-
-impl Body {
-    /// The bytes without the marks that the body begins with; `None` when nothing else came.
-    fn without_marks(&mut self, mut bytes: Bytes) -> Option<Bytes> {
-        while let Place::Start(seen) = self.place {
-            match bytes.first() {
-                None => return None,
-                Some(byte) if *byte == MARK[usize::from(seen)] => {
-                    bytes.advance(1);
-                    self.place = Place::Start((seen + 1) % 3);
-                }
-                Some(_) => self.place = Place::Middle,
-            }
-        }
-        Some(bytes)
     }
 }

@@ -1,4 +1,5 @@
-//! One streamed exchange: send, judge the response, read its events, hand them to a protocol's decoder.
+//! One streamed exchange: prepare, send, judge the response, cut it into events, hand them to a protocol's
+//! decoder.
 //!
 //! A state machine without tasks and channels: what it owns is dropped with it, so dropping the
 //! stream closes the connection, and nothing is boxed for each event.
@@ -14,13 +15,12 @@ use std::{
 };
 
 use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Timestamp};
-use eventsource_stream::{Event, EventStream, EventStreamError};
 use futures_core::Stream;
-use reqwest::{Response, StatusCode};
+use reqwest::{Request, Response, StatusCode};
 use tokio::time::{Sleep, sleep};
 
 use super::{
-    Transport,
+    Pending, Transport,
     body::{Body, BodyError},
     retry_after::retry_after,
     watch::{Interrupt, Watch},
@@ -31,10 +31,45 @@ use crate::classify::{self, Failure};
 /// end lets the connection be used again; a server that keeps it open is not waited for.
 const LINGER: Duration = Duration::from_millis(200);
 
+/// How a body is cut into events, as a stream of them.
+pub(crate) trait Framing:
+    Stream<Item = Result<<Self as Framing>::Event, FrameError>> + Send + Unpin + 'static
+{
+    /// One event.
+    type Event;
+
+    /// What the header of such a body begins with.
+    const CONTENT_TYPE: &'static str;
+
+    /// The events of this body.
+    fn new(body: Body) -> Self;
+
+    /// A JSON body that came instead, as the only event there is.
+    fn whole(text: String) -> Self::Event;
+}
+
+/// Why no more events come.
+#[derive(Debug)]
+pub(crate) enum FrameError {
+    /// No more bytes came.
+    Body(BodyError),
+    /// The bytes end where they should not.
+    BrokeOff(String),
+    /// The bytes are something else.
+    Malformed(String),
+}
+
 /// Turns the events of one response into model events.
 pub(crate) trait Decoder: Send + Unpin + 'static {
-    /// Takes one server-sent event and adds what it means to `out`.
-    fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError>;
+    /// How the protocol frames its events.
+    type Frames: Framing;
+
+    /// Takes one event and adds what it means to `out`.
+    fn event(
+        &mut self,
+        event: <Self::Frames as Framing>::Event,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Progress, ProviderError>;
 
     /// No more events come: adds the last model events, or says what is missing.
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
@@ -54,9 +89,12 @@ pub(crate) enum Progress {
     Last,
 }
 
-type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-enum Phase {
+enum Phase<F> {
+    /// What the request needs is fetched, for instance a token.
+    Preparing {
+        request: Pending<Result<Request, ProviderError>>,
+        watch: Box<Watch>,
+    },
     /// The request is on its way.
     Sending {
         response: Pending<reqwest::Result<Response>>,
@@ -65,9 +103,9 @@ enum Phase {
     /// The body is looked at, or read whole; ends with a stream or with the only event there is.
     Judging(Pending<Result<Judged, Stopped>>),
     /// Events come.
-    Reading(Box<EventStream<Body>>),
+    Reading(Box<F>),
     /// All was said; the body is read to its end.
-    Lingering(Box<EventStream<Body>>, Pin<Box<Sleep>>),
+    Lingering(Box<F>, Pin<Box<Sleep>>),
     /// An error waits until the events before it were taken.
     Failed(ProviderError),
     Ended,
@@ -85,10 +123,10 @@ enum Stopped {
 }
 
 /// The stream of one exchange.
-pub(crate) struct Exchange<D> {
+pub(crate) struct Exchange<D: Decoder> {
     transport: Arc<Transport>,
     decoder: D,
-    phase: Phase,
+    phase: Phase<D::Frames>,
     out: VecDeque<ModelEvent>,
 }
 
@@ -96,15 +134,28 @@ impl<D: Decoder> Exchange<D> {
     /// Begins an exchange; nothing is sent before the first poll.
     pub(crate) fn new(
         transport: Arc<Transport>,
-        body: Vec<u8>,
+        request: Request,
         cancel: CancellationToken,
         decoder: D,
     ) -> Self {
         let watch = Box::new(Watch::new(cancel, transport.timeouts()));
-        let phase = match transport.send(Some(body)) {
-            Ok(response) => Phase::Sending { response: Box::pin(response), watch },
+        let phase = match transport.send(request) {
+            Ok(response) => Phase::Sending { response, watch },
             Err(e) => Phase::Failed(e),
         };
+        Self { transport, decoder, phase, out: VecDeque::new() }
+    }
+
+    /// An exchange whose request has to be finished first, for instance signed with a token that is
+    /// fetched. The wait counts as part of the answer: it can be cancelled and has its limits.
+    pub(crate) fn prepared(
+        transport: Arc<Transport>,
+        request: impl Future<Output = Result<Request, ProviderError>> + Send + 'static,
+        cancel: CancellationToken,
+        decoder: D,
+    ) -> Self {
+        let watch = Box::new(Watch::new(cancel, transport.timeouts()));
+        let phase = Phase::Preparing { request: Box::pin(request), watch };
         Self { transport, decoder, phase, out: VecDeque::new() }
     }
 
@@ -116,6 +167,20 @@ impl<D: Decoder> Exchange<D> {
     /// Takes one step; `Pending` when there is nothing to do yet.
     fn step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.phase {
+            Phase::Preparing { request, watch } => {
+                if watch.is_cancelled() {
+                    self.stop(Stopped::Interrupted(Interrupt::Cancelled));
+                    return Poll::Ready(());
+                }
+                match request.as_mut().poll(cx) {
+                    Poll::Ready(Ok(request)) => self.send(request),
+                    Poll::Ready(Err(e)) => self.fail(e),
+                    Poll::Pending => {
+                        let interrupt = ready!(watch.poll(cx));
+                        self.stop(Stopped::Interrupted(interrupt));
+                    }
+                }
+            }
             Phase::Sending { response, watch } => {
                 if watch.is_cancelled() {
                     self.stop(Stopped::Interrupted(Interrupt::Cancelled));
@@ -156,20 +221,22 @@ impl<D: Decoder> Exchange<D> {
         Poll::Ready(())
     }
 
+    fn send(&mut self, request: Request) {
+        let Phase::Preparing { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
+        match self.transport.send(request) {
+            Ok(response) => self.phase = Phase::Sending { response, watch },
+            Err(e) => self.fail(e),
+        }
+    }
+
     /// Looks at status and content type and decides how the body is read.
     fn judge(&mut self, response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
-        let (status, headers) = (response.status(), response.headers());
-        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        if status == StatusCode::OK && header("content-type").starts_with("text/event-stream") {
+        let status = response.status();
+        let failure = failure_of(&response, self.decoder.now());
+        if status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE) {
             return self.begin(Body::new(response, *watch));
         }
-        let failure = Failure {
-            status: status.as_u16(),
-            content_type: header("content-type").to_owned(),
-            retry_after: retry_after(headers, self.decoder.now()),
-            location: status.is_redirection().then(|| header("location").to_owned()),
-        };
         let transport = self.transport.clone();
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
@@ -183,21 +250,20 @@ impl<D: Decoder> Exchange<D> {
 
     fn begin(&mut self, body: Body) {
         self.out.push_back(ModelEvent::Start);
-        self.phase = Phase::Reading(Box::new(EventStream::new(body)));
+        self.phase = Phase::Reading(Box::new(D::Frames::new(body)));
     }
 
     /// Treats an answer that was not streamed as a stream of one event.
     fn whole(&mut self, text: String) {
         self.out.push_back(ModelEvent::Start);
         self.phase = Phase::Ended;
-        let event = Event { data: text, ..Event::default() };
-        match self.decoder.event(event, &mut self.out) {
+        match self.decoder.event(D::Frames::whole(text), &mut self.out) {
             Ok(_) => self.end(),
             Err(e) => self.fail(e),
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: <D::Frames as Framing>::Event) {
         match self.decoder.event(event, &mut self.out) {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => {
@@ -210,18 +276,14 @@ impl<D: Decoder> Exchange<D> {
     }
 
     /// The body broke off or cannot be read.
-    fn broken(&mut self, error: EventStreamError<BodyError>) {
+    fn broken(&mut self, error: FrameError) {
         let error = match error {
-            EventStreamError::Transport(BodyError::Interrupted(Interrupt::Cancelled)) => {
+            FrameError::Body(BodyError::Interrupted(Interrupt::Cancelled)) => {
                 return self.stop(Stopped::Interrupted(Interrupt::Cancelled));
             }
-            EventStreamError::Transport(e) => body_error(e, &self.transport),
-            // Bytes that are no UTF-8 are reported at the end of the body, so this may as well be an
-            // answer that broke off in the middle of a character.
-            EventStreamError::Utf8(_) => {
-                ProviderError::Network("the answer broke off, or is not UTF-8".to_owned())
-            }
-            EventStreamError::Parser(e) => ProviderError::Protocol(format!("no event stream: {:?}", e.code)),
+            FrameError::Body(e) => body_error(e, &self.transport),
+            FrameError::BrokeOff(what) => ProviderError::Network(what),
+            FrameError::Malformed(what) => ProviderError::Protocol(what),
         };
         // An answer that is complete stays complete, whatever became of the connection.
         if self.decoder.end(&mut self.out).is_ok() {
@@ -276,6 +338,18 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
+/// What a response says of itself beside its body, in case it is no answer.
+pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
+    let (status, headers) = (response.status(), response.headers());
+    let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    Failure {
+        status: status.as_u16(),
+        content_type: header("content-type").to_owned(),
+        retry_after: retry_after(headers, now),
+        location: status.is_redirection().then(|| header("location").to_owned()),
+    }
+}
+
 async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
     // A body that broke off still has its status.
     let (text, end) = body.text().await;
@@ -285,16 +359,19 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
+/// How a stream of events begins: a field, a comment, or a byte order mark.
+const EVENTS_BEGIN: [&[u8]; 6] = [b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
+
 /// A success that does not call itself an event stream: an event stream all the same, a whole answer
 /// from a server that does not stream, an error with the wrong status, or a page of a gateway.
 async fn judge_success(mut body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
-    let first = body.first_byte().await.map_err(|e| stopped(e, transport))?;
-    if !matches!(first, None | Some(b'{' | b'[' | b'<')) {
+    let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
+    if EVENTS_BEGIN.iter().any(|start| beginning.starts_with(start)) {
         return Ok(Judged::Events(body));
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;
-    if first == Some(b'{') && !classify::is_error(&text) {
+    if beginning.starts_with(b"{") && !classify::is_error(&text) {
         return Ok(Judged::Whole(text));
     }
     Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text))))
@@ -307,7 +384,7 @@ fn stopped(error: BodyError, transport: &Transport) -> Stopped {
     }
 }
 
-fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
+pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderError {
     match error {
         BodyError::Interrupted(limit) => timeout(limit),
         BodyError::Transport(e) => transport.failure(e),

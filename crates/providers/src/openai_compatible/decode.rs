@@ -1,6 +1,6 @@
 //! From the chunks of a stream to model events and the final message, which grows in place.
 
-use std::{collections::VecDeque, mem, sync::Arc, time::SystemTime};
+use std::{collections::VecDeque, mem, sync::Arc};
 
 use archon_types::{
     AssistantMessage, Clock, Content, Encoded, Json, ModelEvent, ProviderError, StopReason, Timestamp,
@@ -8,18 +8,20 @@ use archon_types::{
 };
 use eventsource_stream::Event;
 
-use super::{
-    names,
-    wire::{Call, Chunk, Delta, Function, Word},
-};
+use super::wire::{Call, Chunk, Delta, Function, Word};
 use crate::{
-    classify,
-    http::events::{Decoder, Progress},
+    classify, content_filter,
+    http::{
+        events::{Decoder, Progress},
+        sse::Sse,
+        time_of,
+    },
     think_tags::{Piece, ThinkSplitter},
+    tool_names as names,
 };
 
 /// Decodes one answer.
-pub(super) struct ChatDecoder {
+pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
     finish: Option<Finish>,
@@ -60,7 +62,8 @@ struct OpenCall {
 enum Finish {
     Stop,
     Length,
-    Filtered,
+    /// A content filter stopped it, in these words.
+    Filtered(String),
 }
 
 impl ChatDecoder {
@@ -114,7 +117,7 @@ impl ChatDecoder {
                 self.delta(delta, out);
             }
             if let Some(reason) = Word::non_empty(&choice.finish_reason) {
-                self.finish = Some(finish(reason)?);
+                self.finish = Some(finish(reason, data)?);
             }
         }
         Ok(())
@@ -293,6 +296,8 @@ impl OpenCall {
 }
 
 impl Decoder for ChatDecoder {
+    type Frames = Sse;
+
     fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
         if let Some(cut) = self.cut.take() {
             return Err(cut);
@@ -340,8 +345,8 @@ impl Decoder for ChatDecoder {
         let mut message = mem::take(&mut self.message);
         message.stop_reason = match finish {
             Finish::Length => StopReason::Length,
-            Finish::Filtered => {
-                message.error_message = Some("the service's content filter stopped the answer".to_owned());
+            Finish::Filtered(why) => {
+                message.error_message = Some(why);
                 StopReason::Error
             }
             // The calls count, not the word: some services say `stop` beside calls.
@@ -366,22 +371,21 @@ impl Decoder for ChatDecoder {
     }
 
     fn now(&self) -> Timestamp {
-        match &self.clock {
-            Some(clock) => clock.now(),
-            None => {
-                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_millis(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-            }
-        }
+        time_of(self.clock.as_ref())
     }
 }
 
 /// Reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and what
 /// others send in their place. An unknown reason means that the model stopped.
-fn finish(reason: &str) -> Result<Finish, ProviderError> {
+fn finish(reason: &str, data: &str) -> Result<Finish, ProviderError> {
     match reason {
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
-        "content_filter" | "safety" | "sensitive" => Ok(Finish::Filtered),
+        "content_filter" | "safety" | "sensitive" => {
+            // Azure names the categories beside the reason.
+            let chunk: Json = serde_json::from_str(data).unwrap_or_default();
+            let results = chunk.pointer("/choices/0/content_filter_results");
+            Ok(Finish::Filtered(content_filter::stopped(results)))
+        }
         "error" | "network_error" | "insufficient_system_resource" => Err(ProviderError::Overloaded {
             status: 200,
             retry_after: None,

@@ -1,22 +1,20 @@
 //! The body of a request. Messages and tools are encoded once and then copied, so a turn costs no
 //! more than the bytes that have to be sent.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use archon_types::{
-    AssistantMessage, Content, Message, Request, RequestOptions, ThinkingLevel, ToolChoice,
-    ToolResultMessage, ToolSpec, UserMessage,
+    AssistantMessage, Content, ContentHash, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
 };
-use serde::Serialize;
 
-use super::{
-    names,
-    profile::{Compat, MaxTokensField, SystemRole},
+use super::head::{head, schema_instructions};
+use crate::{
+    json_text::{push_field, push_json},
+    profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
+    tool_names as names,
 };
 
 // Names of the encodings; each fixes every option that changes its output.
-const MESSAGE: &str = "openai-chat";
-const MESSAGE_WITH_REASONING: &str = "openai-chat+reasoning";
 const SYSTEM: &str = "openai-chat-system";
 const DEVELOPER: &str = "openai-chat-developer";
 const TOOLS: &str = "openai-chat-tools";
@@ -39,10 +37,13 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
         system.with_encoded(format, |text| instructions(role, text), |text| body.push_str(text));
         body.push(',');
     }
-    let with_reasoning = compat.reasoning_in_history;
-    let format = if with_reasoning { MESSAGE_WITH_REASONING } else { MESSAGE };
-    request.messages.encode_into(format, &mut body, |m, out| {
-        out.push_str(&message(m, with_reasoning));
+    if let Some(schema) = schema_instructions(request, compat) {
+        body.push_str(&instructions("system", &schema));
+        body.push(',');
+    }
+    let style = Style { reasoning: compat.reasoning_in_history, ids: compat.tool_call_ids };
+    request.messages.encode_into(style.name(), &mut body, |m, out| {
+        out.push_str(&message(m, style));
         out.push(',');
     });
     // Every part ends with a comma, so that the text of the messages can be copied in one piece.
@@ -53,79 +54,47 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
     body.into_bytes()
 }
 
-/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
-const HEADROOM: usize = 4096;
-
-/// The fields before tools and messages, without the closing brace.
-fn head(request: &Request, compat: &Compat) -> String {
-    let mut head = String::with_capacity(160);
-    head.push_str("{\"model\":");
-    push_json(&mut head, &request.model);
-    head.push_str(",\"stream\":true");
-    if compat.usage_in_stream {
-        head.push_str(",\"stream_options\":{\"include_usage\":true}");
-    }
-    if *request.options != RequestOptions::default() {
-        options(&mut head, request, compat);
-    }
-    head
+/// What makes the text of one message differ between services.
+#[derive(Clone, Copy)]
+struct Style {
+    reasoning: ReasoningField,
+    ids: ToolCallIds,
 }
 
-fn options(head: &mut String, request: &Request, compat: &Compat) {
-    let options = &*request.options;
-    if let Some(limit) = options.max_tokens {
-        let field = match compat.max_tokens_field {
-            MaxTokensField::MaxTokens => "max_tokens",
-            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
-        };
-        push_field(head, field, &limit);
-    }
-    if let Some(temperature) = options.temperature {
-        push_field(head, "temperature", &temperature);
-    }
-    if let Some(seed) = options.seed.filter(|_| compat.seed) {
-        push_field(head, "seed", &seed);
-    }
-    if !options.stop.is_empty() {
-        push_field(head, "stop", &options.stop);
-    }
-    if let Some(effort) = effort(options.thinking).filter(|_| compat.reasoning_effort) {
-        push_field(head, "reasoning_effort", effort);
-    }
-    // A choice among no tools is refused by services.
-    if !request.tools.is_empty() {
-        match &options.tool_choice {
-            ToolChoice::None => push_field(head, "tool_choice", "none"),
-            ToolChoice::Required => push_field(head, "tool_choice", "required"),
-            ToolChoice::Tool(name) => {
-                let place = request.tools.iter().position(|tool| tool.name == *name);
-                let known = place.map(|place| names::wire_names(&request.tools).swap_remove(place));
-                head.push_str(",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":");
-                push_json(head, &*known.unwrap_or_else(|| names::to_wire(name)));
-                head.push_str("}}");
-            }
-            // The default of every service.
-            _ => {}
+impl Style {
+    /// Names the encoding, with every option that changes its output.
+    fn name(self) -> &'static str {
+        use ReasoningField::{None, Reasoning, ReasoningContent};
+        match (self.reasoning, self.ids) {
+            (None, ToolCallIds::Any) => "openai-chat",
+            (ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
+            (Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
+            (None, ToolCallIds::NineLetters) => "openai-chat+ids",
+            (ReasoningContent, ToolCallIds::NineLetters) => "openai-chat+reasoning_content+ids",
+            (Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
         }
     }
-    if let Some(format) = &options.response_format {
-        head.push_str(",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":");
-        push_json(head, &format.name);
-        head.push_str(",\"strict\":true");
-        push_field(head, "schema", &format.schema);
-        head.push_str("}}");
+
+    /// An id of a tool call as the service takes it.
+    fn id(self, id: &str) -> Cow<'_, str> {
+        const LENGTH: usize = 9;
+        const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let fits = id.len() == LENGTH && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        if self.ids == ToolCallIds::Any || fits {
+            return Cow::Borrowed(id);
+        }
+        let mut rest = ContentHash::of(id);
+        let mut letter = || {
+            let letter = LETTERS[(rest % 62) as usize];
+            rest /= 62;
+            char::from(letter)
+        };
+        Cow::Owned((0..LENGTH).map(|_| letter()).collect())
     }
 }
 
-/// What services know; a glance is little, and nothing is their default.
-fn effort(level: ThinkingLevel) -> Option<&'static str> {
-    match level {
-        ThinkingLevel::Off => None,
-        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
-        ThinkingLevel::Medium => Some("medium"),
-        ThinkingLevel::High => Some("high"),
-    }
-}
+/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4096;
 
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::from("[");
@@ -150,11 +119,11 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
-fn message(message: &Message, with_reasoning: bool) -> String {
+fn message(message: &Message, style: Style) -> String {
     match message {
         Message::User(m) => user(m),
-        Message::Assistant(m) => assistant(m, with_reasoning),
-        Message::ToolResult(m) => tool_result(m),
+        Message::Assistant(m) => assistant(m, style),
+        Message::ToolResult(m) => tool_result(m, style),
     }
 }
 
@@ -199,18 +168,23 @@ fn push_parts(json: &mut String, content: &[Content]) {
     json.push(']');
 }
 
-fn assistant(message: &AssistantMessage, with_reasoning: bool) -> String {
+fn assistant(message: &AssistantMessage, style: Style) -> String {
     let mut json = String::from("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
     push_json(&mut json, &message.text());
-    if with_reasoning {
+    let field = match style.reasoning {
+        ReasoningField::None => None,
+        ReasoningField::ReasoningContent => Some("reasoning_content"),
+        ReasoningField::Reasoning => Some("reasoning"),
+    };
+    if let Some(field) = field {
         let thinking = |block: &Content| match block {
             Content::Thinking { thinking, .. } => Some(thinking.clone()),
             _ => None,
         };
         let reasoning: Vec<String> = message.content.iter().filter_map(thinking).collect();
         if !reasoning.is_empty() {
-            push_field(&mut json, "reasoning_content", &reasoning.join("\n"));
+            push_field(&mut json, field, &reasoning.join("\n"));
         }
     }
     let mut separator = ",\"tool_calls\":[";
@@ -218,7 +192,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool) -> String {
         json.push_str(separator);
         separator = ",";
         json.push_str("{\"id\":");
-        push_json(&mut json, call.id.as_str());
+        push_json(&mut json, &*style.id(call.id.as_str()));
         json.push_str(",\"type\":\"function\",\"function\":{\"name\":");
         push_json(&mut json, &*names::to_wire(&call.name));
         // What was malformed was never run, and most servers parse this text: they get no arguments.
@@ -233,7 +207,7 @@ fn assistant(message: &AssistantMessage, with_reasoning: bool) -> String {
     json
 }
 
-fn tool_result(message: &ToolResultMessage) -> String {
+fn tool_result(message: &ToolResultMessage, style: Style) -> String {
     let mut text = Content::join_text(&message.content);
     let images = message.content.iter().filter(|block| matches!(block, Content::Image { .. })).count();
     if images > 0 {
@@ -242,20 +216,8 @@ fn tool_result(message: &ToolResultMessage) -> String {
         let _ = write!(text, "{separator}({images} image(s) that cannot be shown here)");
     }
     let mut json = String::from("{\"role\":\"tool\",\"tool_call_id\":");
-    push_json(&mut json, message.tool_call_id.as_str());
+    push_json(&mut json, &*style.id(message.tool_call_id.as_str()));
     push_field(&mut json, "content", &text);
     json.push('}');
     json
-}
-
-fn push_field<T: Serialize + ?Sized>(json: &mut String, name: &str, value: &T) {
-    json.push_str(",\"");
-    json.push_str(name);
-    json.push_str("\":");
-    push_json(json, value);
-}
-
-fn push_json<T: Serialize + ?Sized>(json: &mut String, value: &T) {
-    // Text, numbers, lists and JSON values: none of them can fail.
-    json.push_str(&serde_json::to_string(value).unwrap_or_default());
 }

@@ -34,8 +34,9 @@ fn none<T>() -> Option<T> {
 
 impl Chunk<'_> {
     pub(super) fn usage(&self) -> Option<Usage> {
-        let groq = self.x_groq.as_ref().and_then(|x| x.usage.as_ref());
-        self.usage.as_deref().or(groq).map(Usage::from)
+        let groq = || self.x_groq.as_ref().and_then(|x| x.usage.as_ref());
+        let moonshot = || self.choices.iter().flatten().find_map(|choice| choice.usage.as_deref());
+        self.usage.as_deref().or_else(groq).or_else(moonshot).map(Usage::from)
     }
 }
 
@@ -57,6 +58,9 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Option<Word<'a>>,
+    /// Moonshot puts the usage here.
+    #[serde(default)]
+    usage: Option<Box<WireUsage>>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +110,17 @@ pub(super) struct WireUsage {
     /// DeepSeek's name for cached tokens.
     #[serde(default)]
     prompt_cache_hit_tokens: Option<u64>,
+    /// Moonshot's.
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -116,15 +131,28 @@ struct PromptDetails {
     cache_write_tokens: Option<u64>,
 }
 
+impl WireUsage {
+    /// What the model produced. Most services count its thinking among the completion's tokens; xAI
+    /// counts it beside them, which the total tells.
+    fn output(&self) -> u64 {
+        let said = self.completion_tokens.unwrap_or(0);
+        let thought = self.completion_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0);
+        let both = said.saturating_add(thought);
+        let is_beside = self.total_tokens == Some(self.prompt_tokens.unwrap_or(0).saturating_add(both));
+        if is_beside { both } else { said }
+    }
+}
+
 impl From<&WireUsage> for Usage {
     fn from(wire: &WireUsage) -> Self {
         let details = wire.prompt_tokens_details.as_ref();
-        let cached = details.and_then(|d| d.cached_tokens).or(wire.prompt_cache_hit_tokens).unwrap_or(0);
+        let cached = details.and_then(|d| d.cached_tokens);
+        let cached = cached.or(wire.prompt_cache_hit_tokens).or(wire.cached_tokens).unwrap_or(0);
         let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
         Self {
             // On the wire, cached tokens are part of the prompt's.
             input: wire.prompt_tokens.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
-            output: wire.completion_tokens.unwrap_or(0),
+            output: wire.output(),
             cache_read: cached,
             cache_write: written,
             total_tokens: wire.total_tokens.unwrap_or(0),

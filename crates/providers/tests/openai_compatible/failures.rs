@@ -174,3 +174,82 @@ async fn a_form_that_a_service_cannot_give_is_refused_before_it_is_asked() {
     assert!(matches!(error, ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }), "{error:?}");
     assert!(server.requests().is_empty());
 }
+
+// spec: P-15
+#[tokio::test]
+async fn a_server_that_closes_the_connection_that_it_kept_is_asked_on_a_new_one() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = MockServer::start((0..50).map(|_| MockResponse::sse(body).close())).await;
+    let provider = provider(&server);
+    for _ in 0..50 {
+        assert_eq!(finish(start(&provider, ask())).await.1.unwrap().text(), "a");
+    }
+    assert_eq!(server.requests().len(), 50);
+}
+
+// spec: P-31
+#[tokio::test]
+async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key() {
+    let html =
+        |status, body: String| MockResponse::new(status).header("content-type", "text/html").chunk(body);
+    let page = format!("<!DOCTYPE html><title>Gateway</title> key {KEY} {}", "x".repeat(9000));
+    let text = MockResponse::new(200).header("content-type", "text/plain").chunk("upstream is warming up");
+    let list = MockResponse::json(200, &json!([1, 2]));
+    let detail = MockResponse::json(200, &json!({"detail": format!("{KEY} is not known")}));
+    for (response, parts) in [
+        (html(200, page.clone()), vec!["status 200", "text/html", "<!DOCTYPE html>", "****"]),
+        (html(504, page), vec!["status 504", "text/html", "<!DOCTYPE html>", "****"]),
+        (list, vec!["status 200", "application/json", "[1,2]"]),
+        (detail, vec!["**** is not known"]),
+        (text, vec!["upstream is warming up"]),
+    ] {
+        let said = failure(response).await.to_string();
+        assert!(!said.contains("canary") && said.len() < 500, "{said}");
+        for part in parts {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+    for (base, reason) in [
+        ("example.com/v1", "has no scheme; write http://example.com/v1 or https://example.com/v1"),
+        ("ftp://example.com", "only http and https work"),
+        ("http://", "empty host"),
+    ] {
+        let e = OpenAiCompatible::new(base, options()).unwrap_err().to_string();
+        assert!(e.contains(reason), "{e}");
+    }
+    for proxy in ["proxy:3128", "socks5://proxy", "http://a b"] {
+        let options = options().with_http(HttpOptions::default().with_proxy(proxy));
+        let e = OpenAiCompatible::new("http://h/v1", options).unwrap_err().to_string();
+        assert!(e.starts_with("proxy: ") && !e.contains("3128"), "{e}");
+    }
+}
+
+// spec: P-15
+#[tokio::test]
+async fn a_proxy_that_was_named_is_used_and_its_password_never_shown() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let refused = MockResponse::new(407).chunk("who are you, me:hunter2?");
+    let proxy = MockServer::start([MockResponse::sse(body), refused]).await;
+    let address = proxy.url().replace("http://", "http://me:hunter2@");
+    let options = options().with_http(HttpOptions::default().with_proxy(address));
+    let provider = OpenAiCompatible::new("http://service.invalid/v1", options).unwrap();
+    assert_eq!(finish(start(&provider, ask())).await.1.unwrap().text(), "a");
+    assert!(proxy.requests()[0].header("proxy-authorization").is_some());
+    let error = finish(start(&provider, ask())).await.1.unwrap_err();
+    assert!(!format!("{error} {provider:?}").contains("hunter2"), "{error}");
+}
+
+// spec: P-15
+#[tokio::test]
+async fn providers_of_one_set_of_options_share_their_connections() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = MockServer::start((0..4).map(|_| MockResponse::sse(body))).await;
+    let http = HttpOptions::default();
+    for options in [options().with_http(http.clone()), options().with_http(http), options(), options()] {
+        let provider = OpenAiCompatible::new(&server.url(), options).unwrap();
+        finish(start(&provider, ask())).await.1.unwrap();
+    }
+    let connections: Vec<_> = server.requests().iter().map(|r| r.connection).collect();
+    assert_eq!(connections[0], connections[1]);
+    assert!(connections[1] != connections[2] && connections[2] != connections[3], "{connections:?}");
+}

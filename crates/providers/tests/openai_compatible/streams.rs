@@ -4,7 +4,7 @@ use archon_testkit::{Gate, MockResponse};
 use archon_types::{Content, Encoded, StopReason, ToolSpec};
 use serde_json::json;
 
-use super::{fixtures::FIXTURES, *};
+use super::{fixtures::FIXTURES, service_streams::STREAMS, *};
 
 /// A message in a line.
 fn line(message: &AssistantMessage) -> String {
@@ -82,7 +82,7 @@ fn check_deltas(events: &[ModelEvent], message: &AssistantMessage) {
 // spec: A-58, P-17, P-18, P-24, P-37
 #[tokio::test]
 async fn every_cut_gives_the_same_message() {
-    for (name, body, expected) in FIXTURES {
+    for (name, body, expected) in FIXTURES.iter().chain(STREAMS) {
         let whole = MockResponse::sse(body);
         let windows = MockResponse::sse(body.replace('\n', "\r\n"));
         // A byte order mark made the parser panic; two are as possible as one.

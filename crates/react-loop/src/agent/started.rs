@@ -34,9 +34,10 @@ impl ReactAgent {
             false => ToolMode::Text,
         });
         config.expected_output.clone_from(&options.expected_output);
+        config.goal_check = options.goal_check;
         config.context.clone_from(&options.context);
         (config.price, config.steers, config.follow_ups) =
-            (options.price, options.steers, options.follow_ups);
+            (options.price.or(capabilities.price), options.steers, options.follow_ups);
         let is_called = matches!(origin, Origin::CalledBy { .. });
         let mut loop_id = match is_called {
             true => LoopId::new(format!("{}.sub.1", clean(context.session.as_str()))),
@@ -60,10 +61,8 @@ impl ReactAgent {
     }
 
     fn failure_policy(&self) -> FailurePolicy {
-        let mut policy = FailurePolicy::default();
-        policy.keys = fallback::count(&self.driver.keys);
-        policy.fallbacks =
-            self.driver.fallbacks.iter().map(|model| model.recorded(&self.options.retry)).collect();
+        let mut policy = fallback::policy(&self.driver.keys, &self.driver.fallbacks, &self.options.retry);
+        policy.tool_retry = self.options.tool_retry.clone();
         policy.breaker = self.options.breaker;
         policy
     }

@@ -1,6 +1,6 @@
 //! What an answer of the model leads to: calls, an end, a reminder.
 
-use archon_types::{AssistantMessage, CallId, CommandId, OutcomeStatus, StopReason, ToolCall, ToolMode};
+use archon_types::{AssistantMessage, CallId, CommandId, StopReason, ToolCall, ToolMode};
 
 use super::{Phase, ReactMachine};
 use crate::{
@@ -67,7 +67,7 @@ impl ReactMachine {
             );
             self.phase = Phase::Finishing(Box::new(self.failure(error)));
         } else {
-            self.note(text_mode::format_reminder(error));
+            self.note(text_mode::format_reminder(error, self.meter.parse_failures, &self.config.tools));
         }
     }
 
@@ -82,8 +82,7 @@ impl ReactMachine {
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
         self.last_answer = text;
-        self.phase = Phase::Finishing(Box::new(self.outcome(OutcomeStatus::Finished)));
-        self.go_on_if_asked();
+        self.check_goal();
     }
 
     fn summarised(&mut self, answer: &AssistantMessage) {

@@ -80,21 +80,34 @@ impl ReactMachine {
     pub(super) fn stepped_down(&mut self, step: &FailureStep) {
         if matches!(self.phase, Phase::BackingOff { .. }) {
             self.chain.stepped(step);
+            self.fit_window();
         }
     }
 
     /// Somebody takes up a run that had failed: what was wrong may be mended.
     pub(super) fn forget_failures(&mut self) {
         self.chain = Chain::default();
+        self.fit_window();
+    }
+
+    /// The window is the one of the model that is asked.
+    fn fit_window(&mut self) {
+        let fallback = fallback::fallback(&self.config, self.target());
+        self.window.resized(&self.config, fallback.and_then(|model| model.context_window));
     }
 
     pub(super) fn tool_finished(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
+        self.count_failure(id, result, at);
+        self.tool_ended(id, result, at);
+    }
+
+    /// A tool ran, and this came of it.
+    pub(super) fn count_failure(&mut self, id: CallId, result: &ToolResult, at: Timestamp) {
         let open = self.calls().iter().find(|call| call.id == id && call.result().is_none());
         let breaker = self.config.failure.as_ref().and_then(|policy| policy.breaker);
         if let (Some(name), Some(breaker)) = (open.map(|call| call.call.name.clone()), breaker) {
             self.circuits.ended(&name, result, at, &breaker);
         }
-        self.tool_ended(id, result, at);
     }
 
     /// Whether a call will not run because its tool keeps failing. One that a crash cut off runs again.

@@ -51,6 +51,9 @@ struct State {
     /// What the model was told last.
     status: ContextLevel,
     recovery: Recovery,
+    /// The window became smaller since the model was asked last.
+    #[serde(default)]
+    shrunk: bool,
     /// Results of the turn that is under way.
     arrived: Vec<(CallId, Entry)>,
     results: ResultSizes,
@@ -252,8 +255,38 @@ impl ContextManager {
         self.state.tracker.corrected(self.state.tokens.saturating_add(self.state.fixed_tokens))
     }
 
+    /// What every request begins with is another text now.
+    pub(crate) fn instructed(&mut self, before: Option<&str>, now: Option<&str>) {
+        let Some(config) = &self.state.config else { return };
+        let counter = self.parts.counter(config.tokenizer);
+        let count = |text: Option<&str>| text.map_or(0, |text| counter.count(text));
+        let rest = self.state.fixed_tokens.saturating_sub(count(before));
+        self.state.fixed_tokens = rest.saturating_add(count(now));
+    }
+
+    /// The model that is asked from here on has a window of so many tokens, or one of unknown size. It
+    /// never gets more than the run was begun with.
+    pub(crate) fn resized(&mut self, run: &RunConfig, window: Option<u64>) {
+        let Some(configured) = run.context.as_ref().map(|config| config.max_context_tokens) else { return };
+        if let Some(config) = &mut self.state.config {
+            let before = config.max_context_tokens;
+            config.max_context_tokens = window.map_or(configured, |window| window.min(configured));
+            self.state.shrunk = config.max_context_tokens < before;
+        }
+    }
+
+    /// The compaction that has to be recorded before a request goes to a model with a smaller window.
+    pub(crate) fn refit(&self) -> Option<RecordBody> {
+        let trigger = self.state.config.as_ref().filter(|_| self.state.shrunk)?.trigger;
+        if self.usage().ratio() <= trigger {
+            return None;
+        }
+        self.compact().map(RecordBody::Compacted)
+    }
+
     /// A request is on its way.
     pub(crate) fn asked(&mut self) {
+        self.state.shrunk = false;
         self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
 
@@ -279,6 +312,7 @@ impl ContextManager {
             self.state.recovery.steps = self.state.recovery.overflows;
         }
         self.state.summary = None;
+        self.state.shrunk = false;
         if self.covered(compaction).is_none() {
             return;
         }

@@ -12,6 +12,7 @@ use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Timestamp};
 
 use super::{RunFiles, log};
 use crate::{
+    damage::unreadable,
     files::storage,
     line,
     records::{self, Salvaged},
@@ -74,7 +75,7 @@ fn head(files: &RunFiles, modified: SystemTime) -> Option<RunHead> {
         Err(JournalError::UnknownRun { .. }) => return None,
         Err(e) => e,
     };
-    let mut head = records::unreadable(run, &problem);
+    let mut head = unreadable(run, &problem);
     head.updated_at = Timestamp::default() + modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     Some(head)
 }

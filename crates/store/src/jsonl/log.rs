@@ -11,9 +11,10 @@ use archon_types::{JournalError, RunId};
 use super::RunFiles;
 use crate::{
     blob::Blobs,
+    damage::corrupt,
     files::storage,
     line,
-    records::{Salvaged, corrupt, record},
+    records::{Salvaged, record},
 };
 
 /// Reads the log of a run. A run without records does not exist.

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use archon_types::{JournalError, RunId};
 use rusqlite::ErrorCode;
 
-use crate::{files::storage, records::corrupt};
+use crate::{damage::corrupt, files::storage};
 
 /// Turns an error into one that says what was done to which database.
 pub(super) fn failed(action: &'static str, place: &Path) -> impl FnOnce(rusqlite::Error) -> JournalError {

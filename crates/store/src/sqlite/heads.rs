@@ -10,7 +10,10 @@ use super::{
     error::{failed, unread},
     log::{StoredBlobs, places, seq, take_line},
 };
-use crate::records::{from_line, unreadable};
+use crate::{
+    damage::{corrupt, unreadable},
+    records::from_line,
+};
 
 /// Up to the prompt, which is one of the first.
 const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place LIMIT 4";
@@ -92,7 +95,7 @@ fn some(
         next += 1;
     }
     match records.is_empty() {
-        true => Err(crate::records::corrupt(run, 0, "its records are gone")),
+        true => Err(corrupt(run, 0, "its records are gone")),
         false => Ok(records),
     }
 }

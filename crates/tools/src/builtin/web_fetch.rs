@@ -44,6 +44,7 @@ impl WebFetch {
     /// The tool.
     pub fn new(options: WebOptions) -> Self {
         let mut annotations = ToolAnnotations::read_only();
+        annotations.network = true;
         annotations.permissions = vec!["network".to_owned()];
         annotations.timeout_ms = Some(60_000);
         let mut spec = ToolSpec::new(

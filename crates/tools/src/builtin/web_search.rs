@@ -56,6 +56,7 @@ impl WebSearch {
     /// The tool over a service.
     pub fn new(backend: impl SearchBackend + 'static) -> Self {
         let mut annotations = ToolAnnotations::read_only();
+        annotations.network = true;
         annotations.permissions = vec!["network".to_owned()];
         let mut spec = ToolSpec::new(
             "web_search",

@@ -158,6 +158,11 @@ fn flaky(spec: ToolSpec, failures: u32, error: ToolError) -> (Arc<dyn Tool>, Arc
     (tool, calls)
 }
 
+/// A call outside a run.
+async fn alone(engine: &ToolEngine, name: &str, run: &Context) -> ToolResult {
+    engine.execute_tool_call(name, json!({}), run).await
+}
+
 // spec: TE-19, TE-20, TE-10
 #[tokio::test(start_paused = true)]
 async fn what_may_be_repeated_is_tried_again_and_the_model_sees_the_last_result() {
@@ -165,7 +170,7 @@ async fn what_may_be_repeated_is_tried_again_and_the_model_sees_the_last_result(
     let read = |name: &str| spec(name).with_annotations(ToolAnnotations::read_only());
     let (tool, calls) = flaky(read("t"), 2, busy());
     let started = tokio::time::Instant::now();
-    let result = call(&engine([tool]), "t", &paused()).await;
+    let result = alone(&engine([tool]), "t", &paused()).await;
     expect![[r#"
         Success
         done
@@ -175,9 +180,14 @@ async fn what_may_be_repeated_is_tried_again_and_the_model_sees_the_last_result(
     assert_eq!((started.elapsed(), calls.load(Ordering::SeqCst)), (Duration::from_millis(2_500), 3));
 
     let (tool, calls) = flaky(read("t"), 9, busy());
-    let result = call(&engine([tool]), "t", &paused()).await;
+    let result = alone(&engine([tool]), "t", &paused()).await;
     assert_eq!((result.text().as_str(), calls.load(Ordering::SeqCst)), ("Error: no memory", 3));
     assert_eq!(result.metadata["attempts"], 3);
+
+    // In a run the loop tries again, and the engine does not add to it.
+    let (tool, calls) = flaky(read("t"), 9, busy());
+    call(&engine([tool]), "t", &paused()).await;
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
 
     // Neither what may do harm twice, nor what would fail again, nor what nobody wants repeated.
     for (spec, error, policy) in [
@@ -188,7 +198,7 @@ async fn what_may_be_repeated_is_tried_again_and_the_model_sees_the_last_result(
         let (tool, calls) = flaky(spec, 9, error);
         let mut options = EngineOptions::default();
         options.retry = policy;
-        call(&engine([tool]).with_options(options), "t", &paused()).await;
+        alone(&engine([tool]).with_options(options), "t", &paused()).await;
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 }
@@ -199,7 +209,7 @@ async fn each_try_has_more_time_unless_the_caller_gives_up() {
     let slow = annotated("slow", |a| (a.effect, a.timeout_ms) = (Effect::Idempotent, Some(1_000)));
     let engine = engine([tool(slow, |_| std::future::pending())]);
     let started = tokio::time::Instant::now();
-    let result = call(&engine, "slow", &paused()).await;
+    let result = alone(&engine, "slow", &paused()).await;
     // 1 s, a wait of 1 s, 2 s, a wait of 1.5 s, 4 s.
     assert_eq!(started.elapsed(), Duration::from_millis(9_500));
     assert_eq!(result.text(), "Tool execution timed out after 4 seconds");
@@ -223,7 +233,7 @@ async fn a_run_that_is_cancelled_waits_for_no_retry() {
         cancel.cancel();
     });
     let started = tokio::time::Instant::now();
-    let result = call(&engine([tool]), "t", &run).await;
+    let result = alone(&engine([tool]), "t", &run).await;
     assert_eq!(result.status, ToolResultStatus::Cancelled);
     assert_eq!((started.elapsed(), calls.load(Ordering::SeqCst)), (Duration::from_millis(300), 1));
 }
@@ -340,7 +350,7 @@ async fn every_call_that_ran_is_counted_for_its_tool_and_its_conversation() {
     );
     let engine = engine([waits, fails, flaky]).with_metrics(metrics.clone());
     for name in ["waits", "waits", "fails", "flaky", "unknown"] {
-        call(&engine, name, &paused()).await;
+        alone(&engine, name, &paused()).await;
     }
     let stats = engine.stats();
     assert_eq!(stats.keys().map(String::as_str).collect::<Vec<_>>(), ["fails", "flaky", "waits"]);

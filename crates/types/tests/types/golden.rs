@@ -6,13 +6,15 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    delegation_records, events, failure_records, parallel_records, records, steering_records, window_records,
+    delegation_records, events, failure_records, parallel_records, plan_records, records, steering_records,
+    window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
 const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
 const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
+const GOLDEN_PLAN: &str = include_str!("../golden/plan-v1.jsonl");
 const GOLDEN_STEERING: &str = include_str!("../golden/steering-v1.jsonl");
 const GOLDEN_WINDOW: &str = include_str!("../golden/window-v1.jsonl");
 
@@ -26,6 +28,7 @@ fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
     check("delegation-v1.jsonl", GOLDEN_DELEGATION, &delegation_records());
     check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
+    check("plan-v1.jsonl", GOLDEN_PLAN, &plan_records());
     check("steering-v1.jsonl", GOLDEN_STEERING, &steering_records());
     check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());
     assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");

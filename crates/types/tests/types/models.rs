@@ -134,3 +134,25 @@ fn a_secret_shows_itself_to_nobody_who_formats_it() {
     assert_eq!(secret.expose(), "sk-12345");
     assert_eq!(CredentialKey::primary("acme".into(), "github").account, "primary");
 }
+
+// spec: P-07
+#[test]
+fn cache_hints_are_on_by_default_and_the_default_is_not_written() {
+    use archon_types::{CacheConfig, CacheStrategy, CachedParts, RequestOptions};
+
+    let mut options = RequestOptions::default();
+    assert_eq!(options.cache.parts(), CachedParts { system: true, tools: true, messages: true });
+    let text = serde_json::to_string(&options).unwrap();
+    assert!(!text.contains("cache"), "logs of before keep their hashes: {text}");
+    assert_eq!(CacheConfig::off().parts(), CachedParts::default());
+
+    let parts = CachedParts { tools: true, ..CachedParts::default() };
+    options.cache = CacheConfig::new(CacheStrategy::Manual(parts));
+    let text = serde_json::to_string(&options).unwrap();
+    let manual = r#""manual":{"cache_system":false,"cache_tools":true,"cache_messages":false}"#;
+    assert!(text.contains(manual), "{text}");
+    assert_eq!(serde_json::from_str::<RequestOptions>(&text).unwrap(), options);
+    assert_eq!(options.cache.parts(), parts);
+    options.cache.enabled = false;
+    assert_eq!(options.cache.parts(), CachedParts::default());
+}

@@ -3,14 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, CommandId,
-    Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind,
-    Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, HookPoint, Lease,
-    LimitReached, LlmMessage, MalformedArguments, Message, MessageMetadata, ModelFailure, ModelPrice, Origin,
-    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, ProcessGroup, PromptSource, ProviderError,
-    QueueMode, Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, Summary, ThinkingLevel,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
-    UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, Citation,
+    CommandId, Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
+    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
+    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message,
+    MessageMetadata, ModelFailure, ModelPrice, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QueueMode,
+    Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, SubTask, SubTaskRules, Summary, Task,
+    ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger,
+    Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -178,6 +179,81 @@ pub(crate) fn parallel_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// The life of a plan, in a log of its own.
+pub(crate) fn plan_records() -> Vec<Arc<Record>> {
+    let mut settings = PlanSettings::default();
+    settings.resources.insert("browser".into(), 1);
+    let mut rules = SubTaskRules::default();
+    rules.when = Some("{a} == 'x'".into());
+    rules.on_failure = OnFailure::Skip;
+    let steps = vec![SubTask::new("a", "Search"), SubTask::new("b", "Write").after(["a"]).with_rules(rules)];
+    let task = Box::new(Task::new("run_1", "A report").with_subtasks(steps.clone()));
+    let mut diff = PlanDiff::default();
+    diff.add = vec![SubTask::new("c", "Ask").with_tool("ask", Some(json!({"who": "{a}"}))).after(["a"])];
+    diff.replace = vec![steps[1].clone()];
+    diff.remove = vec!["b".into()];
+    let values = json!({"city": "Paris"}).as_object().cloned().unwrap();
+    let command = CommandId(0);
+    let citations = vec![Citation::new(&steps[0], Some("run_1.1-0".into()))];
+    let bodies = [
+        PlanRecord::Settings(settings),
+        PlanRecord::Given { values, memories: vec!["likes museums".into()] },
+        PlanRecord::Asked { command, attempt: 0, reason: None },
+        PlanRecord::Rejected {
+            command,
+            attempt: 0,
+            problems: vec!["b is there twice".into()],
+            retryable: true,
+        },
+        PlanRecord::Made { command, task, warnings: vec!["many steps".into()] },
+        PlanRecord::Skipped {
+            call: CallId::new(CommandId(2), 0),
+            reason: "its condition does not hold".into(),
+        },
+        PlanRecord::ReplanRequested { reason: "later".into(), targets: vec!["b".into()] },
+        PlanRecord::Asked { command: CommandId(3), attempt: 0, reason: Some("a failed".into()) },
+        PlanRecord::Changed { command: CommandId(3), diff: Box::new(diff), warnings: vec![] },
+        PlanRecord::Paused { reason: "by hand".into() },
+        PlanRecord::Unpaused,
+        PlanRecord::Concluding { command: CommandId(5) },
+        PlanRecord::Concluded {
+            command: CommandId(5),
+            answer: "Done [a].".into(),
+            citations,
+            spent: Spending::new(10, 1),
+        },
+    ];
+    let bodies = bodies.into_iter().map(|plan| RecordBody::Plan(Box::new(plan)));
+    let first = RecordBody::RunStarted(Box::new(started()));
+    (0..)
+        .zip(std::iter::once(first).chain(bodies))
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
+/// What a run records about calls that are tried again, the project's instructions and what its answer was
+/// expected to be, in a log of its own.
+pub(crate) fn check_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.goal_check = Some(GoalCheck::Model);
+    let call = CallId::new(CommandId(0), 0);
+    let result = Box::new(ToolResult::error("connection reset"));
+    let verdict = |met, reason: &str| {
+        RecordBody::GoalChecked(GoalVerdict { met, reason: reason.into(), usage: usage() })
+    };
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::InstructionsRead { text: "Use tabs.".into() },
+        RecordBody::ToolFailed { call, attempt: 0, result, jitter: -0.5 },
+        verdict(Some(false), "the unit is missing"),
+        verdict(None, ""),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -202,6 +278,8 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(failure_records())
         .chain(delegation_records())
         .chain(parallel_records())
+        .chain(plan_records())
+        .chain(check_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }

@@ -1,4 +1,4 @@
-//! The messages of a conversation, and next to them their wire text, which grows as they do.
+//! The messages that a model reads, and next to them their wire text, which grows as they do.
 
 use std::{
     fmt,
@@ -12,11 +12,11 @@ use crate::{Message, content_hash::ContentHash};
 
 /// Messages in order, each encoded at most once however many requests carry them.
 ///
-/// A conversation is sent again with every request, and encoding all of it each time makes the cost
+/// A transcript is sent again with every request, and encoding all of it each time makes the cost
 /// of a turn grow with the run. Messages are only ever added, so the text of those that were encoded
 /// stays true: a provider encodes the new ones and copies the rest in one piece.
 #[derive(Default)]
-pub struct Conversation {
+pub struct Transcript {
     messages: Vec<Arc<Message>>,
     encoded: Mutex<EncodedText>,
     hashed: Mutex<Hashed>,
@@ -37,8 +37,8 @@ struct Hashed {
     hash: ContentHash,
 }
 
-impl Conversation {
-    /// A conversation without messages.
+impl Transcript {
+    /// One without messages.
     pub fn new() -> Self {
         Self::default()
     }
@@ -104,7 +104,7 @@ impl Conversation {
     }
 }
 
-impl Deref for Conversation {
+impl Deref for Transcript {
     type Target = [Arc<Message>];
 
     fn deref(&self) -> &[Arc<Message>] {
@@ -112,14 +112,14 @@ impl Deref for Conversation {
     }
 }
 
-impl<M: Into<Arc<Message>>> FromIterator<M> for Conversation {
+impl<M: Into<Arc<Message>>> FromIterator<M> for Transcript {
     fn from_iter<I: IntoIterator<Item = M>>(messages: I) -> Self {
         Self { messages: messages.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 }
 
 /// The messages are shared with the clone, the text is copied.
-impl Clone for Conversation {
+impl Clone for Transcript {
     fn clone(&self) -> Self {
         let hashed = *self.hashed.lock().unwrap_or_else(PoisonError::into_inner);
         Self {
@@ -130,25 +130,25 @@ impl Clone for Conversation {
     }
 }
 
-impl PartialEq for Conversation {
+impl PartialEq for Transcript {
     fn eq(&self, other: &Self) -> bool {
         self.messages == other.messages
     }
 }
 
-impl fmt::Debug for Conversation {
+impl fmt::Debug for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.messages).finish()
     }
 }
 
-impl Serialize for Conversation {
+impl Serialize for Transcript {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         self.messages.serialize(s)
     }
 }
 
-impl<'de> Deserialize<'de> for Conversation {
+impl<'de> Deserialize<'de> for Transcript {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Ok(Self { messages: Vec::deserialize(d)?, ..Self::default() })
     }
@@ -164,32 +164,32 @@ mod tests {
     #[test]
     fn each_message_is_encoded_once_until_the_format_changes() {
         let calls = Cell::new(0);
-        let encoded = |conversation: &Conversation, format: &'static str| {
+        let encoded = |transcript: &Transcript, format: &'static str| {
             let mut out = String::from("head");
-            conversation.encode_into(format, &mut out, |m, out| {
+            transcript.encode_into(format, &mut out, |m, out| {
                 calls.set(calls.get() + 1);
                 out.push_str(&format!(",{format}:{}", m.text()));
             });
             out
         };
-        let mut conversation = Conversation::new();
-        conversation.push(Message::user("1", Timestamp::default()));
-        assert_eq!(encoded(&conversation, "a"), "head,a:1");
-        conversation.push(Message::user("2", Timestamp::default()));
-        assert_eq!(encoded(&conversation, "a"), "head,a:1,a:2");
+        let mut transcript = Transcript::new();
+        transcript.push(Message::user("1", Timestamp::default()));
+        assert_eq!(encoded(&transcript, "a"), "head,a:1");
+        transcript.push(Message::user("2", Timestamp::default()));
+        assert_eq!(encoded(&transcript, "a"), "head,a:1,a:2");
         assert_eq!(calls.get(), 2);
-        let mut fork = conversation.clone();
+        let mut fork = transcript.clone();
         fork.push(Message::user("3", Timestamp::default()));
         assert_eq!(encoded(&fork, "a"), "head,a:1,a:2,a:3");
-        assert_eq!(encoded(&conversation, "a"), "head,a:1,a:2");
+        assert_eq!(encoded(&transcript, "a"), "head,a:1,a:2");
         assert_eq!(calls.get(), 3);
-        assert_eq!(encoded(&conversation, "b"), "head,b:1,b:2");
+        assert_eq!(encoded(&transcript, "b"), "head,b:1,b:2");
         assert_eq!(calls.get(), 5);
     }
 
     #[test]
     fn the_hash_is_of_what_a_model_reads() {
-        let said = |texts: &[&str], ms| -> Conversation {
+        let said = |texts: &[&str], ms| -> Transcript {
             texts.iter().map(|text| Message::user(*text, Timestamp::from_millis(ms))).collect()
         };
         let mut grown = said(&["1"], 5);
@@ -201,22 +201,22 @@ mod tests {
         fork.push(Message::user("3", Timestamp::default()));
         assert_eq!(fork.content_hash(), said(&["1", "3"], 0).content_hash());
         let answer = AssistantMessage { content: vec![Content::text("1")], ..AssistantMessage::default() };
-        let answer: Conversation = [Message::Assistant(answer)].into_iter().collect();
+        let answer: Transcript = [Message::Assistant(answer)].into_iter().collect();
         assert_ne!(answer.content_hash(), said(&["1"], 0).content_hash(), "who said it is read");
     }
 
     #[test]
     fn a_panic_while_encoding_leaves_no_half_text() {
-        let conversation: Conversation = [Message::user("1", Timestamp::default())].into_iter().collect();
+        let transcript: Transcript = [Message::user("1", Timestamp::default())].into_iter().collect();
         let mut out = String::new();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            conversation.encode_into("a", &mut String::new(), |_, out| {
+            transcript.encode_into("a", &mut String::new(), |_, out| {
                 out.push_str("half");
                 panic!("on purpose");
             });
         }));
         assert!(panicked.is_err());
-        conversation.encode_into("a", &mut out, |m, out| out.push_str(&m.text()));
+        transcript.encode_into("a", &mut out, |m, out| out.push_str(&m.text()));
         assert_eq!(out, "1");
     }
 }

@@ -9,7 +9,7 @@ const LONGEST: usize = 64;
 
 /// A name as services take it: a dot becomes two underscores, anything else that is not allowed one,
 /// and what is too long is cut.
-pub(super) fn to_wire(name: &str) -> Cow<'_, str> {
+pub(crate) fn to_wire(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
         return Cow::Borrowed(name);
@@ -31,7 +31,7 @@ pub(super) fn to_wire(name: &str) -> Cow<'_, str> {
 
 /// The wire names of a request's tools, in order, each different from the others: a tool whose name is
 /// taken already gets a number.
-pub(super) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
+pub(crate) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     let mut names: Vec<Cow<'_, str>> = tools.iter().map(|tool| to_wire(&tool.name)).collect();
     for place in 0..names.len() {
         // A name that needed no change keeps it.
@@ -48,6 +48,17 @@ pub(super) fn wire_names(tools: &[ToolSpec]) -> Vec<Cow<'_, str>> {
     names
 }
 
+/// A name like `wanted` that no tool of a request has, for a tool that stands for something else.
+pub(crate) fn free_name(wanted: &str, tools: &[ToolSpec]) -> String {
+    let taken = wire_names(tools);
+    let free = |name: &str| !taken.iter().any(|taken| taken == name);
+    let name = to_wire(wanted);
+    if free(&name) {
+        return name.into_owned();
+    }
+    (2..).map(|n| numbered(&name, n)).find(|name| free(name)).unwrap_or_default()
+}
+
 fn numbered(name: &str, n: usize) -> String {
     let suffix = format!("_{n}");
     let keep = name.len().min(LONGEST - suffix.len());
@@ -55,7 +66,7 @@ fn numbered(name: &str, n: usize) -> String {
 }
 
 /// The tool's own name for a name from the wire; a name that no tool has stays as the model wrote it.
-pub(super) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
+pub(crate) fn from_wire(wire: &str, tools: &[ToolSpec]) -> String {
     if !tools.iter().any(|tool| tool.name == wire)
         && let Some(place) = wire_names(tools).iter().position(|name| name == wire)
     {
@@ -91,6 +102,8 @@ mod tests {
                 assert_eq!(from_wire(wire, &tools), *name);
             }
         }
+        let tools: Vec<ToolSpec> = ["a.b", "c"].iter().map(|n| ToolSpec::new(*n, "", json!({}))).collect();
+        assert_eq!(["x y", "c", "a__b"].map(|name| free_name(name, &tools)), ["x_y", "c_2", "a__b_2"]);
         assert_eq!(to_wire("files.read"), "files__read");
         assert_eq!(to_wire(""), "_");
         assert_eq!(from_wire("made up!", &[]), "made up!");

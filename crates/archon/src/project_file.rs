@@ -1,0 +1,79 @@
+//! A file in which a project says what its agents should know, such as `ARCHON.md` or `AGENTS.md`.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use archon_types::{BoxFuture, Instructions};
+
+use crate::ArchonBuilder;
+
+/// A project's instructions in a file, read anew before each question to the model: an edit counts from the
+/// next turn on. A file that is not there says nothing; one that cannot be read leaves in force what it said.
+#[derive(Clone, Debug)]
+pub struct ProjectFile {
+    candidates: Vec<PathBuf>,
+}
+
+impl ProjectFile {
+    /// The most that is read, in bytes. A longer file is refused, as half of it may mean the opposite.
+    pub const MAX_BYTES: u64 = 65_536;
+
+    /// The file at `path`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { candidates: vec![path.into()] }
+    }
+
+    /// `ARCHON.md` in this folder, else `AGENTS.md`.
+    pub fn in_folder(folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref();
+        Self { candidates: ["ARCHON.md", "AGENTS.md"].map(|name| folder.join(name)).into() }
+    }
+
+    fn read_now(&self) -> Result<Option<String>, String> {
+        for path in &self.candidates {
+            match read(path) {
+                Ok(text) => return Ok(Some(text)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("{}: {error}", path.display())),
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(ProjectFile::MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > ProjectFile::MAX_BYTES {
+        true => Err(std::io::Error::other(format!("it is longer than {} bytes", ProjectFile::MAX_BYTES))),
+        false => Ok(text),
+    }
+}
+
+impl Instructions for ProjectFile {
+    fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>> {
+        let own = self.clone();
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || own.read_now()).await;
+            read.unwrap_or_else(|error| Err(error.to_string()))
+        })
+    }
+}
+
+impl ArchonBuilder {
+    /// The file in which the project says what its agents should know; the model reads it behind the standing
+    /// instructions. Agents that this one calls do not.
+    pub fn project_file(self, file: ProjectFile) -> Self {
+        self.instructions(Arc::new(file))
+    }
+
+    /// The same from anywhere else.
+    pub fn instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
+        self.instructions = Some(instructions);
+        self
+    }
+}

@@ -1,0 +1,77 @@
+//! What an agent is told that does a subtask: the step, what it needs to know, and what others need of it.
+
+use archon_types::{Json, SubTask, Task};
+
+use crate::references::{Reference, references};
+
+/// Characters of an earlier result that are told.
+const LONGEST: usize = 8_000;
+
+/// The task of the agent that does `subtask`, where `arguments` are what the plan says of its tool's arguments.
+pub(crate) fn brief(task: &Task, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
+    let mut text = format!(
+        "{}\n\nThis is one step of a larger task: {}\nDo this step only.",
+        subtask.description, task.goal
+    );
+    if let Some(tool) = tool {
+        text.push_str(&format!("\nUse the tool {tool}"));
+        match arguments {
+            Some(arguments) => text.push_str(&format!(" with these arguments: {arguments}")),
+            None => text.push('.'),
+        }
+    }
+    if let Some(expected) = &subtask.expected_output {
+        text.push_str(&format!("\n\nExpected result: {expected}"));
+    }
+    let fields = fields_wanted(task, subtask);
+    if !fields.is_empty() {
+        let fields = fields.join(", ");
+        text.push_str(&format!(
+            "\n\nOther steps need parts of your result. Answer with nothing but JSON that has: {fields}"
+        ));
+    }
+    let known = known(task, subtask);
+    if !known.is_empty() {
+        text.push_str(&format!("\n\nWhat is known:\n{}", known.join("\n")));
+    }
+    text
+}
+
+/// The parts of the subtask's result that others refer to.
+fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
+    let name = subtask.rules.save_as.as_deref();
+    let of_this = |r: &Reference| r.head == subtask.id.as_str() || Some(r.head.as_str()) == name;
+    let mut fields = Vec::new();
+    for other in &task.subtasks {
+        for reference in other.tool_args().map(references).unwrap_or_default() {
+            if of_this(&reference) && !reference.path.is_empty() {
+                let whole = reference.to_string();
+                let field = whole.trim_matches(['{', '}']).trim_start_matches(reference.head.as_str());
+                let field = field.trim_start_matches('.').to_owned();
+                if !fields.contains(&field) {
+                    fields.push(field);
+                }
+            }
+        }
+    }
+    fields
+}
+
+/// What was known at the start, and the results of the steps that this one depends on.
+fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
+    let is_result = |key: &str| {
+        task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))
+    };
+    let line = |key: &str, value: &Json| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown: String = text.chars().take(LONGEST).collect();
+        let more = if shown.len() < text.len() { " […]" } else { "" };
+        format!("[{key}] {shown}{more}")
+    };
+    let given = task.context.iter().filter(|(key, _)| !is_result(key)).map(|(key, value)| line(key, value));
+    let results = subtask
+        .dependencies()
+        .iter()
+        .filter_map(|id| Some(line(id.as_str(), task.context.get(id.as_str())?)));
+    given.chain(results).collect()
+}

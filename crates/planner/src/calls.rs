@@ -1,0 +1,189 @@
+//! The calls of a plan: a subtask is a run of an agent, or one call of a tool whose arguments the plan has.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use archon_types::{
+    CallId, Citation, Context, Delegation, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared,
+    RecordBody, SessionId, Spending, SubTask, ToolCall, ToolResult, ToolResultStatus, metadata,
+};
+use futures_util::FutureExt;
+
+use crate::{
+    NodeState, PlanNode,
+    brief::brief,
+    driver::{Driver, Happened, not_begun},
+    machine::UNKNOWN,
+};
+
+/// Begins a call that the machine wants, or records why it cannot begin.
+pub(crate) async fn start(
+    driver: &mut Driver<'_>,
+    call: CallId,
+    subtask: &SubTask,
+    tool: Option<&str>,
+) -> Result<(), JournalError> {
+    let definition = tool.and_then(|name| driver.tool(name));
+    let arguments = match driver.machine.arguments(call, definition.as_ref()) {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+        }
+    };
+    match (tool, arguments) {
+        (Some(tool), Some(arguments)) if definition.is_some() => {
+            run_tool(driver, call, ToolCall::new(format!("call_{call}"), tool, arguments), 0).await
+        }
+        (tool, arguments) => {
+            let Some(lease) = driver.machine.lease(call) else { return Ok(()) };
+            let child = driver.context.run.of_call(call);
+            let task = brief(&driver.machine.task(), subtask, tool, arguments.as_ref());
+            let started = RecordBody::ToolStarted {
+                call,
+                attempt: 0,
+                effect: Effect::Idempotent,
+                child_run: Some(child.clone()),
+            };
+            driver.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
+            run_agent(driver, call, subtask, tool, task);
+            Ok(())
+        }
+    }
+}
+
+/// Takes up a call that was under way when the process died, or when the run was cancelled. A run is found
+/// again; a tool that may have done something is not called a second time.
+pub(crate) async fn attach(driver: &mut Driver<'_>, call: CallId) -> Result<(), JournalError> {
+    let Some(node) = driver.machine.node(call) else { return Ok(()) };
+    let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
+    let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
+    let definition = tool.as_deref().and_then(|name| driver.tool(name));
+    let arguments = driver.machine.arguments(call, definition.as_ref()).ok().flatten();
+    match (child, effect, tool.as_deref(), arguments) {
+        (Some(_), _, tool, arguments) => {
+            let task = brief(&driver.machine.task(), &subtask, tool, arguments.as_ref());
+            run_agent(driver, call, &subtask, tool, task);
+            Ok(())
+        }
+        (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
+            run_tool(driver, call, ToolCall::new(format!("call_{call}"), tool, arguments), 1).await
+        }
+        _ => {
+            let text =
+                "the process died while the tool was at work, and nobody knows whether it did its work";
+            let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, UNKNOWN);
+            driver.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
+        }
+    }
+}
+
+async fn run_tool(
+    driver: &mut Driver<'_>,
+    call: CallId,
+    tool_call: ToolCall,
+    attempt: u32,
+) -> Result<(), JournalError> {
+    let Some(toolbox) = driver.parts.toolbox.clone() else { return Ok(()) };
+    let mut context = driver.context.clone();
+    context.cancel = driver.stop.clone();
+    let ready = match toolbox.prepare(call, &tool_call, &context).await {
+        Prepared::Ready(ready) => ready,
+        Prepared::Refused(result) => {
+            return driver.record(vec![RecordBody::ToolRefused { call, result }]).await;
+        }
+        // Who was asked and said yes is not asked twice, and nobody else can be asked here.
+        Prepared::Ask(_) if driver.machine.node(call).is_some_and(|node| node.is_approved) => {
+            let why = format!("{} asks for consent again, and nobody can give it here", tool_call.name);
+            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+        }
+        Prepared::Ask(request) => return driver.record(vec![RecordBody::ToolAsked { call, request }]).await,
+        _ => {
+            let why = format!("{} is not ready", tool_call.name);
+            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+        }
+    };
+    let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
+    driver.record(vec![started]).await?;
+    let work = async move { toolbox.execute(ready, &context).await };
+    let work = AssertUnwindSafe(work).catch_unwind().map(move |executed| match executed {
+        Ok(Executed::Done(result)) => Happened::Ended(vec![RecordBody::ToolFinished { call, result }]),
+        Ok(Executed::Suspended(request)) => Happened::Asked(call, request),
+        Ok(_) => ended(call, ToolResult::error("the tool came to something unknown")),
+        Err(_) => ended(call, ToolResult::error("the tool panicked")),
+    });
+    driver.in_flight.push(Box::pin(work));
+    Ok(())
+}
+
+fn run_agent(driver: &mut Driver<'_>, call: CallId, subtask: &SubTask, tool: Option<&str>, task: String) {
+    let worker = driver.parts.workers.worker(subtask, tool);
+    let context = child_context(driver, call);
+    let stop = driver.stop.clone();
+    let child = context.run.clone();
+    let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
+    let work = AssertUnwindSafe(work).catch_unwind().map(move |done| {
+        let (outcome, name) =
+            done.unwrap_or_else(|_| (Outcome::failed(child.clone(), "it panicked"), "agent".into()));
+        let spent = outcome.spending();
+        match outcome.status {
+            OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
+            OutcomeStatus::Suspended => Happened::Asked(call, waits(&outcome, call)),
+            _ => {
+                let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
+                let result = Box::new(result(&outcome, &name, spent));
+                Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result }])
+            }
+        }
+    });
+    driver.in_flight.push(Box::pin(work));
+}
+
+/// The context of the run that does a subtask: its id follows from the call, so that it is found again.
+fn child_context(driver: &Driver<'_>, call: CallId) -> Context {
+    let parent = &driver.context;
+    let mut child = parent.clone();
+    child.depth += 1;
+    child.cancel = driver.stop.child_token();
+    child.run = parent.run.of_call(call);
+    child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+    let lease = driver.machine.lease(call).unwrap_or_default();
+    let max_depth = driver.parts.limits(parent).max_depth;
+    let journal = driver.parts.journal(parent).clone();
+    child.delegation = Some(Arc::new(Delegation::new(parent.run.clone(), call, lease, max_depth, journal)));
+    child
+}
+
+fn ended(call: CallId, result: ToolResult) -> Happened {
+    Happened::Ended(vec![RecordBody::ToolFinished { call, result: Box::new(result) }])
+}
+
+fn waits(outcome: &Outcome, call: CallId) -> Box<archon_types::ApprovalRequest> {
+    let summary = format!("run {} waits for an answer", outcome.run);
+    let details = serde_json::json!({ "run": outcome.run });
+    Box::new(archon_types::ApprovalRequest::new(format!("{}.{call}", outcome.run), summary, details))
+}
+
+/// What a run came to, as the result of the subtask.
+fn result(outcome: &Outcome, agent: &str, spent: Spending) -> ToolResult {
+    let said = outcome.answer.trim();
+    let result = match outcome.status {
+        OutcomeStatus::Finished => ToolResult::success(outcome.answer.as_str()),
+        OutcomeStatus::Limit(limit) if said.is_empty() => {
+            ToolResult::error(format!("{agent} was stopped before it had an answer: {limit}"))
+        }
+        OutcomeStatus::Limit(limit) => {
+            ToolResult::success(format!("{said}\n[Stopped: {limit}; the answer may not be complete]"))
+        }
+        OutcomeStatus::Cancelled => {
+            ToolResult::failed(ToolResultStatus::Cancelled, "Cancelled", "its run was cancelled")
+        }
+        _ => ToolResult::error(outcome.error.clone().unwrap_or_else(|| format!("{agent} failed"))),
+    };
+    let mut result = result.with_metadata("agent", agent).with_metadata(metadata::TOKEN_USAGE, spent.tokens);
+    result.child_run = Some(outcome.run.clone());
+    result
+}
+
+/// How an answer names a subtask.
+pub(crate) fn citation(node: &PlanNode) -> Citation {
+    Citation::new(&node.subtask, node.result.as_deref().and_then(|result| result.child_run.clone()))
+}

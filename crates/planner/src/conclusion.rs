@@ -1,0 +1,158 @@
+//! The final answer of a plan: put together from the results of its subtasks, with a note of which.
+
+use std::sync::Arc;
+
+use archon_types::{
+    BoxFuture, Context, Message, PlanError, Provider, Request, RequestOptions, Spending, SubTask, SubTaskId,
+    SubTaskStatus, Task,
+};
+
+use crate::{PlanGraph, ask::ask};
+
+/// Puts the final answer of a plan together.
+pub trait Conclude: Send + Sync {
+    /// The answer to the task's query, from the results of its completed subtasks.
+    ///
+    /// # Errors
+    /// [`PlanError`] when there is none; the results themselves are the answer then.
+    fn conclude<'a>(
+        &'a self,
+        task: &'a Task,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Conclusion, PlanError>>;
+}
+
+/// A final answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Conclusion {
+    /// The answer.
+    pub answer: String,
+    /// The subtasks that it rests on.
+    pub citations: Vec<SubTaskId>,
+    /// What it took.
+    pub spent: Spending,
+}
+
+impl Conclusion {
+    /// An answer that cost nothing.
+    pub fn new(answer: impl Into<String>, citations: Vec<SubTaskId>) -> Self {
+        Self { answer: answer.into(), citations, spent: Spending::default() }
+    }
+}
+
+/// The answer is what the last subtasks came to, those that nothing depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LastResults;
+
+impl LastResults {
+    /// The answer of a task.
+    pub fn of(task: &Task) -> Conclusion {
+        let graph = PlanGraph::new(&task.subtasks);
+        let sinks: Vec<&SubTask> = graph
+            .sinks()
+            .into_iter()
+            .filter_map(|id| task.get_subtask(id))
+            .filter(|s| has_result(s))
+            .collect();
+        let used: Vec<&SubTask> = match sinks.is_empty() {
+            true => task.subtasks.iter().filter(|s| has_result(s)).collect(),
+            false => sinks,
+        };
+        let text = |s: &&SubTask| s.result().map(|r| r.text().trim().to_owned()).unwrap_or_default();
+        let answer = used.iter().map(text).collect::<Vec<_>>().join("\n\n");
+        let citations = task.subtasks.iter().filter(|s| has_result(s)).map(|s| s.id.clone()).collect();
+        Conclusion::new(answer, citations)
+    }
+}
+
+impl Conclude for LastResults {
+    fn conclude<'a>(
+        &'a self,
+        task: &'a Task,
+        _: &'a Context,
+    ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
+        Box::pin(async move { Ok(Self::of(task)) })
+    }
+}
+
+/// A model writes the answer, and cites subtasks by their ids in square brackets.
+pub struct LlmConclusion {
+    provider: Arc<dyn Provider>,
+    model: String,
+    options: RequestOptions,
+}
+
+impl LlmConclusion {
+    /// A model that writes answers.
+    pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        Self { provider, model: model.into(), options: RequestOptions::default() }
+    }
+
+    /// The same with other options of its requests.
+    pub fn with_options(mut self, options: RequestOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    fn request(&self, task: &Task, context: &Context) -> Request {
+        let mut text = format!(
+            "Answer this from the results of the steps below, and from nothing else:\n{}\n\nName the steps that a \
+             statement rests on in square brackets, as in [{}]. If a result that is needed is missing, say so.\n",
+            task.original_query,
+            task.subtasks.first().map_or("step", |s| s.id.as_str()),
+        );
+        for subtask in task.subtasks.iter().filter(|s| has_result(s)) {
+            let result = subtask.result().map(|r| r.text()).unwrap_or_default();
+            let shown: String = result.trim().chars().take(LONGEST).collect();
+            text.push_str(&format!("\n[{}] {}\n{shown}\n", subtask.id, subtask.description));
+        }
+        let mut request = Request::new(self.model.clone(), vec![Message::user(text, context.clock.now())]);
+        request.options = Arc::new(self.options.clone());
+        request
+    }
+}
+
+/// Characters of a result that the model reads.
+const LONGEST: usize = 16_000;
+
+impl Conclude for LlmConclusion {
+    fn conclude<'a>(
+        &'a self,
+        task: &'a Task,
+        context: &'a Context,
+    ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
+        Box::pin(async move {
+            let answer = ask(&*self.provider, self.request(task, context), context).await?;
+            let text = answer.text();
+            if text.trim().is_empty() {
+                return Err(PlanError::Unreadable { problem: "the answer is empty".to_owned() });
+            }
+            let mut cited = cited(task, &text);
+            let mut text = text;
+            if cited.is_empty() {
+                // An answer that names no source rests on the last results.
+                cited = LastResults::of(task).citations;
+                let names: Vec<String> = cited.iter().map(|id| format!("[{id}]")).collect();
+                text.push_str(&format!("\n\nFrom: {}", names.join(" ")));
+            }
+            let mut conclusion = Conclusion::new(text, cited);
+            conclusion.spent = Spending::new(answer.usage.total(), 0);
+            Ok(conclusion)
+        })
+    }
+}
+
+/// The completed subtasks that a text names in square brackets, in the order of the plan.
+fn cited(task: &Task, text: &str) -> Vec<SubTaskId> {
+    let brackets = text.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(inner, _)| inner);
+    let named: Vec<&str> = brackets.flat_map(|inner| inner.split(',')).map(str::trim).collect();
+    let is_named = |s: &&SubTask| named.contains(&s.id.as_str()) && has_result(s);
+    task.subtasks.iter().filter(is_named).map(|s| s.id.clone()).collect()
+}
+
+/// Whether it was done, and not only passed by.
+fn has_result(subtask: &SubTask) -> bool {
+    let is_null = |text: String| text == "null";
+    subtask.status() == SubTaskStatus::Completed && subtask.result().is_some_and(|r| !is_null(r.text()))
+}

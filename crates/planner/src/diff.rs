@@ -1,0 +1,127 @@
+//! Another plan as a difference to the running one, what may be different, and how it is shown.
+
+use std::collections::HashSet;
+
+use archon_types::{PlanDiff, SubTask, SubTaskId, SubTaskStatus, Task};
+
+use crate::{
+    CheckOptions, PlanGraph, PlanMachine, check_running,
+    problem::{PlanProblem, ProblemKind},
+};
+
+/// What the plan in `wanted` changes in the running one, and remarks on what it wanted to change and may not.
+///
+/// It may change what `targets` names and what depends on that, and add subtasks. Everything else stays as it is:
+/// what the wanted plan leaves out of it, too.
+pub fn difference(machine: &PlanMachine, wanted: &Task) -> (PlanDiff, Vec<PlanProblem>) {
+    let running = machine.task();
+    let within = reach(&running, machine.targets());
+    let mut diff = PlanDiff::default();
+    let mut remarks = Vec::new();
+    for new in &wanted.subtasks {
+        let Some(old) = running.get_subtask(&new.id) else {
+            diff.add.push(fresh(new));
+            continue;
+        };
+        let may_change = within.contains(&new.id) && machine.may_change(&new.id);
+        let is_same = is_same(old, new);
+        if may_change && (!is_same || old.status() == SubTaskStatus::Failed) {
+            diff.replace.push(fresh(new));
+        } else if !may_change && !is_same {
+            let why = match old.status() {
+                SubTaskStatus::Completed => "it is done already; give the new one another id",
+                SubTaskStatus::Executing => "it is being done; give the new one another id",
+                _ => "it does not depend on what failed",
+            };
+            remarks.push(PlanProblem::of(&new.id, ProblemKind::Kept { why }));
+        }
+    }
+    for old in &running.subtasks {
+        let is_gone = wanted.get_subtask(&old.id).is_none();
+        if is_gone && within.contains(&old.id) && machine.may_change(&old.id) {
+            diff.remove.push(old.id.clone());
+        }
+    }
+    (diff, remarks)
+}
+
+/// Everything that is wrong with a change, and with the plan that it leads to.
+pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions) -> Vec<PlanProblem> {
+    let running = machine.task();
+    let within = reach(&running, machine.targets());
+    let mut problems = Vec::new();
+    if diff.is_empty() {
+        problems.push(PlanProblem::of_plan(ProblemKind::NoChange));
+    }
+    for id in diff.remove.iter().chain(diff.replace.iter().map(|subtask| &subtask.id)) {
+        let kind = match running.get_subtask(id) {
+            None => ProblemKind::NotInPlan,
+            Some(old) if !machine.may_change(id) => {
+                ProblemKind::TouchesDone { status: old.status().to_string() }
+            }
+            Some(_) if !within.contains(id) => ProblemKind::OutOfReach,
+            Some(_) => continue,
+        };
+        problems.push(PlanProblem::of(id, kind));
+    }
+    for new in &diff.add {
+        if running.get_subtask(&new.id).is_some() {
+            problems.push(PlanProblem::of(&new.id, ProblemKind::DuplicateId { count: 2 }));
+        }
+    }
+    problems.extend(check_running(&changed(&running, diff), options));
+    problems
+}
+
+/// The task after a change. Subtasks that failed stand as they were planned.
+pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
+    let mut task = running.clone();
+    task.subtasks.retain(|subtask| !diff.remove.contains(&subtask.id));
+    for subtask in &mut task.subtasks {
+        if let Some(new) = diff.replace.iter().find(|new| new.id == subtask.id) {
+            *subtask = new.clone();
+        }
+    }
+    task.subtasks.extend(diff.add.iter().cloned());
+    task
+}
+
+/// A change on lines: `+` for what is new, `~` for what begins afresh, `-` for what is no longer wanted.
+pub fn show_diff(diff: &PlanDiff) -> String {
+    let mut lines: Vec<String> = diff.remove.iter().map(|id| format!("- {id}")).collect();
+    let line = |sign: char, subtask: &SubTask| {
+        let after: Vec<&str> = subtask.dependencies().iter().map(SubTaskId::as_str).collect();
+        let after = if after.is_empty() { String::new() } else { format!(" (after {})", after.join(", ")) };
+        let tool = subtask.tool_name().map(|tool| format!(" [{tool}]")).unwrap_or_default();
+        format!("{sign} {}: {}{tool}{after}", subtask.id, subtask.description)
+    };
+    lines.extend(diff.replace.iter().map(|subtask| line('~', subtask)));
+    lines.extend(diff.add.iter().map(|subtask| line('+', subtask)));
+    lines.join("\n")
+}
+
+/// The targets and everything that depends on them.
+fn reach(task: &Task, targets: &[SubTaskId]) -> HashSet<SubTaskId> {
+    let graph = PlanGraph::new(&task.subtasks);
+    let mut within: HashSet<SubTaskId> = targets.iter().cloned().collect();
+    for target in targets {
+        within.extend(graph.downstream(target).into_iter().cloned());
+    }
+    within
+}
+
+/// Whether two subtasks say the same, however far they are.
+fn is_same(a: &SubTask, b: &SubTask) -> bool {
+    fresh(a) == fresh(b)
+}
+
+fn fresh(subtask: &SubTask) -> SubTask {
+    let mut new = SubTask::new(subtask.id.clone(), subtask.description.clone());
+    new.expected_output.clone_from(&subtask.expected_output);
+    if let Some(tool) = subtask.tool_name() {
+        new = new.with_tool(tool, subtask.tool_args().cloned());
+    }
+    new.critical = subtask.critical;
+    new.rules = subtask.rules.clone();
+    new.after(subtask.dependencies().to_vec())
+}

@@ -1,0 +1,352 @@
+//! The driver of a plan: does what the machine wants, and records what happened before anyone acts on it.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+
+use archon_types::{
+    ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, InboxRequest, JournalError,
+    Outcome, OutcomeStatus, PlanError, PlanRecord, RecordBody, SubTask, Task, Timestamp, ToolDefinition,
+    ToolResult,
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+
+use crate::{
+    Conclusion, LastResults, PlanCommand, PlanControl, PlanMachine, calls, check, check_diff, difference,
+    log::PlanLog, planning_agent::Parts, problem::with_remedy,
+};
+
+/// How long what is under way may take to end after a cancel; what does not is dropped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// One run under way.
+pub(crate) struct Driver<'a> {
+    pub(crate) parts: &'a Arc<Parts>,
+    pub(crate) machine: PlanMachine,
+    pub(crate) log: PlanLog,
+    pub(crate) context: Context,
+    pub(crate) control: PlanControl,
+    pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
+    /// Stops what is under way; fires with the run's own token.
+    pub(crate) stop: CancellationToken,
+}
+
+/// What came of something that was under way.
+pub(crate) enum Happened {
+    /// A call has a result, and the records that come with it.
+    Ended(Vec<RecordBody>),
+    /// A call waits for a person.
+    Asked(CallId, Box<ApprovalRequest>),
+    /// A call was stopped with the run; it goes on with it.
+    LeftOpen,
+    Planned(CommandId, Result<Task, PlanError>),
+    Concluded(CommandId, Result<Conclusion, PlanError>),
+}
+
+/// What the machine wants, without a hold on it.
+enum Step {
+    Append(RecordBody),
+    MakePlan(CommandId, u32, Option<String>),
+    Start(CallId, Box<SubTask>, Option<String>),
+    Conclude(CommandId),
+    Wait(Option<Timestamp>),
+    Suspend,
+    Done(Box<Outcome>),
+}
+
+impl Driver<'_> {
+    /// Drives the run to its outcome, or until it waits for somebody.
+    pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
+        self.attach().await?;
+        loop {
+            self.hear().await?;
+            if self.machine.is_stopping() && !self.in_flight.is_empty() {
+                self.drain().await?;
+            }
+            match self.step() {
+                Step::Done(outcome) => return Ok(*outcome),
+                Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
+                Step::Append(body) => self.record(vec![body]).await?,
+                Step::MakePlan(command, attempt, reason) => self.make_plan(command, attempt, reason).await?,
+                Step::Start(call, subtask, tool) => {
+                    calls::start(&mut self, call, &subtask, tool.as_deref()).await?
+                }
+                Step::Conclude(command) => self.conclude(command).await?,
+                Step::Wait(until) => {
+                    if let Some(happened) = self.wait(until).await? {
+                        self.take(happened).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        match self.machine.next() {
+            PlanCommand::Done(outcome) => Step::Done(Box::new(outcome.clone())),
+            PlanCommand::Append(body) => Step::Append(body),
+            PlanCommand::MakePlan { command, attempt, reason } => {
+                Step::MakePlan(command, attempt, reason.map(str::to_owned))
+            }
+            PlanCommand::Start { call, subtask, tool } => {
+                Step::Start(call, Box::new(subtask.clone()), tool.map(str::to_owned))
+            }
+            PlanCommand::Conclude { command } => Step::Conclude(command),
+            PlanCommand::Wait { until } => Step::Wait(until),
+            PlanCommand::Suspend => Step::Suspend,
+            // The agent never drives a run without a goal.
+            PlanCommand::WaitForGoal => {
+                Step::Done(Box::new(Outcome::failed(self.context.run.clone(), "nothing was asked")))
+            }
+        }
+    }
+
+    pub(crate) async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
+        self.log.step(&mut self.machine, bodies).await
+    }
+
+    pub(crate) async fn plan_record(&mut self, record: PlanRecord) -> Result<(), JournalError> {
+        self.record(vec![RecordBody::Plan(Box::new(record))]).await
+    }
+
+    /// Takes up the calls that were under way when the log ended.
+    async fn attach(&mut self) -> Result<(), JournalError> {
+        for call in self.machine.under_way() {
+            calls::attach(self, call).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what others want of the run.
+    async fn hear(&mut self) -> Result<(), JournalError> {
+        if self.machine.ended().is_some() {
+            return Ok(());
+        }
+        for record in self.control.take() {
+            self.plan_record(record).await?;
+        }
+        if self.context.cancel.is_cancelled() && !self.machine.is_stopping() {
+            let reason = "cancelled by the caller".to_owned();
+            self.record(vec![RecordBody::CancelRequested { reason }]).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves what waits in the inbox into the log. A plan can be cancelled from there; nothing else is said to it.
+    async fn receive(&mut self) -> Result<(), JournalError> {
+        let Some(inbox) = self.parts.journal(&self.context).inbox() else { return Ok(()) };
+        let waiting = inbox.waiting(&self.context.run).await?;
+        let mut done = Vec::new();
+        for entry in waiting {
+            let InboxRequest::Cancel { reason } = entry.request else { continue };
+            let received = RecordBody::Received { id: entry.id.clone() };
+            if !self.machine.is_stopping() {
+                self.record(vec![received, RecordBody::CancelRequested { reason }]).await?;
+            }
+            done.push(entry.id);
+        }
+        if !done.is_empty() {
+            inbox.remove(&self.context.run, &done).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something happened, and says what if it is something that was under way.
+    async fn wait(&mut self, until: Option<Timestamp>) -> Result<Option<Happened>, JournalError> {
+        self.receive().await?;
+        if self.machine.is_stopping() {
+            return Ok(None);
+        }
+        let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
+        let mut timer = self.context.clock.sleep_until(due);
+        let mut cancelled = Box::pin(self.context.cancel.cancelled());
+        let inbox = self.parts.journal(&self.context).inbox();
+        let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
+        let (in_flight, control) = (&mut self.in_flight, &self.control);
+        let woken = std::future::poll_fn(|task| {
+            if !in_flight.is_empty()
+                && let Poll::Ready(Some(happened)) = in_flight.poll_next_unpin(task)
+            {
+                return Poll::Ready(Woken::By(happened));
+            }
+            let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
+                || control.poll(task).is_ready()
+                || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
+            if is_spoken_to {
+                return Poll::Ready(Woken::Spoken);
+            }
+            timer.as_mut().poll(task).map(|()| Woken::Time)
+        })
+        .await;
+        drop((cancelled, posted));
+        match woken {
+            Woken::By(happened) => Ok(Some(happened)),
+            Woken::Spoken => Ok(None),
+            Woken::Time => self.record(vec![RecordBody::ClockRead]).await.map(|()| None),
+        }
+    }
+
+    /// Ends what is under way: gives it time to end by itself, and drops what does not.
+    async fn drain(&mut self) -> Result<(), JournalError> {
+        self.stop.cancel();
+        let clock = self.context.clock.clone();
+        let mut over = clock.sleep_until(clock.now() + GRACE);
+        while !self.in_flight.is_empty() {
+            let in_flight = &mut self.in_flight;
+            let next = std::future::poll_fn(|task| match in_flight.poll_next_unpin(task) {
+                Poll::Ready(happened) => Poll::Ready(happened),
+                Poll::Pending => over.as_mut().poll(task).map(|()| None),
+            });
+            match next.await {
+                Some(happened @ Happened::Ended(_)) => self.take(happened).await?,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.in_flight = FuturesUnordered::new();
+        Ok(())
+    }
+
+    async fn take(&mut self, happened: Happened) -> Result<(), JournalError> {
+        match happened {
+            Happened::Ended(bodies) => self.record(bodies).await,
+            Happened::Asked(call, request) => {
+                self.record(vec![RecordBody::ToolAsked { call, request }]).await
+            }
+            Happened::LeftOpen => Ok(()),
+            Happened::Planned(command, planned) => self.planned(command, planned).await,
+            Happened::Concluded(command, concluded) => self.concluded(command, concluded).await,
+        }
+    }
+
+    async fn make_plan(
+        &mut self,
+        command: CommandId,
+        attempt: u32,
+        reason: Option<String>,
+    ) -> Result<(), JournalError> {
+        let mut planning = self.parts.planning(&self.context, &self.machine);
+        planning.run.cancel = self.stop.clone();
+        let problems = self.machine.problems();
+        planning.failure = (!problems.is_empty()).then(|| problems.join("\n"));
+        let task = self.machine.task();
+        self.plan_record(PlanRecord::Asked { command, attempt, reason: reason.clone() }).await?;
+        let planner = self.parts.planner.clone();
+        let planned = async move {
+            match reason {
+                None => planner.create_plan(&task.goal, &planning).await,
+                Some(reason) => {
+                    let wrong = planning
+                        .failure
+                        .take()
+                        .map(|wrong| format!("\nThe last answer was refused: {wrong}"));
+                    let reason = format!("{reason}{}", wrong.unwrap_or_default());
+                    planner.replan(&task, &reason, &planning).await
+                }
+            }
+        };
+        let planned = AssertUnwindSafe(planned).catch_unwind().map(move |planned| {
+            let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
+            Happened::Planned(command, planned.unwrap_or_else(panicked))
+        });
+        self.in_flight.push(Box::pin(planned));
+        Ok(())
+    }
+
+    async fn planned(
+        &mut self,
+        command: CommandId,
+        planned: Result<Task, PlanError>,
+    ) -> Result<(), JournalError> {
+        let attempt = self.attempt();
+        let record = match planned {
+            Err(error) => PlanRecord::Rejected {
+                command,
+                attempt,
+                problems: vec![format!("{error} ({})", error.advice())],
+                retryable: !matches!(&error, PlanError::Model(e) if !e.is_retryable())
+                    && error != PlanError::Cancelled,
+            },
+            Ok(task) => self.judged(command, attempt, task),
+        };
+        self.plan_record(record).await
+    }
+
+    /// The record of a plan that came back: taken over, or refused with everything that is wrong with it.
+    fn judged(&self, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
+        let options = self.parts.check_options(&self.context, self.machine.settings());
+        let (record, found) = match self.machine.replans() {
+            0 => {
+                let mut task = task;
+                for (key, value) in self.machine.task().context {
+                    task.context.entry(key).or_insert(value);
+                }
+                let found = check(&task, &options);
+                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
+                (PlanRecord::Made { command, task: Box::new(task), warnings }, found)
+            }
+            _ => {
+                let (diff, mut found) = difference(&self.machine, &task);
+                found.extend(check_diff(&self.machine, &diff, &options));
+                let warnings = found.iter().filter(|p| !p.is_error()).map(with_remedy).collect();
+                (PlanRecord::Changed { command, diff: Box::new(diff), warnings }, found)
+            }
+        };
+        let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
+        match errors.is_empty() {
+            true => record,
+            false => PlanRecord::Rejected { command, attempt, problems: errors, retryable: true },
+        }
+    }
+
+    /// Which attempt is under way: the machine knows, as only one question is open.
+    fn attempt(&self) -> u32 {
+        self.machine.attempt()
+    }
+
+    async fn conclude(&mut self, command: CommandId) -> Result<(), JournalError> {
+        self.plan_record(PlanRecord::Concluding { command }).await?;
+        let (parts, task) = (self.parts.clone(), self.machine.task());
+        let mut context = self.context.clone();
+        context.cancel = self.stop.clone();
+        let concluded = async move { parts.conclude.conclude(&task, &context).await };
+        let concluded = AssertUnwindSafe(concluded).catch_unwind().map(move |concluded| {
+            let panicked = |_| Err(PlanError::Unreadable { problem: "it panicked".to_owned() });
+            Happened::Concluded(command, concluded.unwrap_or_else(panicked))
+        });
+        self.in_flight.push(Box::pin(concluded));
+        Ok(())
+    }
+
+    async fn concluded(
+        &mut self,
+        command: CommandId,
+        concluded: Result<Conclusion, PlanError>,
+    ) -> Result<(), JournalError> {
+        // Without somebody who puts an answer together the results are the answer.
+        let task = self.machine.task();
+        let Conclusion { answer, citations, spent } = concluded.unwrap_or_else(|error| {
+            tracing::warn!(run = %self.context.run, %error, "no answer was put together");
+            LastResults::of(&task)
+        });
+        let cite = |id| self.machine.nodes().find(|node| node.subtask.id == id).map(calls::citation);
+        let citations = citations.into_iter().filter_map(cite).collect();
+        self.parts.remember(&task, &answer).await;
+        self.plan_record(PlanRecord::Concluded { command, answer, citations, spent }).await
+    }
+
+    /// What a tool's schema is, for arguments that have to fit.
+    pub(crate) fn tool(&self, name: &str) -> Option<ToolDefinition> {
+        let specs = self.parts.toolbox.as_ref()?.specs();
+        specs.iter().find(|spec| spec.name == name).map(archon_types::ToolSpec::definition)
+    }
+}
+
+enum Woken {
+    By(Happened),
+    Spoken,
+    Time,
+}
+
+/// The result of something that could not be begun.
+pub(crate) fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
+    Box::new(ToolResult::error(why.to_string()))
+}

@@ -1,0 +1,27 @@
+//! From a log back to a machine: the same fold that ran while the log was written.
+
+use std::sync::Arc;
+
+use archon_types::{Record, RecordBody};
+
+use crate::PlanMachine;
+
+/// The machine of a plan's log; none for a log that does not begin as a run's does. At any time this is the state
+/// of the plan's graph.
+pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
+    let (first, rest) = records.split_first()?;
+    let RecordBody::RunStarted(started) = &first.body else { return None };
+    let mut machine = PlanMachine::new(started, first.at);
+    for record in rest {
+        machine.apply(record);
+    }
+    Some(machine)
+}
+
+/// Whether a log is the one of a plan.
+pub fn is_plan(records: &[Arc<Record>]) -> bool {
+    records.iter().take(LOOKED_AT).any(|record| matches!(record.body, RecordBody::Plan(_)))
+}
+
+/// The first record of a plan is the second of its log, or follows what took the run up at once.
+const LOOKED_AT: usize = 8;

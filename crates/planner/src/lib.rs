@@ -1,0 +1,67 @@
+//! Plans: a goal becomes a checked graph of subtasks, which is followed at the speed of its longest path and
+//! repaired while it runs.
+//!
+//! A plan is a value: a [`Task`](archon_types::Task) whose subtasks name what they depend on. [`check`] says
+//! everything that is wrong with one before anything of it runs.
+//!
+//! | question | file |
+//! |---|---|
+//! | how is a plan read from text? | `read.rs` |
+//! | what can be wrong with it, and what helps? | `check.rs`, `problem.rs`, `arguments.rs` |
+//! | who waits for whom? | `graph.rs` |
+//! | what happens next? | `machine.rs`, `machine/nodes.rs` |
+//! | and when a subtask fails? | `machine/failures.rs`, `machine/changes.rs` |
+//! | what may it cost? | `budget.rs` |
+//! | who calls whom? | `planning_agent.rs`, `driver.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
+//! | what may another plan change? | `diff.rs` |
+//! | who makes plans? | `llm_planner.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | what does a plan look like? | `render.rs` |
+//! | who puts the answer together? | `conclusion.rs` |
+//! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
+
+mod arguments;
+mod ask;
+mod brief;
+mod budget;
+mod calls;
+mod check;
+mod conclusion;
+mod condition;
+mod control;
+mod diff;
+mod driver;
+mod error;
+mod fold;
+mod graph;
+mod llm_planner;
+mod log;
+mod machine;
+mod planning_agent;
+mod problem;
+mod read;
+mod references;
+mod render;
+mod scripted_planner;
+mod template;
+mod template_planner;
+mod workers;
+
+pub use check::{CheckOptions, PlanBudget, PlanSize, check, check_running};
+pub use conclusion::{Conclude, Conclusion, LastResults, LlmConclusion};
+pub use condition::Condition;
+pub use control::PlanControl;
+pub use diff::{changed, check_diff, difference, show_diff};
+pub use error::PlanRunError;
+pub use fold::{fold, is_plan};
+pub use graph::{PlanGraph, invariants, plan_of};
+pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_schema};
+pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
+pub use planning_agent::{PlanningAgent, PlanningAgentOptions};
+pub use problem::{PlanProblem, ProblemKind, with_remedy};
+pub use read::{ReadPlan, Reading, plan_of_json, read_plan};
+pub use references::{PathStep, Reference, Unresolved, references, resolve, resolve_text, value_of_result};
+pub use render::{PlanFormat, render};
+pub use scripted_planner::ScriptedPlanner;
+pub use template::{OnError, OnErrorWord, Parameter, TemplateProblem, TemplateStep, WorkflowTemplate};
+pub use template_planner::{TemplatePlanner, TemplateRegistry};
+pub use workers::{OneWorker, OnlyTool, Workers};

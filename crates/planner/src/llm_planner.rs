@@ -1,0 +1,319 @@
+//! A planner that asks a model: the prompt, the form of the answer, and how an answer that is no plan is mended.
+
+use std::{
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use archon_types::{
+    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, PlanError, Planner, PlanningContext,
+    Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask, SubTaskStatus, Task, TaskId,
+    ToolDefinition,
+};
+use serde_json::json;
+
+use crate::{
+    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::ask, check_running,
+    problem::with_remedy, read_plan,
+};
+
+/// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
+/// in what the model says. An answer that is no plan is sent back with everything that is wrong with it.
+pub struct LlmPlanner {
+    provider: Arc<dyn Provider>,
+    model: String,
+    options: LlmPlannerOptions,
+    /// The service refused a schema.
+    speaks_text: AtomicBool,
+}
+
+/// What an [`LlmPlanner`] has defaults for.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LlmPlannerOptions {
+    /// Sampling and so on. By default the temperature is 0.1.
+    pub request: RequestOptions,
+    /// How often an answer is sent back. Default 2.
+    pub repairs: u32,
+    /// Whether answers are held to a schema.
+    pub structured: Structured,
+}
+
+/// Whether answers are held to a schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Structured {
+    /// Unless the service refuses.
+    #[default]
+    Auto,
+    /// No: the model writes text.
+    Never,
+}
+
+impl Default for LlmPlannerOptions {
+    fn default() -> Self {
+        let mut request = RequestOptions::default();
+        request.temperature = Some(0.1);
+        Self { request, repairs: 2, structured: Structured::default() }
+    }
+}
+
+impl LlmPlanner {
+    /// A planner that asks this model.
+    pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        Self {
+            provider,
+            model: model.into(),
+            options: LlmPlannerOptions::default(),
+            speaks_text: AtomicBool::new(false),
+        }
+    }
+
+    /// The same planner with other options.
+    pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Asks until there is a plan that `accept` takes, or too often.
+    async fn plan<T>(
+        &self,
+        prompt: String,
+        context: &PlanningContext,
+        accept: impl Fn(Option<String>, Vec<SubTask>) -> Result<T, Vec<PlanProblem>>,
+    ) -> Result<T, PlanError> {
+        let mut messages = vec![Message::user(prompt, context.run.clock.now())];
+        let mut problems = Vec::new();
+        for _ in 0..=self.options.repairs {
+            let answer = self.ask(messages.clone(), context).await?;
+            let text = answer.text();
+            let found = read_plan(&text, Reading::Lenient).and_then(|read| accept(read.goal, read.subtasks));
+            problems = match found {
+                Ok(accepted) => return Ok(accepted),
+                Err(problems) => problems,
+            };
+            let said = AssistantMessage { content: vec![archon_types::Content::text(text)], ..answer };
+            messages.push(Message::Assistant(said));
+            messages.push(Message::user(repair(&problems), context.run.clock.now()));
+        }
+        Err(refusal(problems))
+    }
+
+    async fn ask(
+        &self,
+        messages: Vec<Message>,
+        context: &PlanningContext,
+    ) -> Result<AssistantMessage, PlanError> {
+        let is_structured =
+            self.options.structured == Structured::Auto && !self.speaks_text.load(Ordering::Relaxed);
+        let request = |format: Option<ResponseFormat>| {
+            let mut request = Request::new(self.model.clone(), messages.clone());
+            request.system = Some(Arc::new(Encoded::new(SYSTEM.to_owned())));
+            let mut options = self.options.request.clone();
+            options.response_format = format;
+            request.options = Arc::new(options);
+            request
+        };
+        let format = is_structured
+            .then(|| ResponseFormat { name: "plan".into(), schema: plan_schema(&context.tools) });
+        let answer = match ask(&*self.provider, request(format), &context.run).await {
+            Err(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }) if is_structured => {
+                self.speaks_text.store(true, Ordering::Relaxed);
+                ask(&*self.provider, request(None), &context.run).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| match error {
+            ProviderError::Cancelled => PlanError::Cancelled,
+            error => PlanError::Model(error),
+        })
+    }
+}
+
+impl Planner for LlmPlanner {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            let options = CheckOptions::new(context.tools.clone());
+            self.plan(prompt(goal, context), context, |said, subtasks| {
+                let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
+                task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
+                task.context = context.values.clone();
+                accepted(task, &options)
+            })
+            .await
+        })
+    }
+
+    fn replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            let options = CheckOptions::new(context.tools.clone());
+            let stays = stays(task);
+            let prompt = format!("{}{}", prompt(&task.goal, context), progress(task, reason));
+            self.plan(prompt, context, |_, subtasks| {
+                let mut new = task.clone();
+                let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
+                new.subtasks.retain(|old| stays(old) && !is_named(old));
+                let done: Vec<SubTask> =
+                    task.subtasks.iter().filter(|s| is_named(s) && is_done(s)).cloned().collect();
+                let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id)).cloned();
+                new.subtasks.extend(done.iter().cloned().chain(fresh));
+                accepted(new, &options)
+            })
+            .await
+        })
+    }
+}
+
+fn accepted(task: Task, options: &CheckOptions) -> Result<Task, Vec<PlanProblem>> {
+    let mut problems = check_running(&task, options);
+    problems.retain(PlanProblem::is_error);
+    if problems.is_empty() { Ok(task) } else { Err(problems) }
+}
+
+fn is_done(subtask: &SubTask) -> bool {
+    matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Executing)
+}
+
+/// Which subtasks of a running task another plan leaves as they are without naming them: those that are done or
+/// under way, and those that do not wait for what failed.
+fn stays(task: &Task) -> impl Fn(&SubTask) -> bool {
+    let graph = PlanGraph::new(&task.subtasks);
+    let failed: Vec<_> = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Failed).collect();
+    let mut lost: Vec<_> = failed.iter().map(|s| s.id.clone()).collect();
+    for subtask in failed {
+        lost.extend(graph.downstream(&subtask.id).into_iter().cloned());
+    }
+    move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
+}
+
+fn refusal(problems: Vec<PlanProblem>) -> PlanError {
+    let cycle = problems.iter().find_map(|problem| match &problem.kind {
+        ProblemKind::Cycle { path } => Some(path.clone()),
+        _ => None,
+    });
+    match cycle {
+        Some(path) => PlanError::Cycle { path },
+        None => {
+            let problem = problems.iter().map(with_remedy).collect::<Vec<_>>().join("; ");
+            PlanError::Unreadable { problem }
+        }
+    }
+}
+
+const SYSTEM: &str = "You plan. You break a goal down into the fewest subtasks that reach it, each one meaningful \
+tool call or one coherent unit of thought; three to five are usual. Subtasks that do not need each other do not \
+depend on each other, so that they can run at the same time. You do not carry anything out.
+
+Answer with JSON only: {\"subtasks\": [{\"id\", \"description\", \"expected_output\", \"tool_name\", \"tool_args\", \
+\"dependencies\", \"critical\"}]}.
+- id: short, letters, digits and _.
+- description: what is to be done, complete in itself.
+- expected_output: what a good result looks like.
+- tool_name: one of the tools, or null for a step of thinking.
+- tool_args: an object, if the arguments are known; {id} stands for the result of another subtask, {id.field[0]} for a \
+part of it. Leave it out to let the tool's user choose.
+- dependencies: the ids of the subtasks whose results are needed.
+- critical: true if the goal cannot be reached without it.";
+
+fn prompt(goal: &str, context: &PlanningContext) -> String {
+    let mut text = format!("Goal: {goal}\n");
+    if context.tools.is_empty() {
+        text.push_str("\nThere are no tools.\n");
+    } else {
+        text.push_str("\nTools:\n");
+        for tool in &context.tools {
+            let parameters = tool.parameters.get("properties").unwrap_or(&tool.parameters);
+            let _ = writeln!(text, "- {}: {} Arguments: {parameters}", tool.name, tool.description);
+        }
+    }
+    if !context.values.is_empty() {
+        text.push_str("\nKnown (refer to it by {name}):\n");
+        for (name, value) in &context.values {
+            let shown: String = value.to_string().chars().take(SHOWN).collect();
+            let _ = writeln!(text, "- {name}: {shown}");
+        }
+    }
+    if !context.memories.is_empty() {
+        text.push_str("\nRemembered from before:\n");
+        context.memories.iter().for_each(|memory| _ = writeln!(text, "- {memory}"));
+    }
+    if !context.completed.is_empty() {
+        text.push_str("\nDone already:\n");
+        context.completed.iter().for_each(|done| _ = writeln!(text, "- {}: {}", done.id, done.description));
+    }
+    if let Some(failure) = &context.failure {
+        let _ = writeln!(text, "\nAn earlier plan did not work: {failure}");
+    }
+    text
+}
+
+/// Characters of a value that the model reads.
+const SHOWN: usize = 500;
+
+fn progress(task: &Task, reason: &str) -> String {
+    let mut text = "\nA plan is under way:\n".to_owned();
+    for subtask in &task.subtasks {
+        let result: String =
+            subtask.result().map(|r| r.text().chars().take(SHOWN).collect()).unwrap_or_default();
+        let result = if result.is_empty() { result } else { format!(" => {result}") };
+        let (status, id, what) = (subtask.status(), &subtask.id, &subtask.description);
+        let after: Vec<&str> = subtask.dependencies().iter().map(archon_types::SubTaskId::as_str).collect();
+        let _ = writeln!(text, "- [{status}] {id} (after: {}): {what}{result}", after.join(", "));
+    }
+    let _ = write!(
+        text,
+        "\nWhat went wrong: {reason}\n\nGo another way. Answer with the subtasks that take the place of those that \
+         failed and of those that wait for them, under new ids. What is completed stays: depend on it, do not repeat \
+         it. A subtask that waits for a failed one and is still wanted has to be in the answer, with its id."
+    );
+    text
+}
+
+fn repair(problems: &[PlanProblem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|problem| format!("- {}", with_remedy(problem))).collect();
+    format!(
+        "That plan cannot be followed:\n{}\nAnswer with the whole corrected plan, as JSON only.",
+        lines.join("\n")
+    )
+}
+
+/// JSON Schema of a plan that a model is asked for, with the tools that it may name.
+pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
+    let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
+    names.push(Json::Null);
+    json!({
+        "type": "object",
+        "properties": {
+            "subtasks": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"},
+                        "description": {"type": "string"},
+                        "expected_output": {"type": ["string", "null"]},
+                        "tool_name": {"enum": names},
+                        "tool_args": {"type": ["object", "null"]},
+                        "dependencies": {"type": "array", "items": {"type": "string"}},
+                        "critical": {"type": "boolean"},
+                    },
+                    "required": ["id", "description", "dependencies"],
+                },
+            },
+        },
+        "required": ["subtasks"],
+    })
+}

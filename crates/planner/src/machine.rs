@@ -1,0 +1,433 @@
+//! The machine of a plan: what is to be done next follows from the records so far, and from nothing else.
+//!
+//! No time, no chance, no I/O: they come in with the records. [`PlanMachine::apply`] takes a record,
+//! [`PlanMachine::next`] says what it leads to. Who is ready is known by counting, never by searching: a subtask
+//! that ends counts down those that depend on it. Whatever the records say, no finished subtask runs again, none
+//! waits for what will never come, and the run ends.
+
+mod changes;
+mod failures;
+mod node;
+mod nodes;
+mod outcome;
+mod plans;
+mod queries;
+mod questions;
+mod values;
+
+use archon_types::{
+    CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record,
+    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
+};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use failures::UNKNOWN;
+pub use node::{NodeState, PlanNode};
+use nodes::Nodes;
+
+use crate::budget::Budget;
+
+/// Version of the form in which a [`PlanMachine`] is written; another is refused.
+pub const MACHINE_VERSION: u32 = 1;
+
+/// What the driver is to do.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
+#[non_exhaustive]
+pub enum PlanCommand<'a> {
+    /// Append this derived record.
+    Append(RecordBody),
+    /// Append `Asked`, and ask the planner; [`PlanMachine::task`] is what there is so far.
+    MakePlan {
+        /// The command that the answer must name.
+        command: CommandId,
+        /// From 0.
+        attempt: u32,
+        /// Why another plan is wanted; none for the first.
+        reason: Option<&'a str>,
+    },
+    /// Begin this subtask: append `ToolStarted`, or `ToolRefused` if it cannot begin.
+    Start {
+        /// The call that does it.
+        call: CallId,
+        /// The subtask.
+        subtask: &'a SubTask,
+        /// The tool that does it this time, if it names one: its own, or one that stands in for it.
+        tool: Option<&'a str>,
+    },
+    /// Append `Concluding`, and put the final answer together.
+    Conclude {
+        /// The command that the answer must name.
+        command: CommandId,
+    },
+    /// Wait for something that is under way, or until a time, then append `ClockRead`.
+    Wait {
+        /// When something is to be tried again.
+        until: Option<Timestamp>,
+    },
+    /// Nothing goes on until somebody answers, or ends the pause.
+    Suspend,
+    /// Wait for a goal: nothing was asked yet.
+    WaitForGoal,
+    /// Nothing is left to do.
+    Done(&'a Outcome),
+}
+
+/// The state of a plan's run: a fold of its records.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanMachine {
+    #[serde(deserialize_with = "known_version")]
+    version: u32,
+    run: RunId,
+    settings: PlanSettings,
+    budget: Budget,
+    phase: Phase,
+    /// The goal as it was asked.
+    query: String,
+    /// What the subtasks belong to; its own list of subtasks is empty.
+    task: Task,
+    memories: Vec<String>,
+    nodes: Nodes,
+    next_command: u64,
+    replan: Option<Ask>,
+    replans: u32,
+    /// Different subtasks that failed since the last success.
+    streak: Vec<CommandId>,
+    /// Why each plan was given up, in order.
+    given_up: Vec<String>,
+    paused: bool,
+    suspended: bool,
+    cancelled: bool,
+    limit: Option<LimitReached>,
+    ended: Option<Box<Outcome>>,
+}
+
+/// Where the run stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+enum Phase {
+    /// Nobody asked anything yet.
+    Fresh,
+    /// There is no plan yet.
+    Planning(Ask),
+    /// A person looks at the plan.
+    Confirming { call: CallId, asked: Asked },
+    /// The plan is followed.
+    Following,
+    /// All is done but the answer.
+    Concluding { command: CommandId, asked: Asked },
+    /// There is an answer.
+    Concluded { answer: String },
+    /// There will be none.
+    Broken { error: String },
+}
+
+/// A question to the planner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Ask {
+    command: CommandId,
+    attempt: u32,
+    asked: Asked,
+    reason: Option<String>,
+    /// What was wrong with the answer before.
+    problems: Vec<String>,
+    /// The subtasks that it is about.
+    targets: Vec<SubTaskId>,
+}
+
+/// Whether a question is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Asked {
+    No,
+    Yes,
+}
+
+impl PlanMachine {
+    /// The machine of a run that begins.
+    pub fn new(started: &RunStarted, at: Timestamp) -> Self {
+        Self {
+            version: MACHINE_VERSION,
+            run: started.run.clone(),
+            settings: PlanSettings::default(),
+            budget: Budget::new(started.config.limits.clone(), at),
+            phase: Phase::Fresh,
+            query: String::new(),
+            task: Task::new(TaskId::new(started.run.as_str()), ""),
+            memories: Vec::new(),
+            nodes: Nodes::default(),
+            next_command: 0,
+            replan: None,
+            replans: 0,
+            streak: Vec::new(),
+            given_up: Vec::new(),
+            paused: false,
+            suspended: false,
+            cancelled: false,
+            limit: None,
+            ended: None,
+        }
+    }
+
+    /// Takes one record. Records that answer nothing that is open change nothing.
+    pub fn apply(&mut self, record: &Record) {
+        self.budget.see(record.at, self.suspended || self.ended.is_some());
+        match &record.body {
+            RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
+                self.asked_for(&message.as_llm().map(archon_types::Message::text).unwrap_or_default());
+            }
+            RecordBody::Plan(plan) => self.plan_record(plan, record.at),
+            RecordBody::ToolAsked { call, .. } => self.question_asked(*call),
+            RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer, record.at),
+            RecordBody::ToolStarted { call, effect, child_run, .. } => {
+                self.started(*call, *effect, child_run.clone(), record.at);
+            }
+            RecordBody::Granted { call, lease, .. } => {
+                if let Some(node) = self.nodes.of_call_mut(*call) {
+                    self.budget.grant(&mut node.money, *call, *lease);
+                }
+            }
+            RecordBody::Settled { call, spent, .. } => {
+                if let Some(node) = self.nodes.of_call_mut(*call) {
+                    self.budget.settle(&mut node.money, *spent);
+                }
+            }
+            RecordBody::ToolFinished { call, result } => self.finished(*call, result, record.at),
+            RecordBody::ToolRefused { call, result } => self.refused(*call, result, record.at),
+            RecordBody::CancelRequested { .. } => self.cancelled = true,
+            RecordBody::LimitReached(limit) => self.limit = Some(*limit),
+            RecordBody::Suspended { .. } => self.suspended = true,
+            RecordBody::Resumed => self.resumed(),
+            RecordBody::RunFinished(outcome) => self.ended = Some(outcome.clone()),
+            _ => {}
+        }
+        self.nodes.due(record.at);
+        self.settle();
+    }
+
+    fn plan_record(&mut self, record: &PlanRecord, at: Timestamp) {
+        match record {
+            PlanRecord::Settings(settings) => {
+                self.settings = settings.clone();
+                self.nodes.limit(&self.settings);
+            }
+            PlanRecord::Given { values, memories } => {
+                self.task.context = values.clone();
+                self.memories = memories.clone();
+            }
+            PlanRecord::Asked { command, attempt, .. } => {
+                if let Some(ask) = self.open_ask(*command, *attempt) {
+                    ask.asked = Asked::Yes;
+                }
+            }
+            PlanRecord::Made { command, task, .. } => {
+                if let Phase::Planning(ask) = &self.phase
+                    && ask.command == *command
+                {
+                    self.made(task);
+                }
+            }
+            PlanRecord::Rejected { command, attempt, problems, retryable } => {
+                self.rejected(*command, *attempt, problems, *retryable);
+            }
+            PlanRecord::Changed { command, diff, .. }
+                if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
+            {
+                self.changed(diff);
+            }
+            PlanRecord::ReplanRequested { reason, targets } if self.phase == Phase::Following => {
+                self.want_replan(reason.clone(), targets.clone());
+            }
+            PlanRecord::Skipped { call, .. } => self.skipped(*call, at),
+            PlanRecord::Paused { .. } => self.paused = true,
+            PlanRecord::Unpaused => self.paused = false,
+            PlanRecord::Concluding { command } => {
+                if let Phase::Concluding { command: open, asked } = &mut self.phase
+                    && open == command
+                {
+                    *asked = Asked::Yes;
+                }
+            }
+            PlanRecord::Concluded { command, answer, spent, .. } => {
+                if matches!(&self.phase, Phase::Concluding { command: open, .. } if open == command) {
+                    self.budget.spend(*spent);
+                    self.phase = Phase::Concluded { answer: answer.clone() };
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is to be done now. Asking again without a new record gives the same answer.
+    pub fn next(&self) -> PlanCommand<'_> {
+        if let Some(outcome) = &self.ended {
+            return PlanCommand::Done(outcome);
+        }
+        if let Phase::Broken { error } = &self.phase {
+            return self.finish(self.failed_outcome(error.clone()));
+        }
+        if self.cancelled {
+            return self.finish(self.outcome(OutcomeStatus::Cancelled));
+        }
+        if let Some(limit) = self.limit {
+            return self.finish(self.outcome(OutcomeStatus::Limit(limit)));
+        }
+        match &self.phase {
+            Phase::Fresh => PlanCommand::WaitForGoal,
+            Phase::Planning(ask) => self.make_plan(ask).unwrap_or(PlanCommand::Wait { until: None }),
+            Phase::Confirming { call, asked: Asked::No } => PlanCommand::Append(self.confirmation(*call)),
+            Phase::Confirming { call, .. } => self.suspend(vec![*call]),
+            Phase::Following => self.follow(),
+            Phase::Concluding { command, asked: Asked::No } => PlanCommand::Conclude { command: *command },
+            Phase::Concluding { .. } => PlanCommand::Wait { until: None },
+            Phase::Concluded { answer } => {
+                let mut outcome = self.outcome(OutcomeStatus::Finished);
+                outcome.answer.clone_from(answer);
+                self.finish(outcome)
+            }
+            Phase::Broken { error } => self.finish(self.failed_outcome(error.clone())),
+        }
+    }
+
+    fn follow(&self) -> PlanCommand<'_> {
+        if let Some(limit) = self.budget.reached() {
+            return PlanCommand::Append(RecordBody::LimitReached(limit));
+        }
+        if !self.paused {
+            if let Some(node) = self.nodes.first_gated() {
+                return PlanCommand::Append(self.gate(node));
+            }
+            if let Some(command) = self.replan.as_ref().and_then(|ask| self.make_plan(ask)) {
+                return command;
+            }
+            if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent) {
+                return self.begin(node);
+            }
+        }
+        if self.nodes.open() == 0 && self.replan.is_none() {
+            return self.finish(self.stuck());
+        }
+        let is_asked = self.replan.as_ref().is_some_and(|ask| ask.asked == Asked::Yes);
+        let until = self.nodes.next_due().filter(|_| !self.paused);
+        if self.nodes.running() > 0 || is_asked || until.is_some() {
+            return PlanCommand::Wait { until };
+        }
+        let waiting = self.nodes.questions();
+        if self.paused || !waiting.is_empty() {
+            return self.suspend(waiting);
+        }
+        self.finish(self.stuck())
+    }
+
+    fn make_plan<'a>(&self, ask: &'a Ask) -> Option<PlanCommand<'a>> {
+        let Ask { command, attempt, asked: Asked::No, reason, .. } = ask else { return None };
+        Some(PlanCommand::MakePlan { command: *command, attempt: *attempt, reason: reason.as_deref() })
+    }
+
+    /// Begins a subtask that is ready, unless its condition does not hold.
+    fn begin<'a>(&'a self, node: &'a PlanNode) -> PlanCommand<'a> {
+        let call = node.call();
+        match self.condition_of(node) {
+            Ok(false) => {
+                let condition = node.subtask.rules.when.as_deref().unwrap_or_default();
+                let reason = format!("the condition does not hold: {condition}");
+                PlanCommand::Append(RecordBody::Plan(Box::new(PlanRecord::Skipped { call, reason })))
+            }
+            // A condition without a value is a reason why it cannot begin, as an argument without one is.
+            Ok(true) | Err(_) => PlanCommand::Start { call, subtask: &node.subtask, tool: node.tool() },
+        }
+    }
+
+    fn suspend(&self, waiting: Vec<CallId>) -> PlanCommand<'_> {
+        match self.suspended {
+            true => PlanCommand::Suspend,
+            false => PlanCommand::Append(RecordBody::Suspended { waiting }),
+        }
+    }
+
+    fn finish(&self, outcome: Outcome) -> PlanCommand<'_> {
+        PlanCommand::Append(RecordBody::RunFinished(Box::new(outcome)))
+    }
+
+    fn asked_for(&mut self, goal: &str) {
+        goal.clone_into(&mut self.query);
+        self.task.original_query = goal.to_owned();
+        self.task.goal = goal.to_owned();
+        self.phase = match goal.trim() {
+            "" => Phase::Broken { error: "the goal is empty".to_owned() },
+            _ => Phase::Planning(self.ask(None, Vec::new())),
+        };
+    }
+
+    fn ask(&mut self, reason: Option<String>, targets: Vec<SubTaskId>) -> Ask {
+        let command = self.take_command();
+        Ask { command, attempt: 0, asked: Asked::No, reason, problems: Vec::new(), targets }
+    }
+
+    fn take_command(&mut self) -> CommandId {
+        self.next_command += 1;
+        CommandId(self.next_command - 1)
+    }
+
+    fn open_ask(&mut self, command: CommandId, attempt: u32) -> Option<&mut Ask> {
+        let ask = match (&mut self.phase, &mut self.replan) {
+            (Phase::Planning(ask), _) | (_, Some(ask)) => ask,
+            _ => return None,
+        };
+        (ask.command == command && ask.attempt == attempt).then_some(ask)
+    }
+
+    fn started(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
+        if self.phase == Phase::Following {
+            self.nodes.start(call, effect, child, at);
+        }
+    }
+
+    fn skipped(&mut self, call: CallId, at: Timestamp) {
+        if let Some(index) = self.nodes.ready_call(call) {
+            self.nodes.end(index, NodeState::Skipped, Some(ToolResult::success("null")), at);
+            self.nodes.release(index);
+        }
+    }
+
+    /// The run goes on in another process, or after a cancel: what was asked has to be asked again.
+    fn resumed(&mut self) {
+        if self.ended.as_ref().is_some_and(|outcome| outcome.status == OutcomeStatus::Cancelled) {
+            self.ended = None;
+        }
+        (self.cancelled, self.suspended) = (false, false);
+        if let Phase::Planning(ask) = &mut self.phase {
+            ask.asked = Asked::No;
+        }
+        if let Phase::Concluding { asked, .. } = &mut self.phase {
+            *asked = Asked::No;
+        }
+        if let Some(ask) = &mut self.replan {
+            ask.asked = Asked::No;
+        }
+    }
+
+    /// Goes on where nothing is left of a phase.
+    fn settle(&mut self) {
+        if self.phase != Phase::Following {
+            return;
+        }
+        self.nodes.settle(self.settings.max_concurrent);
+        self.begin_replan();
+        if self.nodes.open() == 0 && self.replan.is_none() && !self.nodes.any_failed() {
+            let command = self.take_command();
+            self.phase = Phase::Concluding { command, asked: Asked::No };
+        }
+    }
+}
+
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    match u32::deserialize(deserializer)? {
+        MACHINE_VERSION => Ok(MACHINE_VERSION),
+        other => {
+            let text =
+                format!("the machine was written in form {other}, and this version reads {MACHINE_VERSION}");
+            Err(serde::de::Error::custom(text))
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What ends a call: success, and what a failure leads to: another try, another tool, another plan, or the end of
+//! what depends on it.
+
+use std::time::Duration;
+
+use archon_types::{
+    CallId, Effect, OnCritical, OnFailure, SubTaskId, Timestamp, ToolResult, ToolResultStatus, metadata,
+};
+use petgraph::graph::NodeIndex;
+
+use super::{Ask, NodeState, Phase, PlanMachine};
+
+/// Whether the same call may be made again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Allowed,
+    /// It would fail again, or do again what cannot be undone.
+    Never,
+}
+
+impl PlanMachine {
+    pub(super) fn finished(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
+        let Some(index) = self.nodes.index_of(call) else { return };
+        let node = self.nodes.get_mut(index);
+        let NodeState::Running { effect, child } = node.state.clone() else { return };
+        self.budget.close(&mut node.money);
+        let may_have_effect = effect == Effect::SideEffect && child.is_none();
+        if result.status == ToolResultStatus::Cancelled && self.is_stopping() && !may_have_effect {
+            // Nothing is known against it: it begins anew when the run goes on.
+            return self.nodes.again(index, result.clone(), at, at);
+        }
+        if !result.is_error() && !self.is_unsure(result) {
+            self.streak.clear();
+            self.nodes.end(index, NodeState::Done, Some(result.clone()), at);
+            return self.nodes.release(index);
+        }
+        // Who was stopped may have done something; a run of an agent is another one each time.
+        let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
+        let repeat = match may_have_effect && (is_in_doubt || is_unknown(result)) {
+            true => Repeat::Never,
+            false => Repeat::Allowed,
+        };
+        self.failed(index, result, at, repeat);
+    }
+
+    pub(super) fn refused(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
+        let Some(index) = self.nodes.index_of(call) else { return };
+        let node = self.nodes.get_mut(index);
+        if matches!(
+            node.state,
+            NodeState::Ready | NodeState::Running { .. } | NodeState::Asked | NodeState::Gated
+        ) {
+            self.budget.close(&mut node.money);
+            self.failed(index, result, at, Repeat::Never);
+        }
+    }
+
+    fn is_unsure(&self, result: &ToolResult) -> bool {
+        let sure = result.metadata.get(metadata::CONFIDENCE_SCORE).and_then(serde_json::Value::as_f64);
+        self.settings.replan.confidence.zip(sure).is_some_and(|(least, sure)| sure < least)
+    }
+
+    fn failed(&mut self, index: NodeIndex, result: &ToolResult, at: Timestamp, repeat: Repeat) {
+        let policy = self.settings.replan;
+        let node = self.nodes.get_mut(index);
+        node.failures += 1;
+        if !self.streak.contains(&node.command) {
+            self.streak.push(node.command);
+        }
+        let rules = &node.subtask.rules;
+        let most = rules.max_attempts.unwrap_or(policy.same_subtask).max(1);
+        let has_fallback = rules.fallback_tools.len() > node.tool;
+        let on_failure = rules.on_failure;
+        let is_critical = policy.critical == OnCritical::Replan && (node.subtask.critical || node.is_central);
+        let is_streak = policy.consecutive.is_some_and(|n| self.streak.len() >= (n.max(1) as usize));
+        let may_replan = on_failure == OnFailure::Replan && self.replans < policy.max_replans;
+        let failures = node.failures;
+        if may_replan && !has_fallback && (is_critical || is_streak) {
+            return self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at);
+        }
+        if repeat == Repeat::Allowed && failures < most {
+            let until = at + Duration::from_millis(self.settings.retry_delay_ms);
+            return self.nodes.again(index, result.clone(), at, until);
+        }
+        if has_fallback {
+            (node.tool, node.failures) = (node.tool + 1, 0);
+            return self.nodes.again(index, result.clone(), at, at);
+        }
+        match on_failure {
+            OnFailure::Skip => {
+                self.nodes.end(index, NodeState::DoneWithout, Some(result.clone()), at);
+                self.nodes.release(index);
+            }
+            _ if may_replan => self.nodes.end(index, NodeState::Troubled, Some(result.clone()), at),
+            _ => {
+                self.nodes.end(index, NodeState::Failed, Some(result.clone()), at);
+                self.nodes.abandon(index);
+            }
+        }
+    }
+
+    /// Asks for another plan if subtasks failed and none is asked for yet.
+    pub(super) fn begin_replan(&mut self) {
+        let troubled = self.nodes.troubled();
+        if self.replan.is_some() || troubled.is_empty() {
+            return;
+        }
+        if self.replans >= self.settings.replan.max_replans {
+            troubled.into_iter().for_each(|index| self.nodes.give_up(index));
+            return;
+        }
+        let reasons: Vec<String> = troubled.iter().map(|index| self.reason(*index)).collect();
+        let targets = troubled.iter().map(|index| self.nodes.get(*index).subtask.id.clone()).collect();
+        self.ask_again(reasons.join("; "), targets);
+    }
+
+    pub(super) fn want_replan(&mut self, reason: String, targets: Vec<SubTaskId>) {
+        if self.replan.is_none() && self.replans < self.settings.replan.max_replans {
+            self.ask_again(reason, targets);
+        }
+    }
+
+    fn ask_again(&mut self, reason: String, targets: Vec<SubTaskId>) {
+        self.replans += 1;
+        self.streak.clear();
+        let ask = self.ask(Some(reason), targets);
+        self.replan = Some(ask);
+    }
+
+    fn reason(&self, index: NodeIndex) -> String {
+        let node = self.nodes.get(index);
+        let why = node.result.as_deref().map(why).unwrap_or_default();
+        let times = match node.failures {
+            0 | 1 => "failed".to_owned(),
+            n => format!("failed {n} times"),
+        };
+        let hint = match node.failures >= self.settings.replan.same_subtask {
+            true if node.failures > 1 => " Break it down into smaller steps, or go another way.",
+            _ => "",
+        };
+        format!("subtask {} ({}) {times}: {why}.{hint}", node.subtask.id, node.subtask.description)
+    }
+
+    /// There is no other plan: what failed has failed for good.
+    pub(super) fn replan_failed(&mut self, ask: &Ask, why: &str) {
+        let reason = ask.reason.as_deref().unwrap_or_default();
+        self.given_up.push(format!("{reason} No other plan was found: {why}"));
+        self.give_up(&ask.targets);
+    }
+
+    pub(super) fn give_up(&mut self, targets: &[SubTaskId]) {
+        for id in targets {
+            if let Some(index) = self.nodes.index_of_id(id) {
+                self.nodes.give_up(index);
+            }
+        }
+        debug_assert!(!matches!(self.phase, Phase::Fresh));
+    }
+}
+
+/// What a result says of a failure, on one line and without its first word.
+pub(super) fn why(result: &ToolResult) -> String {
+    let text = result.error_message.clone().unwrap_or_else(|| result.text());
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    let line = line.strip_prefix("Error: ").unwrap_or(&line).trim_end_matches('.');
+    line.chars().take(LONGEST).collect()
+}
+
+/// Characters of a failure that are told.
+const LONGEST: usize = 500;
+
+/// [`metadata::ERROR_TYPE`] of a call of which nobody knows whether it was done.
+pub(crate) const UNKNOWN: &str = "unknown_effect";
+
+fn is_unknown(result: &ToolResult) -> bool {
+    result.metadata.get(metadata::ERROR_TYPE).is_some_and(|kind| kind == UNKNOWN)
+}

@@ -1,0 +1,148 @@
+//! One subtask of a plan that is followed, and how far it is.
+
+use archon_types::{CallId, CommandId, Effect, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult};
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Money;
+
+/// A subtask with its place in the plan and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PlanNode {
+    /// The subtask as it was planned.
+    pub subtask: Box<SubTask>,
+    /// What its calls are named by.
+    pub command: CommandId,
+    /// How far it is.
+    pub state: NodeState,
+    /// Subtasks that it still waits for.
+    pub(super) waiting_for: u32,
+    /// The longest way from its start to the end of the plan, milliseconds as far as they are expected.
+    pub rank: u64,
+    /// Calls that have ended; the number of the next one.
+    pub calls: u32,
+    /// How often the tool of now has failed.
+    pub failures: u32,
+    /// Which of its tools is tried: 0 its own, then those that stand in for it.
+    pub(super) tool: usize,
+    /// What came of the last call.
+    pub result: Option<Box<ToolResult>>,
+    /// Many others wait for it.
+    pub(super) is_central: bool,
+    /// A person let it begin.
+    pub is_approved: bool,
+    pub(crate) money: Money,
+    /// Places of the resources that it uses.
+    pub(super) resources: Vec<u32>,
+    /// When its last call began.
+    pub started_at: Option<Timestamp>,
+    /// When its last call ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// How far a subtask of a followed plan is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NodeState {
+    /// It waits for others.
+    Waiting,
+    /// It may begin.
+    Ready,
+    /// It failed and is tried again at this time.
+    Delayed {
+        /// When.
+        until: Timestamp,
+    },
+    /// A person has to be asked.
+    Gated,
+    /// A person was asked.
+    Asked,
+    /// It is being done.
+    Running {
+        /// What a second run would do.
+        effect: Effect,
+        /// The run that does it, if it is one.
+        child: Option<RunId>,
+    },
+    /// It is done.
+    Done,
+    /// It was not done and nobody waits for it: its condition did not hold.
+    Skipped,
+    /// It failed, and the others go on without it.
+    DoneWithout,
+    /// It failed, and another plan is wanted because of it.
+    Troubled,
+    /// It failed for good.
+    Failed,
+    /// What it depends on failed for good.
+    Unreachable,
+    /// Another plan does not have it.
+    Dropped,
+}
+
+impl PlanNode {
+    /// The call that does it, or did it if it has ended.
+    pub fn call(&self) -> CallId {
+        let number = if self.is_over() { self.calls.saturating_sub(1) } else { self.calls };
+        CallId::new(self.command, number)
+    }
+
+    /// The tool that does it, if it names one.
+    pub fn tool(&self) -> Option<&str> {
+        match self.tool.checked_sub(1) {
+            None => self.subtask.tool_name(),
+            Some(place) => self.subtask.rules.fallback_tools.get(place).map(String::as_str),
+        }
+    }
+
+    /// Whether nothing more happens to it in this plan.
+    pub fn is_over(&self) -> bool {
+        use NodeState::{Done, DoneWithout, Dropped, Failed, Skipped, Unreachable};
+        matches!(self.state, Done | Skipped | DoneWithout | Failed | Unreachable | Dropped)
+    }
+
+    /// Whether those that depend on it may begin.
+    pub fn lets_go(&self) -> bool {
+        matches!(self.state, NodeState::Done | NodeState::Skipped | NodeState::DoneWithout)
+    }
+
+    /// How far it is, in the words of a task.
+    pub fn status(&self) -> SubTaskStatus {
+        match &self.state {
+            NodeState::Waiting | NodeState::Unreachable | NodeState::Dropped => {
+                SubTaskStatus::initial(self.subtask.dependencies())
+            }
+            NodeState::Ready | NodeState::Delayed { .. } | NodeState::Gated => SubTaskStatus::Pending,
+            NodeState::Asked if self.started_at.is_none() => SubTaskStatus::Pending,
+            NodeState::Asked | NodeState::Running { .. } => SubTaskStatus::Executing,
+            NodeState::Done | NodeState::Skipped => SubTaskStatus::Completed,
+            NodeState::DoneWithout | NodeState::Troubled | NodeState::Failed => SubTaskStatus::Failed,
+        }
+    }
+
+    /// The subtask with its status and result.
+    pub fn as_subtask(&self) -> SubTask {
+        let fresh = SubTask::clone(&self.subtask).after(self.subtask.dependencies().to_vec());
+        let step = |subtask: SubTask, to: SubTaskStatus| {
+            if subtask.status() == to { subtask } else { subtask.with_status(to).unwrap_or(subtask) }
+        };
+        let status = self.status();
+        if status == fresh.status() {
+            return fresh;
+        }
+        let pending = step(fresh, SubTaskStatus::Pending);
+        if status == SubTaskStatus::Pending {
+            return pending;
+        }
+        let executing = step(pending, SubTaskStatus::Executing);
+        match (&self.result, status) {
+            (_, SubTaskStatus::Executing) => executing,
+            (Some(result), SubTaskStatus::Completed | SubTaskStatus::Failed) => {
+                executing.with_result(ToolResult::clone(result)).unwrap_or(executing)
+            }
+            (None, status) => step(executing, status),
+            _ => executing,
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! The nodes of a plan that is followed: counters of what each waits for, and who may begin next.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+};
+
+use archon_types::{
+    CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult,
+};
+use petgraph::{
+    Direction,
+    graph::{DiGraph, NodeIndex},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{NodeState, PlanNode};
+use crate::budget::Money;
+
+/// Who goes first: the longest way to the end of the plan, then the order of the plan.
+type Turn = (Reverse<u64>, NodeIndex);
+
+/// All nodes, and indices over them that follow from their states.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Nodes {
+    graph: DiGraph<PlanNode, ()>,
+    #[serde(serialize_with = "in_order")]
+    by_id: HashMap<SubTaskId, NodeIndex>,
+    /// By the number of the command; questions to the planner have numbers, too.
+    by_command: Vec<Option<NodeIndex>>,
+    resources: Vec<Resource>,
+    ready: BTreeSet<Turn>,
+    delayed: BTreeSet<(Timestamp, NodeIndex)>,
+    gated: BTreeSet<NodeIndex>,
+    asked: BTreeSet<NodeIndex>,
+    troubled: BTreeSet<NodeIndex>,
+    running: u32,
+    open: usize,
+    failed: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Resource {
+    name: String,
+    limit: u32,
+    used: u32,
+    /// Those that could begin if there were more of it.
+    parked: BTreeSet<Turn>,
+}
+
+/// Without an expectation every subtask takes the same time.
+const EXPECTED_MS: u64 = 1_000;
+
+impl Nodes {
+    /// Sets the limits of resources; before there are nodes.
+    pub(super) fn limit(&mut self, settings: &PlanSettings) {
+        let resource = |(name, limit): (&String, &u32)| Resource {
+            name: name.clone(),
+            limit: (*limit).max(1),
+            used: 0,
+            parked: BTreeSet::new(),
+        };
+        self.resources = settings.resources.iter().map(resource).collect();
+    }
+
+    /// Adds a subtask; [`rebuild`](Self::rebuild) follows.
+    pub(super) fn add(&mut self, subtask: SubTask, command: CommandId) {
+        let uses = |r: &Resource| {
+            subtask.rules.resources.contains(&r.name) || subtask.tool_name() == Some(r.name.as_str())
+        };
+        let resources =
+            (0u32..).zip(&self.resources).filter(|(_, r)| uses(r)).map(|(place, _)| place).collect();
+        let id = subtask.id.clone();
+        let index = self.graph.add_node(PlanNode {
+            subtask: Box::new(subtask),
+            command,
+            state: NodeState::Waiting,
+            waiting_for: 0,
+            rank: 0,
+            calls: 0,
+            failures: 0,
+            tool: 0,
+            result: None,
+            is_central: false,
+            is_approved: false,
+            money: Money::default(),
+            resources,
+            started_at: None,
+            ended_at: None,
+        });
+        self.by_id.insert(id, index);
+        let place = usize::try_from(command.0).unwrap_or(usize::MAX);
+        // Commands are counted from 0, so this grows with the plan.
+        if self.by_command.len() <= place {
+            self.by_command.resize(place + 1, None);
+        }
+        self.by_command[place] = Some(index);
+    }
+
+    /// Takes a subtask out; [`rebuild`](Self::rebuild) follows.
+    pub(super) fn drop_node(&mut self, id: &SubTaskId) {
+        if let Some(index) = self.by_id.remove(id) {
+            self.graph[index].state = NodeState::Dropped;
+        }
+    }
+
+    /// Derives edges, counters, ranks and indices anew from the nodes: after the plan changed, in time that grows
+    /// with its size.
+    pub(super) fn rebuild(&mut self) -> Result<(), String> {
+        self.graph.clear_edges();
+        let live: Vec<NodeIndex> = self.live_indices().collect();
+        for &to in &live {
+            let mut dependencies = Vec::new();
+            for id in self.graph[to].subtask.dependencies() {
+                match self.by_id.get(id) {
+                    Some(from) if !dependencies.contains(from) => dependencies.push(*from),
+                    Some(_) => {}
+                    None => {
+                        let of = &self.graph[to].subtask.id;
+                        return Err(format!("subtask {of} depends on {id}, which the plan does not have"));
+                    }
+                }
+            }
+            for from in dependencies {
+                self.graph.add_edge(from, to, ());
+            }
+        }
+        let order = petgraph::algo::toposort(&self.graph, None).map_err(|cycle| {
+            let id = &self.graph[cycle.node_id()].subtask.id;
+            format!("Cycle detected in dependency graph: through {id}")
+        })?;
+        self.rank(&order, live.len());
+        self.index(&order);
+        Ok(())
+    }
+
+    fn rank(&mut self, order: &[NodeIndex], size: usize) {
+        for &index in order.iter().rev() {
+            let (mut behind, mut dependents) = (0, 0);
+            for next in self.graph.neighbors(index) {
+                behind = behind.max(self.graph[next].rank);
+                dependents += 1;
+            }
+            let node = &mut self.graph[index];
+            node.rank = behind.saturating_add(node.subtask.rules.expected_ms.unwrap_or(EXPECTED_MS));
+            node.is_central = dependents >= CENTRAL && dependents * 2 >= size;
+        }
+    }
+
+    fn index(&mut self, order: &[NodeIndex]) {
+        (self.running, self.open, self.failed) = (0, 0, 0);
+        self.ready.clear();
+        self.delayed.clear();
+        self.gated.clear();
+        self.asked.clear();
+        self.troubled.clear();
+        for resource in &mut self.resources {
+            resource.used = 0;
+            resource.parked.clear();
+        }
+        for &index in order {
+            self.place(index);
+        }
+    }
+
+    /// Puts a node where its state and those of its dependencies say.
+    fn place(&mut self, index: NodeIndex) {
+        let (mut waiting_for, mut is_lost) = (0, false);
+        for from in self.graph.neighbors_directed(index, Direction::Incoming) {
+            let node = &self.graph[from];
+            waiting_for += u32::from(!node.lets_go());
+            is_lost |= matches!(node.state, NodeState::Failed | NodeState::Unreachable);
+        }
+        let node = &mut self.graph[index];
+        node.waiting_for = waiting_for;
+        match node.state.clone() {
+            NodeState::Dropped => return,
+            NodeState::Done | NodeState::Skipped | NodeState::DoneWithout => return,
+            NodeState::Failed => {
+                self.failed += 1;
+                return;
+            }
+            NodeState::Troubled => _ = self.troubled.insert(index),
+            NodeState::Running { .. } => {
+                self.running += 1;
+                self.use_resources(index);
+            }
+            NodeState::Asked => _ = self.asked.insert(index),
+            NodeState::Delayed { until } if waiting_for == 0 => _ = self.delayed.insert((until, index)),
+            _ if is_lost => {
+                self.graph[index].state = NodeState::Unreachable;
+                return;
+            }
+            _ if waiting_for > 0 => self.graph[index].state = NodeState::Waiting,
+            _ => self.make_ready(index),
+        }
+        self.open += 1;
+    }
+
+    /// The node may begin, or a person has to be asked first.
+    fn make_ready(&mut self, index: NodeIndex) {
+        let node = &mut self.graph[index];
+        if node.subtask.rules.gate.is_some() && !node.is_approved {
+            node.state = NodeState::Gated;
+            self.gated.insert(index);
+        } else {
+            node.state = NodeState::Ready;
+            let turn = (Reverse(node.rank), index);
+            self.ready.insert(turn);
+        }
+    }
+
+    /// Those that depend on a node which lets them go count down.
+    pub(super) fn release(&mut self, index: NodeIndex) {
+        let mut next = self.graph.neighbors(index).detach();
+        while let Some(dependent) = next.next_node(&self.graph) {
+            let node = &mut self.graph[dependent];
+            node.waiting_for = node.waiting_for.saturating_sub(1);
+            if node.waiting_for == 0 && node.state == NodeState::Waiting {
+                self.make_ready(dependent);
+            }
+        }
+    }
+
+    /// What depends on a node that failed for good will not be done.
+    pub(super) fn abandon(&mut self, index: NodeIndex) {
+        let mut queue = VecDeque::from([index]);
+        while let Some(node) = queue.pop_front() {
+            let mut next = self.graph.neighbors(node).detach();
+            while let Some(dependent) = next.next_node(&self.graph) {
+                if self.graph[dependent].state == NodeState::Waiting {
+                    self.graph[dependent].state = NodeState::Unreachable;
+                    self.open -= 1;
+                    queue.push_back(dependent);
+                }
+            }
+        }
+    }
+
+    /// The node's call begins; nothing changes for one that cannot.
+    pub(super) fn start(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
+        let Some(index) = self.ready_call(call) else { return };
+        self.leave(index);
+        let node = &mut self.graph[index];
+        node.state = NodeState::Running { effect, child };
+        node.started_at = Some(at);
+        self.running += 1;
+        self.use_resources(index);
+    }
+
+    /// The node's call ended, or it never began; `state` is one in which nothing more happens, or in which
+    /// another plan is waited for.
+    pub(super) fn end(
+        &mut self,
+        index: NodeIndex,
+        state: NodeState,
+        result: Option<ToolResult>,
+        at: Timestamp,
+    ) {
+        self.leave(index);
+        let is_troubled = state == NodeState::Troubled;
+        self.failed += usize::from(state == NodeState::Failed);
+        let node = &mut self.graph[index];
+        (node.state, node.ended_at) = (state, Some(at));
+        node.calls += 1;
+        node.result = result.map(Box::new);
+        if is_troubled {
+            self.troubled.insert(index);
+        } else {
+            self.open -= 1;
+        }
+    }
+
+    /// The node's call ended, and it is tried again.
+    pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
+        self.leave(index);
+        let node = &mut self.graph[index];
+        node.calls += 1;
+        node.result = Some(Box::new(result));
+        node.ended_at = Some(at);
+        if until > at {
+            node.state = NodeState::Delayed { until };
+            self.delayed.insert((until, index));
+        } else {
+            self.make_ready(index);
+        }
+    }
+
+    /// A failure that no other plan mended is for good.
+    pub(super) fn give_up(&mut self, index: NodeIndex) {
+        if self.troubled.remove(&index) {
+            self.graph[index].state = NodeState::Failed;
+            self.failed += 1;
+            self.open -= 1;
+            self.abandon(index);
+        }
+    }
+
+    /// Takes a node out of whatever index its state put it into.
+    fn leave(&mut self, index: NodeIndex) {
+        match self.graph[index].state {
+            NodeState::Ready => {
+                let turn = (Reverse(self.graph[index].rank), index);
+                let was_first = self.ready.remove(&turn);
+                for place in self.graph[index].resources.clone() {
+                    let resource = &mut self.resources[place as usize];
+                    resource.parked.remove(&turn);
+                    // What it would have used is there for the next.
+                    if was_first && resource.used < resource.limit {
+                        self.pull(place as usize);
+                    }
+                }
+            }
+            NodeState::Delayed { until } => _ = self.delayed.remove(&(until, index)),
+            NodeState::Gated => _ = self.gated.remove(&index),
+            NodeState::Asked => _ = self.asked.remove(&index),
+            NodeState::Troubled => _ = self.troubled.remove(&index),
+            NodeState::Running { .. } => {
+                self.running -= 1;
+                for place in self.graph[index].resources.clone() {
+                    let resource = &mut self.resources[place as usize];
+                    resource.used = resource.used.saturating_sub(1);
+                    self.pull(place as usize);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn use_resources(&mut self, index: NodeIndex) {
+        for place in self.graph[index].resources.clone() {
+            self.resources[place as usize].used += 1;
+        }
+    }
+
+    /// There is more of a resource: the first that waits for it may look whether it can begin.
+    fn pull(&mut self, place: usize) {
+        if let Some(turn) = self.resources[place].parked.pop_first() {
+            self.ready.insert(turn);
+        }
+    }
+
+    /// Parks those that stand first and cannot begin, until the first can.
+    pub(super) fn settle(&mut self, max_concurrent: u32) {
+        if self.running >= max_concurrent.max(1) {
+            return;
+        }
+        while let Some(turn) = self.ready.first().copied() {
+            let full = |place: &&u32| {
+                let resource = &self.resources[**place as usize];
+                resource.used >= resource.limit
+            };
+            let resources = &self.graph[turn.1].resources;
+            let Some(full) = resources.iter().find(full).copied() else { return };
+            let others: Vec<u32> = resources.iter().copied().filter(|place| *place != full).collect();
+            self.ready.remove(&turn);
+            self.resources[full as usize].parked.insert(turn);
+            for place in others {
+                // What it would have used of another resource is there for the next.
+                if self.resources[place as usize].used < self.resources[place as usize].limit {
+                    self.pull(place as usize);
+                }
+            }
+        }
+    }
+
+    /// What waited for this time may be tried again.
+    pub(super) fn due(&mut self, now: Timestamp) {
+        while let Some((until, index)) = self.delayed.first().copied().filter(|(until, _)| *until <= now) {
+            self.delayed.remove(&(until, index));
+            self.make_ready(index);
+        }
+    }
+
+    /// A person is asked about a call: one that waits at its gate, or one that was under way.
+    pub(super) fn question(&mut self, call: CallId) {
+        let Some(index) = self.index_of(call) else { return };
+        if matches!(self.graph[index].state, NodeState::Gated | NodeState::Ready | NodeState::Running { .. })
+        {
+            self.leave(index);
+            self.graph[index].state = NodeState::Asked;
+            self.asked.insert(index);
+        }
+    }
+
+    /// A person said yes.
+    pub(super) fn approve(&mut self, call: CallId) {
+        let Some(index) = self.index_of(call).filter(|index| self.asked.remove(index)) else { return };
+        self.graph[index].is_approved = true;
+        self.make_ready(index);
+    }
+
+    pub(super) fn is_question(&self, call: CallId) -> bool {
+        self.index_of(call).is_some_and(|index| self.asked.contains(&index))
+    }
+
+    pub(super) fn questions(&self) -> Vec<CallId> {
+        self.asked.iter().map(|index| self.graph[*index].call()).collect()
+    }
+
+    /// The node that begins next, if one can and may.
+    pub(super) fn first_ready(&self, max_concurrent: u32) -> Option<&PlanNode> {
+        let (_, index) = self.ready.first().filter(|_| self.running < max_concurrent.max(1))?;
+        Some(&self.graph[*index])
+    }
+
+    pub(super) fn first_gated(&self) -> Option<&PlanNode> {
+        self.gated.first().map(|index| &self.graph[*index])
+    }
+
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.delayed.first().map(|(until, _)| *until)
+    }
+
+    pub(super) fn running(&self) -> u32 {
+        self.running
+    }
+
+    /// How many are not over.
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    pub(super) fn any_failed(&self) -> bool {
+        self.failed > 0
+    }
+
+    pub(super) fn troubled(&self) -> Vec<NodeIndex> {
+        self.troubled.iter().copied().collect()
+    }
+
+    pub(super) fn index_of(&self, call: CallId) -> Option<NodeIndex> {
+        let index = self.of_command(call)?;
+        let node = &self.graph[index];
+        (!node.is_over() && node.calls == call.index).then_some(index)
+    }
+
+    pub(super) fn ready_call(&self, call: CallId) -> Option<NodeIndex> {
+        self.index_of(call).filter(|index| self.graph[*index].state == NodeState::Ready)
+    }
+
+    pub(super) fn of_call(&self, call: CallId) -> Option<&PlanNode> {
+        self.of_command(call).map(|index| &self.graph[index])
+    }
+
+    pub(super) fn of_call_mut(&mut self, call: CallId) -> Option<&mut PlanNode> {
+        let index = self.of_command(call)?;
+        Some(&mut self.graph[index])
+    }
+
+    fn of_command(&self, call: CallId) -> Option<NodeIndex> {
+        self.by_command.get(usize::try_from(call.command.0).ok()?).copied().flatten()
+    }
+
+    pub(super) fn of_id(&self, id: &str) -> Option<&PlanNode> {
+        self.by_id.get(id).map(|index| &self.graph[*index])
+    }
+
+    pub(super) fn index_of_id(&self, id: &SubTaskId) -> Option<NodeIndex> {
+        self.by_id.get(id).copied()
+    }
+
+    pub(super) fn get(&self, index: NodeIndex) -> &PlanNode {
+        &self.graph[index]
+    }
+
+    pub(super) fn get_mut(&mut self, index: NodeIndex) -> &mut PlanNode {
+        &mut self.graph[index]
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = &PlanNode> {
+        self.graph.node_weights().filter(|node| node.state != NodeState::Dropped)
+    }
+
+    fn live_indices(&self) -> impl Iterator<Item = NodeIndex> {
+        self.graph.node_indices().filter(|index| self.graph[*index].state != NodeState::Dropped)
+    }
+}
+
+/// Fewer dependents than this make no subtask critical, however small the plan is.
+const CENTRAL: usize = 3;
+
+/// The same machine is written the same way every time.
+fn in_order<S: serde::Serializer>(
+    by_id: &HashMap<SubTaskId, NodeIndex>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    by_id.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}

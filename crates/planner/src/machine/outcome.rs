@@ -1,0 +1,64 @@
+//! How a plan's run ends, in words.
+
+use archon_types::{Outcome, OutcomeStatus};
+
+use super::{NodeState, PlanMachine, PlanNode, failures::why};
+
+impl PlanMachine {
+    pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
+        let mut outcome = Outcome::new(self.run.clone(), status);
+        outcome.delegated = self.budget.spent();
+        if status != OutcomeStatus::Finished {
+            outcome.answer = self.partial_results();
+        }
+        outcome
+    }
+
+    pub(super) fn failed_outcome(&self, error: String) -> Outcome {
+        let mut outcome = self.outcome(OutcomeStatus::Failed);
+        outcome.error = Some(error);
+        outcome
+    }
+
+    /// Nothing can go on: because of what failed, or because subtasks wait for each other.
+    pub(super) fn stuck(&self) -> Outcome {
+        let is = |state: fn(&NodeState) -> bool| -> Vec<&PlanNode> {
+            self.nodes.live().filter(|node| state(&node.state)).collect()
+        };
+        let failed = is(|state| matches!(state, NodeState::Failed | NodeState::Troubled));
+        if failed.is_empty() {
+            let waiting = is(|state| matches!(state, NodeState::Waiting | NodeState::Ready));
+            return self
+                .failed_outcome(format!("deadlock: these wait and nothing can begin: {}", names(&waiting)));
+        }
+        let all = self.nodes.live().count();
+        let reason = |node: &&PlanNode| {
+            format!("{} ({})", node.subtask.id, node.result.as_deref().map(why).unwrap_or_default())
+        };
+        let reasons: Vec<String> = failed.iter().map(reason).collect();
+        let mut text = format!("{} of {all} subtasks failed: {}", failed.len(), reasons.join("; "));
+        let lost = is(|state| *state == NodeState::Unreachable);
+        if !lost.is_empty() {
+            text.push_str(&format!(". Not done because of that: {}", names(&lost)));
+        }
+        if !self.given_up.is_empty() {
+            text.push_str(&format!(". Plans that were given up: {}", self.given_up.join(" / ")));
+        }
+        text.push_str(". A simpler goal may work.");
+        self.failed_outcome(text)
+    }
+
+    /// What there is, subtask by subtask.
+    fn partial_results(&self) -> String {
+        let done = self.nodes.live().filter(|node| node.state == NodeState::Done);
+        let text = |node: &PlanNode| {
+            let text = node.result.as_deref().map(archon_types::ToolResult::text).unwrap_or_default();
+            format!("[{}] {}", node.subtask.id, text.trim())
+        };
+        done.map(text).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+fn names(nodes: &[&PlanNode]) -> String {
+    nodes.iter().map(|node| node.subtask.id.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,61 @@
+//! The planner's answers: a plan that is taken over, or one that was refused.
+
+use archon_types::{CallId, CommandId, Confirm, Task};
+
+use super::{Asked, Nodes, Phase, PlanMachine};
+
+impl PlanMachine {
+    pub(super) fn made(&mut self, task: &Task) {
+        let call = match &self.phase {
+            Phase::Planning(ask) => CallId::new(ask.command, 0),
+            _ => return,
+        };
+        self.adopt(task);
+        if self.phase != Phase::Following || self.settings.confirm == Confirm::Never {
+            return;
+        }
+        self.phase = Phase::Confirming { call, asked: Asked::No };
+    }
+
+    /// Takes a plan over as it is; one that cannot be followed breaks the run.
+    pub(super) fn adopt(&mut self, task: &Task) {
+        if !task.goal.trim().is_empty() {
+            self.task.goal.clone_from(&task.goal);
+        }
+        for (key, value) in &task.context {
+            self.task.context.insert(key.clone(), value.clone());
+        }
+        self.nodes = Nodes::default();
+        self.nodes.limit(&self.settings);
+        for subtask in &task.subtasks {
+            let command = self.take_command();
+            self.nodes.add(subtask.clone(), command);
+        }
+        self.phase = match self.nodes.rebuild() {
+            Ok(()) => Phase::Following,
+            Err(problem) => Phase::Broken { error: problem },
+        };
+    }
+
+    pub(super) fn rejected(
+        &mut self,
+        command: CommandId,
+        attempt: u32,
+        problems: &[String],
+        retryable: bool,
+    ) {
+        let most = self.settings.planning_attempts.max(1);
+        let Some(ask) = self.open_ask(command, attempt) else { return };
+        if retryable && attempt + 1 < most {
+            ask.attempt += 1;
+            ask.asked = Asked::No;
+            ask.problems = problems.to_vec();
+            return;
+        }
+        let why = problems.join("; ");
+        match self.replan.take() {
+            Some(ask) => self.replan_failed(&ask, &why),
+            None => self.phase = Phase::Broken { error: format!("there is no plan: {why}") },
+        }
+    }
+}

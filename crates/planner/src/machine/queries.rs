@@ -1,0 +1,120 @@
+//! What can be asked of a machine.
+
+use archon_types::{
+    AgentState, CallId, Lease, Outcome, OutcomeStatus, PlanSettings, RunId, Spending, SubTaskId, Timestamp,
+};
+
+use super::{NodeState, Phase, PlanMachine, PlanNode};
+
+impl PlanMachine {
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// How it works.
+    pub fn settings(&self) -> &PlanSettings {
+        &self.settings
+    }
+
+    /// What was remembered for the goal.
+    pub fn memories(&self) -> &[String] {
+        &self.memories
+    }
+
+    /// What was wrong with the planner's last answer to the question that is open.
+    pub fn problems(&self) -> &[String] {
+        match (&self.phase, &self.replan) {
+            (Phase::Planning(ask), _) | (_, Some(ask)) => &ask.problems,
+            _ => &[],
+        }
+    }
+
+    /// Which attempt at the open question to the planner is under way.
+    pub fn attempt(&self) -> u32 {
+        match (&self.phase, &self.replan) {
+            (Phase::Planning(ask), _) | (_, Some(ask)) => ask.attempt,
+            _ => 0,
+        }
+    }
+
+    /// The subtasks that the open question about another plan is about; they and what depends on them may change.
+    pub fn targets(&self) -> &[SubTaskId] {
+        self.replan.as_ref().map(|ask| ask.targets.as_slice()).unwrap_or_default()
+    }
+
+    /// What the run is doing.
+    pub fn state(&self) -> AgentState {
+        match (&self.ended, &self.phase) {
+            (Some(outcome), _) if outcome.is_finished() => AgentState::Finished,
+            (Some(outcome), _) if outcome.status != OutcomeStatus::Cancelled => AgentState::Error,
+            (_, Phase::Fresh) => AgentState::Idle,
+            (_, Phase::Planning(_) | Phase::Confirming { .. }) => AgentState::Planning,
+            (_, Phase::Broken { .. }) => AgentState::Error,
+            _ if self.replan.is_some() => AgentState::Replanning,
+            _ => AgentState::Executing,
+        }
+    }
+
+    /// The outcome, once the last record is written.
+    pub fn ended(&self) -> Option<&Outcome> {
+        self.ended.as_deref()
+    }
+
+    /// Whether the run was asked to stop, or a limit was reached: what is under way is to end.
+    pub fn is_stopping(&self) -> bool {
+        self.cancelled || self.limit.is_some()
+    }
+
+    /// Whether nothing new begins.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// When the run's time is up.
+    pub fn deadline(&self) -> Timestamp {
+        self.budget.deadline()
+    }
+
+    /// All that the subtasks used.
+    pub fn spending(&self) -> Spending {
+        self.budget.spent()
+    }
+
+    /// The part of what is left that a call's run may use: an equal share among those that can run side by side.
+    pub fn lease(&self, call: CallId) -> Option<Lease> {
+        let node = self.nodes.of_call(call)?;
+        if let Some(lease) = node.money.lease(call) {
+            return Some(lease);
+        }
+        let running = self.nodes.running();
+        let free = u64::from(self.settings.max_concurrent.max(1).saturating_sub(running));
+        let to_come = (self.nodes.open() as u64).saturating_sub(u64::from(running));
+        Some(self.budget.lease(free.min(to_come).max(1)))
+    }
+
+    /// How far a call is: a node of the plan that is being followed.
+    pub fn node(&self, call: CallId) -> Option<&PlanNode> {
+        self.nodes.of_call(call)
+    }
+
+    /// The subtasks of the plan with their states, in the order of the plan; those that a change took out are
+    /// left out.
+    pub fn nodes(&self) -> impl Iterator<Item = &PlanNode> {
+        self.nodes.live()
+    }
+
+    /// The calls that are under way, in the order of the plan.
+    pub fn under_way(&self) -> Vec<CallId> {
+        self.nodes
+            .live()
+            .filter(|n| matches!(n.state, NodeState::Running { .. }))
+            .map(PlanNode::call)
+            .collect()
+    }
+
+    /// Other plans that the run had so far.
+    pub fn replans(&self) -> u32 {
+        self.replans
+    }
+}

@@ -1,0 +1,74 @@
+//! What subtasks know of each other: results under their names, and arguments with values for references.
+
+use archon_types::{CallId, Json, Task, ToolDefinition};
+
+use super::{NodeState, PlanMachine, PlanNode};
+use crate::{
+    arguments,
+    condition::Condition,
+    references::{Unresolved, resolve, value_of_result},
+};
+
+impl PlanMachine {
+    /// The task as it stands: its subtasks with their states and results, and everything that is known.
+    pub fn task(&self) -> Task {
+        let mut task = self.task.clone();
+        task.subtasks = self.nodes.live().map(PlanNode::as_subtask).collect();
+        for node in self.nodes.live() {
+            if let Some(value) = value(node) {
+                if let Some(name) = &node.subtask.rules.save_as
+                    && (!value.is_null() || !task.context.contains_key(name))
+                {
+                    task.context.insert(name.clone(), value.clone());
+                }
+                task.context.insert(node.subtask.id.to_string(), value);
+            }
+        }
+        task
+    }
+
+    /// What a name stands for: a subtask's result, the second name of one, or what was known at the start.
+    pub fn value(&self, name: &str) -> Option<Json> {
+        if let Some(node) = self.nodes.of_id(name) {
+            return value(node);
+        }
+        if let Some(known) = self.task.context.get(name) {
+            return Some(known.clone());
+        }
+        let mut named = self.nodes.live().filter(|n| n.subtask.rules.save_as.as_deref() == Some(name));
+        let mut values: Vec<Json> = named.by_ref().filter_map(value).collect();
+        let known = values.iter().position(|value| !value.is_null());
+        known.map(|place| values.swap_remove(place)).or_else(|| values.into_iter().next())
+    }
+
+    /// The arguments of a call with values for their references; none if the plan has none. What they lack is
+    /// taken from what was known at the start.
+    ///
+    /// # Errors
+    /// A reference, in them or in the condition of the subtask, has no value.
+    pub fn arguments(&self, call: CallId, tool: Option<&ToolDefinition>) -> Result<Option<Json>, Unresolved> {
+        let Some(node) = self.nodes.of_call(call) else { return Ok(None) };
+        self.condition_of(node)?;
+        let Some(planned) = node.subtask.tool_args() else { return Ok(None) };
+        let resolved = resolve(planned, &|name| self.value(name))?;
+        Ok(Some(arguments::fitted(tool, resolved, &self.task.context)))
+    }
+
+    pub(super) fn condition_of(&self, node: &PlanNode) -> Result<bool, Unresolved> {
+        let Some(condition) = &node.subtask.rules.when else { return Ok(true) };
+        match Condition::parse(condition) {
+            Ok(condition) => condition.holds(&|name| self.value(name)),
+            // The check refuses such a plan; one that came here without it does not do what is in doubt.
+            Err(problem) => Err(Unresolved::Unknown { reference: format!("{condition:?} ({problem})") }),
+        }
+    }
+}
+
+/// What others read of a subtask, once they may.
+fn value(node: &PlanNode) -> Option<Json> {
+    match node.state {
+        NodeState::Done => node.result.as_deref().map(value_of_result),
+        NodeState::Skipped | NodeState::DoneWithout => Some(Json::Null),
+        _ => None,
+    }
+}

@@ -1,0 +1,424 @@
+//! The agent that plans: how its run is started, taken up again, and answered.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Agent, AgentId, Answer, BoxFuture, CallId, Context, Delegation, ExecutionLimits, Journal, JournalError,
+    Json, LongTerm, LoopId, MemoryQuery, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
+    PlanSettings, Planner, PlanningContext, PromptSource, Record, RecordBody, RunConfig, RunStarted, Task,
+    Toolbox, TurnTrigger,
+};
+use futures_util::stream::FuturesUnordered;
+
+use crate::{
+    CheckOptions, Conclude, LastResults, OneWorker, PlanBudget, PlanControl, PlanMachine, PlanProblem,
+    PlanRunError, PlanSize, Workers, check, driver::Driver, log::PlanLog,
+};
+
+/// An agent that makes a plan for its task and follows it, with every step in a journal.
+#[derive(Clone)]
+pub struct PlanningAgent {
+    parts: Arc<Parts>,
+    control: PlanControl,
+}
+
+/// What a [`PlanningAgent`] works with; everything has a default.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanningAgentOptions {
+    /// For people and for delegation.
+    pub name: String,
+    /// Stable for the agent's whole life.
+    pub agent_id: AgentId,
+    /// How plans are followed.
+    pub settings: PlanSettings,
+    /// How far a run may go, its subtasks included.
+    pub limits: ExecutionLimits,
+    /// How many subtasks a plan may have.
+    pub size: PlanSize,
+    /// What is known at the start of every run.
+    pub values: serde_json::Map<String, Json>,
+}
+
+impl Default for PlanningAgentOptions {
+    fn default() -> Self {
+        Self {
+            name: "planner".to_owned(),
+            agent_id: AgentId::new("planner"),
+            settings: PlanSettings::default(),
+            limits: ExecutionLimits::default(),
+            size: PlanSize::default(),
+            values: serde_json::Map::new(),
+        }
+    }
+}
+
+/// Who does what for a planning agent.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) workers: Arc<dyn Workers>,
+    pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
+    pub(crate) conclude: Arc<dyn Conclude>,
+    memory: Option<Arc<dyn LongTerm>>,
+    journal: Arc<dyn Journal>,
+    options: PlanningAgentOptions,
+}
+
+impl PlanningAgent {
+    /// An agent that follows the planner's plans, each subtask a run of `worker`.
+    pub fn new(
+        planner: Arc<dyn Planner>,
+        worker: Arc<dyn Agent>,
+        journal: Arc<dyn Journal>,
+        options: PlanningAgentOptions,
+    ) -> Self {
+        let parts = Parts {
+            planner,
+            workers: Arc::new(OneWorker(worker)),
+            toolbox: None,
+            conclude: Arc::new(LastResults),
+            memory: None,
+            journal,
+            options,
+        };
+        Self { parts: Arc::new(parts), control: PlanControl::new() }
+    }
+
+    /// The same agent with tools: those that a plan may name. A subtask whose arguments are in the plan is one call.
+    pub fn with_toolbox(self, toolbox: Arc<dyn Toolbox>) -> Self {
+        self.with(|parts| parts.toolbox = Some(toolbox))
+    }
+
+    /// The same agent with somebody who chooses who does a subtask.
+    pub fn with_workers(self, workers: Arc<dyn Workers>) -> Self {
+        self.with(|parts| parts.workers = workers)
+    }
+
+    /// The same agent with somebody else who puts the answer together.
+    pub fn with_conclusion(self, conclude: Arc<dyn Conclude>) -> Self {
+        self.with(|parts| parts.conclude = conclude)
+    }
+
+    /// The same agent with a memory: it is asked before planning, and told what came of the goal.
+    pub fn with_memory(self, memory: Arc<dyn LongTerm>) -> Self {
+        self.with(|parts| parts.memory = Some(memory))
+    }
+
+    /// The same agent, whose run can be paused and redirected through `control`.
+    pub fn with_control(mut self, control: PlanControl) -> Self {
+        self.control = control;
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(Arc::make_mut(&mut self.parts));
+        self
+    }
+
+    /// What the agent works with.
+    pub fn options(&self) -> &PlanningAgentOptions {
+        &self.parts.options
+    }
+
+    /// Asks the planner for a plan and checks it; nothing is run and nothing is kept.
+    ///
+    /// # Errors
+    /// There is no plan.
+    pub async fn draft(
+        &self,
+        goal: &str,
+        context: &Context,
+    ) -> Result<(Task, Vec<PlanProblem>), PlanRunError> {
+        let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
+        let mut planning = self.parts.planning(context, &machine);
+        planning.values = self.parts.options.values.clone();
+        planning.memories = self.parts.recall(goal).await;
+        let mut task = self.parts.planner.create_plan(goal, &planning).await?;
+        for (key, value) in &planning.values {
+            task.context.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        let problems = check(&task, &self.parts.check_options(context, &self.parts.options.settings));
+        Ok((task, problems))
+    }
+
+    /// Starts the run that `context` names and drives it to its outcome, or until it waits for somebody.
+    ///
+    /// # Errors
+    /// A limit forbids the run, or the journal failed.
+    pub async fn start(&self, goal: &str, context: &Context) -> Result<Outcome, PlanRunError> {
+        self.begin(goal, Origin::Prompt, context).await
+    }
+
+    async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
+        let started = self.started(origin, context);
+        let max = started.config.limits.max_depth;
+        if context.depth >= max {
+            return Err(PlanRunError::TooDeep { depth: context.depth, max });
+        }
+        let open = self.parts.journal(context).open(&context.run, OpenMode::Create).await?;
+        let mut log = PlanLog::new(open.writer, 0, context.clone());
+        let records = log.append(vec![RecordBody::RunStarted(Box::new(started.clone()))]).await?;
+        let at = records.first().map_or_else(|| context.clock.now(), |record| record.at);
+        let machine = PlanMachine::new(&started, at);
+        self.open(goal, machine, log, context).await
+    }
+
+    /// Writes down what the run begins with, and drives it.
+    async fn open(
+        &self,
+        goal: &str,
+        mut machine: PlanMachine,
+        mut log: PlanLog,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        let options = &self.parts.options;
+        let plan = |record| RecordBody::Plan(Box::new(record));
+        let mut bodies = vec![plan(PlanRecord::Settings(options.settings.clone()))];
+        let (values, memories) = (options.values.clone(), self.parts.recall(goal).await);
+        if !values.is_empty() || !memories.is_empty() {
+            bodies.push(plan(PlanRecord::Given { values, memories }));
+        }
+        let message = Message::user(goal, context.clock.now()).into();
+        bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        log.step(&mut machine, bodies).await?;
+        self.drive(machine, log, context).await
+    }
+
+    /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
+    ///
+    /// Subtasks that were done are not done again. The run keeps the settings and limits that it was started with.
+    ///
+    /// # Errors
+    /// The run is unknown, in use, has ended or follows no plan, or the journal failed.
+    pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
+        self.take_up(None, Vec::new(), context).await
+    }
+
+    /// Answers a question of a run that is suspended, and takes it up. A plan that was edited is checked first.
+    ///
+    /// # Errors
+    /// There is no such question, the edited plan cannot be followed, or as for [`resume`](Self::resume).
+    pub async fn answer(
+        &self,
+        call: CallId,
+        answer: Answer,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        let records = self.parts.journal(context).read(&context.run).await?;
+        let machine = fold_plan(context, &records)?;
+        let is_open = records.iter().rev().find_map(|record| match &record.body {
+            RecordBody::ToolAsked { call: asked, .. } if *asked == call => Some(true),
+            RecordBody::ToolAnswered { call: asked, .. } if *asked == call => Some(false),
+            _ => None,
+        });
+        if is_open != Some(true) {
+            return Err(PlanRunError::NoQuestion { run: context.run.clone(), call });
+        }
+        if let (Answer::Edit { arguments }, None) = (&answer, machine.node(call)) {
+            let task: Result<Task, _> = serde_json::from_value(arguments.clone());
+            let problem =
+                |error: serde_json::Error| archon_types::PlanError::Unreadable { problem: error.to_string() };
+            let problems =
+                check(&task.map_err(problem)?, &self.parts.check_options(context, machine.settings()));
+            if problems.iter().any(PlanProblem::is_error) {
+                return Err(PlanRunError::Problems { problems });
+            }
+        }
+        self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
+    }
+
+    async fn take_up(
+        &self,
+        goal: Option<&str>,
+        bodies: Vec<RecordBody>,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        let open = self.parts.journal(context).open(&context.run, OpenMode::Existing).await?;
+        let mut machine = fold_plan(context, &open.records)?;
+        if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
+            return Err(PlanRunError::Ended { run: context.run.clone() });
+        }
+        let mut context = context.clone();
+        if let Some(RecordBody::RunStarted(started)) = open.records.first().map(|record| &record.body) {
+            context.session = started.session.clone();
+        }
+        let mut log = PlanLog::new(open.writer, open.records.len() as u64, context.clone());
+        let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
+        log.step(&mut machine, first).await?;
+        // The process died between the first record and the goal.
+        let is_asked = open.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
+        match goal {
+            Some(goal) if !is_asked => self.open(goal, machine, log, &context).await,
+            _ => self.drive(machine, log, &context).await,
+        }
+    }
+
+    async fn drive(
+        &self,
+        machine: PlanMachine,
+        log: PlanLog,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        let driver = Driver {
+            parts: &self.parts,
+            machine,
+            log,
+            stop: context.cancel.child_token(),
+            context: context.clone(),
+            control: self.control.clone(),
+            in_flight: FuturesUnordered::new(),
+        };
+        Ok(driver.drive().await?)
+    }
+
+    /// Works on what a call wants done: what ended before is not done again, what was cut off goes on.
+    async fn called(&self, task: &str, by: &Delegation, context: &Context) -> Result<Outcome, PlanRunError> {
+        let origin = Origin::CalledBy { run: by.caller.clone(), call: by.call };
+        let records = match by.journal.read(&context.run).await {
+            Err(JournalError::UnknownRun { .. }) => return self.begin(task, origin, context).await,
+            records => records?,
+        };
+        match records.first().map(|first| &first.body) {
+            Some(RecordBody::RunStarted(started)) if started.origin == origin => {}
+            _ => {
+                return Err(PlanRunError::NotOfThisCall {
+                    run: context.run.clone(),
+                    caller: by.caller.clone(),
+                });
+            }
+        }
+        match records.last().map(|last| &last.body) {
+            Some(RecordBody::RunFinished(outcome)) if outcome.status != OutcomeStatus::Cancelled => {
+                Ok(Outcome::clone(outcome))
+            }
+            _ => self.take_up(Some(task), Vec::new(), context).await,
+        }
+    }
+
+    fn started(&self, origin: Origin, context: &Context) -> RunStarted {
+        let options = &self.parts.options;
+        let mut config = RunConfig::default();
+        config.limits = self.parts.limits(context);
+        if let Some(toolbox) = &self.parts.toolbox {
+            config.tools = toolbox.specs();
+        }
+        let loop_id =
+            LoopId::new(format!("{}.plan.1", context.session.as_str().replace(['.', '/', ':'], "-")));
+        let is_called = matches!(origin, Origin::CalledBy { .. });
+        let mut started = RunStarted::new(
+            context.run.clone(),
+            context.session.clone(),
+            options.agent_id.clone(),
+            loop_id,
+            config,
+        );
+        started.tenant = context.tenant.clone();
+        started.origin = origin;
+        started.first_turn = if is_called { TurnTrigger::SubAgent } else { TurnTrigger::User };
+        started
+    }
+}
+
+impl Parts {
+    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
+    pub(crate) fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
+        called_by(context).map_or(&self.journal, |by| &by.journal)
+    }
+
+    /// How far a run may go: as this agent may, and no further than its caller allows.
+    pub(crate) fn limits(&self, context: &Context) -> ExecutionLimits {
+        let own = self.options.limits.clone();
+        match called_by(context) {
+            Some(by) => by.narrow(own, context.depth),
+            None => own,
+        }
+    }
+
+    pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
+        let mut planning = PlanningContext::new(context.clone());
+        if let Some(toolbox) = &self.toolbox {
+            planning.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
+        }
+        planning.values = machine.task().context;
+        planning.memories = machine.memories().to_vec();
+        planning
+    }
+
+    pub(crate) fn check_options(&self, context: &Context, settings: &PlanSettings) -> CheckOptions {
+        let mut options = CheckOptions::default();
+        if let Some(toolbox) = &self.toolbox {
+            options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
+        }
+        options.settings = settings.clone();
+        options.size = self.options.size;
+        let limits = self.limits(context);
+        let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
+        budget.cost = limits.max_cost;
+        options.budget = Some(budget);
+        options
+    }
+
+    /// What was remembered for a goal. A memory that fails is no reason not to work.
+    async fn recall(&self, goal: &str) -> Vec<String> {
+        let Some(memory) = &self.memory else { return Vec::new() };
+        match memory.query(&MemoryQuery::new(goal)).await {
+            Ok(found) => found.into_iter().map(|recalled| recalled.entry.content).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "nothing was recalled");
+                Vec::new()
+            }
+        }
+    }
+
+    pub(crate) async fn remember(&self, task: &Task, answer: &str) {
+        let Some(memory) = &self.memory else { return };
+        let mut about = serde_json::Map::new();
+        about.insert("kind".to_owned(), "plan".into());
+        about.insert("subtasks".to_owned(), task.subtasks.len().into());
+        let content = format!("{}\n{answer}", task.original_query);
+        if let Err(error) = memory.store(&content, about).await {
+            tracing::warn!(%error, "the outcome was not remembered");
+        }
+    }
+}
+
+/// The call that a run works for.
+fn called_by(context: &Context) -> Option<&Delegation> {
+    context.delegation.as_deref().filter(|by| by.child == context.run)
+}
+
+fn fold_plan(context: &Context, records: &[Arc<Record>]) -> Result<PlanMachine, PlanRunError> {
+    let machine = crate::fold(records).filter(|_| !is_other(records));
+    machine.ok_or_else(|| PlanRunError::NotAPlan { run: context.run.clone() })
+}
+
+/// Whether a log has a model's answers in it, which a plan's log never has.
+fn is_other(records: &[Arc<Record>]) -> bool {
+    let of_model = |record: &&Arc<Record>| {
+        matches!(record.body, RecordBody::ModelAsked { .. } | RecordBody::ParallelStarted { .. })
+    };
+    records.iter().find(of_model).is_some()
+}
+
+impl Agent for PlanningAgent {
+    fn name(&self) -> &str {
+        &self.parts.options.name
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let outcome = match called_by(context) {
+                Some(by) => self.called(task, by, context).await,
+                None => self.start(task, context).await,
+            };
+            outcome.unwrap_or_else(|error| Outcome::failed(context.run.clone(), error.to_string()))
+        })
+    }
+}
+
+impl std::fmt::Debug for PlanningAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PlanningAgent").field("options", &self.parts.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,284 @@
+//! From text to subtasks: pure JSON, JSON in a fence, JSON in prose; all that is wrong with it at once.
+
+use archon_types::{Json, SubTask, SubTaskRules, nearest};
+
+use crate::{
+    arguments::type_of,
+    problem::{PlanProblem, ProblemKind},
+};
+
+/// How much a text may hold besides the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Nothing: the text is the plan.
+    Strict,
+    /// A fence, a preface and an afterword, as models write them.
+    Lenient,
+}
+
+/// A plan that was read.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ReadPlan {
+    /// The goal, where the text says one.
+    pub goal: Option<String>,
+    /// The subtasks.
+    pub subtasks: Vec<SubTask>,
+}
+
+/// Reads a plan: a list of subtasks, or an object with `subtasks` and perhaps a `goal`.
+///
+/// # Errors
+/// Everything that is wrong with the form. What the plan says is looked at by [`check`](crate::check).
+pub fn read_plan(text: &str, reading: Reading) -> Result<ReadPlan, Vec<PlanProblem>> {
+    let value = match reading {
+        Reading::Strict => strict(text),
+        Reading::Lenient => lenient(text),
+    };
+    value.map_err(|kind| vec![PlanProblem::of_plan(kind)]).and_then(|value| plan_of_json(&value))
+}
+
+/// As [`read_plan`], for JSON that was parsed already.
+///
+/// # Errors
+/// As [`read_plan`].
+pub fn plan_of_json(value: &Json) -> Result<ReadPlan, Vec<PlanProblem>> {
+    let steps = match value {
+        Json::Array(steps) => Some(steps),
+        other => other.get("subtasks").and_then(Json::as_array),
+    };
+    let Some(steps) = steps else {
+        let found = match value {
+            Json::Object(_) => "an object without a list \"subtasks\"",
+            other => type_of(other),
+        };
+        return Err(vec![PlanProblem::of_plan(ProblemKind::NotAPlan { found: found.to_owned() })]);
+    };
+    let mut problems = Vec::new();
+    let mut subtasks = Vec::new();
+    for (place, step) in (1..).zip(steps) {
+        match subtask(place, step) {
+            Ok(subtask) => subtasks.push(subtask),
+            Err(found) => problems.extend(found),
+        }
+    }
+    let goal = value.get("goal").and_then(Json::as_str).map(str::to_owned);
+    if problems.is_empty() { Ok(ReadPlan { goal, subtasks }) } else { Err(problems) }
+}
+
+fn strict(text: &str) -> Result<Json, ProblemKind> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Json>();
+    let value = match stream.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => return Err(ProblemKind::NotJson { problem: error.to_string() }),
+        None => return Err(ProblemKind::NotJson { problem: "there is no text".to_owned() }),
+    };
+    match text[stream.byte_offset()..].trim() {
+        "" => Ok(value),
+        more => Err(ProblemKind::TrailingText { text: more.chars().take(SHOWN).collect() }),
+    }
+}
+
+const SHOWN: usize = 60;
+
+/// The first JSON in the text that could be a plan.
+fn lenient(text: &str) -> Result<Json, ProblemKind> {
+    let whole = strict(text);
+    if whole.is_ok() {
+        return whole;
+    }
+    let mut best = None;
+    let mut at = 0;
+    let mut tries = 0;
+    while let Some(next) = text[at..].find(['[', '{']) {
+        at += next;
+        tries += 1;
+        let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Json>();
+        match stream.next() {
+            Some(Ok(value)) => {
+                if may_be_plan(&value) {
+                    return Ok(value);
+                }
+                at += stream.byte_offset().max(1);
+                best = best.or(Some(value));
+            }
+            _ => at += 1,
+        }
+        if tries > MOST_TRIES {
+            break;
+        }
+    }
+    match (best, whole) {
+        (Some(value), _) => Ok(value),
+        (None, Err(ProblemKind::TrailingText { .. })) | (None, Ok(_)) => {
+            Err(ProblemKind::NotJson { problem: "there is no list of subtasks in it".to_owned() })
+        }
+        (None, Err(problem)) => Err(problem),
+    }
+}
+
+/// Brackets that are looked at: each try may read the whole rest.
+const MOST_TRIES: usize = 200;
+
+fn may_be_plan(value: &Json) -> bool {
+    match value {
+        Json::Array(items) => !items.is_empty() && items.iter().all(Json::is_object),
+        other => other.get("subtasks").is_some_and(Json::is_array),
+    }
+}
+
+const FIELDS: [&str; 10] = [
+    "id",
+    "description",
+    "expected_output",
+    "tool_name",
+    "tool_args",
+    "dependencies",
+    "critical",
+    "rules",
+    "status",
+    "result",
+];
+
+fn subtask(place: usize, step: &Json) -> Result<SubTask, Vec<PlanProblem>> {
+    let Some(fields) = step.as_object() else {
+        let found = type_of(step).to_owned();
+        let field = "the whole".to_owned();
+        let kind = ProblemKind::WrongType { place, field, expected: "an object", found };
+        return Err(vec![PlanProblem::of_plan(kind)]);
+    };
+    let mut form = Form { place, fields, problems: Vec::new() };
+    let id = form.text("id", Need::Required);
+    let description = form.text("description", Need::Required);
+    let expected_output = form.text("expected_output", Need::Optional).filter(|text| !text.is_empty());
+    let tool_name = form.text("tool_name", Need::Optional).filter(|name| !name.is_empty());
+    let dependencies = form.texts("dependencies");
+    let critical = form.flag("critical");
+    let tool_args = fields.get("tool_args").filter(|args| !args.is_null() && !is_empty(args)).cloned();
+    let names_none = fields.get("tool_name").is_none_or(|name| name.is_null() || name == "");
+    if tool_args.is_some() && names_none {
+        form.problem(ProblemKind::ArgumentsWithoutTool);
+    }
+    let rules = form.rules();
+    form.unknown();
+    if !form.problems.is_empty() {
+        return Err(form.problems);
+    }
+    let mut subtask = SubTask::new(id.unwrap_or_default(), description.unwrap_or_default());
+    subtask.expected_output = expected_output;
+    if let Some(name) = tool_name {
+        // `{}` is a call without arguments.
+        let empty = fields.get("tool_args").filter(|args| args.is_object()).cloned();
+        subtask = subtask.with_tool(name, tool_args.or(empty));
+    }
+    subtask.critical = critical;
+    subtask.rules = rules;
+    Ok(subtask.after(dependencies))
+}
+
+fn is_empty(arguments: &Json) -> bool {
+    arguments.as_object().is_some_and(serde_json::Map::is_empty)
+}
+
+enum Need {
+    Required,
+    Optional,
+}
+
+struct Form<'a> {
+    place: usize,
+    fields: &'a serde_json::Map<String, Json>,
+    problems: Vec<PlanProblem>,
+}
+
+impl Form<'_> {
+    fn text(&mut self, field: &'static str, need: Need) -> Option<String> {
+        match (self.fields.get(field), need) {
+            (Some(Json::String(text)), _) => return Some(text.clone()),
+            // Models number their steps.
+            (Some(Json::Number(number)), _) if field == "id" => return Some(number.to_string()),
+            (None | Some(Json::Null), Need::Optional) => {}
+            (None, Need::Required) => self.problem(ProblemKind::MissingField { place: self.place, field }),
+            (Some(other), _) => self.wrong(field, "text", other),
+        }
+        None
+    }
+
+    fn texts(&mut self, field: &'static str) -> Vec<String> {
+        let fields = self.fields;
+        match fields.get(field) {
+            None => self.problem(ProblemKind::MissingField { place: self.place, field }),
+            Some(Json::Array(items)) => {
+                let text = |item: &Json| match item {
+                    Json::String(text) => Some(text.clone()),
+                    Json::Number(number) => Some(number.to_string()),
+                    _ => None,
+                };
+                match items.iter().map(text).collect() {
+                    Some(texts) => return texts,
+                    None => self.wrong(field, "a list of ids", &fields[field]),
+                }
+            }
+            Some(other) => self.wrong(field, "a list of ids", other),
+        }
+        Vec::new()
+    }
+
+    fn flag(&mut self, field: &'static str) -> bool {
+        match self.fields.get(field) {
+            None | Some(Json::Null) => false,
+            Some(Json::Bool(is)) => *is,
+            Some(other) => {
+                self.wrong(field, "true or false", other);
+                false
+            }
+        }
+    }
+
+    fn rules(&mut self) -> SubTaskRules {
+        let Some(rules) = self.fields.get("rules").filter(|rules| !rules.is_null()) else {
+            return SubTaskRules::default();
+        };
+        match serde_json::from_value(rules.clone()) {
+            Ok(rules) => rules,
+            Err(error) => {
+                let (place, field) = (self.place, "rules".to_owned());
+                let kind = ProblemKind::WrongType {
+                    place,
+                    field,
+                    expected: "an object of rules",
+                    found: error.to_string(),
+                };
+                self.problem(kind);
+                SubTaskRules::default()
+            }
+        }
+    }
+
+    /// Fields that nobody reads are slips; those of a subtask that was done are the check's business.
+    fn unknown(&mut self) {
+        let fields = self.fields;
+        for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {
+            let nearest = nearest(field, FIELDS).map(str::to_owned);
+            self.problem(ProblemKind::UnknownField { place: self.place, field: field.clone(), nearest });
+        }
+        if let Some(status) =
+            fields.get("status").filter(|s| !matches!(s.as_str(), Some("pending" | "blocked")))
+        {
+            let status = status.as_str().map_or_else(|| status.to_string(), str::to_owned);
+            self.problem(ProblemKind::Begun { status });
+        } else if fields.contains_key("result") {
+            self.problem(ProblemKind::Begun { status: "done".to_owned() });
+        }
+    }
+
+    fn wrong(&mut self, field: &str, expected: &'static str, found: &Json) {
+        let (place, found) = (self.place, type_of(found).to_owned());
+        self.problem(ProblemKind::WrongType { place, field: field.to_owned(), expected, found });
+    }
+
+    fn problem(&mut self, kind: ProblemKind) {
+        let subtask = self.fields.get("id").and_then(Json::as_str).map(Into::into);
+        self.problems.push(PlanProblem { subtask, kind });
+    }
+}

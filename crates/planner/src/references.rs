@@ -1,0 +1,317 @@
+//! References in arguments: `{subtask}` and `{subtask.field[0]}` stand for results, `{key}` for what was known
+//! at the start.
+//!
+//! A text that is nothing but a reference becomes the value itself, with its type; within other text stands the
+//! value's text. `{{subtask}}` is the text `{subtask}`. Any other brace, as in JSON or code, is a brace.
+
+use archon_types::{Json, ToolResult};
+
+/// One reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// A subtask, the second name of a result, or a key of the task's context.
+    pub head: String,
+    /// The way into the value.
+    pub path: Vec<PathStep>,
+}
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// `.name`
+    Field(String),
+    /// `[0]`
+    Index(usize),
+}
+
+impl Reference {
+    /// Whether it may be a number in braces, as regular expressions have: such a head is a reference only if
+    /// something has that name.
+    pub fn may_be_text(&self) -> bool {
+        self.path.is_empty() && self.head.bytes().all(|b| b.is_ascii_digit())
+    }
+
+    /// The part of `value` that the path leads to.
+    fn walk(&self, value: &Json) -> Result<Json, Unresolved> {
+        let mut at = value;
+        for step in &self.path {
+            let next = match step {
+                PathStep::Field(name) => at.get(name),
+                PathStep::Index(index) => at.get(index),
+            };
+            let missing = || Unresolved::NoSuchPart { reference: self.to_string(), there: describe(at) };
+            at = next.ok_or_else(missing)?;
+        }
+        Ok(at.clone())
+    }
+}
+
+impl std::fmt::Display for Reference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{{{}", self.head)?;
+        for step in &self.path {
+            match step {
+                PathStep::Field(name) => write!(f, ".{name}")?,
+                PathStep::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+/// Why a reference has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unresolved {
+    /// Nothing has the name.
+    #[error("{reference} names nothing that is known")]
+    Unknown {
+        /// The reference.
+        reference: String,
+    },
+    /// The value has no such part.
+    #[error("{reference} names a part that is not there: the value is {there}")]
+    NoSuchPart {
+        /// The reference.
+        reference: String,
+        /// What there is instead.
+        there: String,
+    },
+}
+
+/// A piece of a text with references.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Text(String),
+    Reference(Reference),
+}
+
+/// The pieces of a text, in order.
+pub(crate) fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let inner = rest.strip_prefix('{').unwrap_or_default();
+        if let Some((_, length)) = reference(inner).filter(|(_, length)| inner[*length..].starts_with('}')) {
+            plain.push_str(&inner[..length]);
+            rest = &inner[length + 1..];
+        } else if let Some((reference, length)) = reference(rest) {
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+            }
+            pieces.push(Piece::Reference(reference));
+            rest = &rest[length..];
+        } else {
+            plain.push_str(&rest[..1]);
+            rest = &rest[1..];
+        }
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() {
+        pieces.push(Piece::Text(plain));
+    }
+    pieces
+}
+
+/// The reference that a text begins with, and its length in bytes.
+fn reference(text: &str) -> Option<(Reference, usize)> {
+    let end = text.find('}')?;
+    let inner = text.strip_prefix('{')?.get(..end - 1)?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name = |text: &str| {
+        let length = text.find(|c| !is_name(c)).unwrap_or(text.len());
+        (length > 0 && length <= LONGEST_NAME).then_some(length)
+    };
+    let length = name(inner)?;
+    let (head, mut rest) = inner.split_at(length);
+    let mut path = Vec::new();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let length = name(after)?;
+            path.push(PathStep::Field(after[..length].to_owned()));
+            rest = &after[length..];
+        } else {
+            let (index, after) = rest.strip_prefix('[')?.split_once(']')?;
+            path.push(PathStep::Index(index.parse().ok()?));
+            rest = after;
+        }
+    }
+    Some((Reference { head: head.to_owned(), path }, end + 1))
+}
+
+const LONGEST_NAME: usize = 100;
+
+/// Every reference in a value, in order.
+pub fn references(value: &Json) -> Vec<Reference> {
+    let mut found = Vec::new();
+    visit(value, &mut |text| {
+        found.extend(pieces(text).into_iter().filter_map(|piece| match piece {
+            Piece::Reference(reference) => Some(reference),
+            Piece::Text(_) => None,
+        }));
+    });
+    found
+}
+
+fn visit(value: &Json, on_text: &mut impl FnMut(&str)) {
+    match value {
+        Json::String(text) => on_text(text),
+        Json::Array(items) => items.iter().for_each(|item| visit(item, on_text)),
+        Json::Object(entries) => entries.values().for_each(|entry| visit(entry, on_text)),
+        _ => {}
+    }
+}
+
+/// The value with every reference replaced by what `lookup` knows under its head.
+///
+/// # Errors
+/// The first reference that has no value.
+pub fn resolve(value: &Json, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
+    Ok(match value {
+        Json::String(text) => resolve_text(text, lookup)?,
+        Json::Array(items) => items.iter().map(|item| resolve(item, lookup)).collect::<Result<_, _>>()?,
+        Json::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| Ok((key.clone(), resolve(value, lookup)?)));
+            Json::Object(entries.collect::<Result<_, _>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+/// As [`resolve`], for one text.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_text(text: &str, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
+    let mut pieces = pieces(text);
+    if let [Piece::Reference(reference)] = &pieces[..] {
+        return value_of(reference, lookup);
+    }
+    let mut out = String::new();
+    for piece in pieces.drain(..) {
+        match piece {
+            Piece::Text(text) => out.push_str(&text),
+            Piece::Reference(reference) => match value_of(&reference, lookup)? {
+                Json::String(text) => out.push_str(&text),
+                other => out.push_str(&other.to_string()),
+            },
+        }
+    }
+    Ok(Json::String(out))
+}
+
+fn value_of(reference: &Reference, lookup: &dyn Fn(&str) -> Option<Json>) -> Result<Json, Unresolved> {
+    match lookup(&reference.head) {
+        Some(value) => reference.walk(&value),
+        None if reference.may_be_text() => Ok(Json::String(reference.to_string())),
+        None => Err(Unresolved::Unknown { reference: reference.to_string() }),
+    }
+}
+
+/// What others read of a result: the JSON in its text, or the text.
+pub fn value_of_result(result: &ToolResult) -> Json {
+    let text = result.text();
+    let trimmed = text.trim();
+    match serde_json::from_str(trimmed) {
+        Ok(value) if !trimmed.is_empty() => value,
+        _ => Json::String(text),
+    }
+}
+
+fn describe(value: &Json) -> String {
+    match value {
+        Json::Object(entries) => {
+            let keys: Vec<_> = entries.keys().take(10).map(String::as_str).collect();
+            format!(
+                "an object with {}",
+                if keys.is_empty() { "no entries".to_owned() } else { keys.join(", ") }
+            )
+        }
+        Json::Array(items) => format!("an array of {}", items.len()),
+        Json::String(_) => "text".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn known(name: &str) -> Option<Json> {
+        let known = json!({
+            "search": {"hits": [{"title": "Tokyo", "people": 14_000_000}], "n": 1},
+            "city": "Paris",
+            "st-1": [1, 2],
+            "7": "seven",
+        });
+        known.get(name).cloned()
+    }
+
+    fn check(text: &str, expected: Json) {
+        assert_eq!(resolve(&json!(text), &known).unwrap(), expected, "{text}");
+    }
+
+    // spec: PL-13
+    #[test]
+    fn a_whole_reference_keeps_its_type_and_an_embedded_one_is_text() {
+        check("{search.n}", json!(1));
+        check("{search.hits[0].people}", json!(14_000_000));
+        check("{search.hits[0]}", json!({"title": "Tokyo", "people": 14_000_000}));
+        check("in {city}: {search.hits[0].people} people, {st-1}", json!("in Paris: 14000000 people, [1,2]"));
+        check("{7} and \\d{3}", json!("seven and \\d{3}"));
+        let nested = resolve(&json!({"a": ["{st-1[1]}", {"b": "{city}!"}], "c": 3}), &known).unwrap();
+        assert_eq!(nested, json!({"a": [2, {"b": "Paris!"}], "c": 3}));
+    }
+
+    // spec: PL-13
+    #[test]
+    fn braces_that_are_no_reference_stay() {
+        check("{{city}}", json!("{city}"));
+        check("{{{city}}}", json!("{{city}}"));
+        check(r#"{"a": {"b": 1}}"#, json!(r#"{"a": {"b": 1}}"#));
+        check("fn main() { }", json!("fn main() { }"));
+        check("{a b} {} {.x} {a.} {a[x]}", json!("{a b} {} {.x} {a.} {a[x]}"));
+    }
+
+    // spec: PL-13
+    #[test]
+    fn what_is_missing_is_named_with_what_is_there() {
+        let error = |text: &str| resolve(&json!([text]), &known).unwrap_err().to_string();
+        assert_eq!(error("{nothing}"), "{nothing} names nothing that is known");
+        assert_eq!(
+            error("x {search.title}"),
+            "{search.title} names a part that is not there: the value is an object with hits, n"
+        );
+        assert_eq!(
+            error("{st-1[9]}"),
+            "{st-1[9]} names a part that is not there: the value is an array of 2"
+        );
+    }
+
+    #[test]
+    fn a_result_is_its_json_or_its_text() {
+        let value = |text: &str| value_of_result(&ToolResult::success(text));
+        assert_eq!(value("30"), json!(30));
+        assert_eq!(value(" {\"a\": [1]} \n"), json!({"a": [1]}));
+        assert_eq!(value("30 people"), json!("30 people"));
+        assert_eq!(value(""), json!(""));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in ".{0,60}", braces in "[{}a.\\[\\]0-9]{0,40}") {
+            for text in [text, braces] {
+                let resolved = resolve_text(&text, &known);
+                if references(&json!(text)).is_empty() && !text.contains("{{") {
+                    prop_assert_eq!(resolved, Ok(Json::String(text)));
+                }
+            }
+        }
+    }
+}

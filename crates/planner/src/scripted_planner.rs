@@ -1,0 +1,47 @@
+//! A planner that says what somebody wrote down: for tests, and for plans from files.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, SubTask, Task, TaskId};
+
+/// Answers each question with the next of its plans; the last one is given again and again.
+#[derive(Debug, Default)]
+pub struct ScriptedPlanner {
+    plans: Mutex<VecDeque<Result<Vec<SubTask>, PlanError>>>,
+}
+
+impl ScriptedPlanner {
+    /// A planner with one plan.
+    pub fn new(plan: Vec<SubTask>) -> Self {
+        Self::with_answers([Ok(plan)])
+    }
+
+    /// A planner that gives these answers, in order.
+    pub fn with_answers(answers: impl IntoIterator<Item = Result<Vec<SubTask>, PlanError>>) -> Self {
+        Self { plans: Mutex::new(answers.into_iter().collect()) }
+    }
+
+    fn answer(&self) -> Result<Vec<SubTask>, PlanError> {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = if plans.len() > 1 { plans.pop_front() } else { plans.front().cloned() };
+        next.unwrap_or_else(|| Err(PlanError::Unreadable { problem: "the script has no plan".to_owned() }))
+    }
+}
+
+impl Planner for ScriptedPlanner {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            let mut task =
+                Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(self.answer()?);
+            task.context = context.values.clone();
+            Ok(task)
+        })
+    }
+}

@@ -1,0 +1,286 @@
+//! Workflow templates: a plan with parameters, written once and used again.
+//!
+//! A template is data, in JSON or any other form that `serde` reads:
+//!
+//! ```json
+//! {
+//!   "name": "support_ticket_triage",
+//!   "parameters": [{"name": "ticket_text", "type": "string"}],
+//!   "steps": [
+//!     {"tool": "classify_issue", "args": {"text": "{{ticket_text}}"}, "save_as": "issue_type"},
+//!     {"if": "{{issue_type}} == 'billing'",
+//!      "then": [{"tool": "fetch_customer_record", "args": {"extracted_from": "{{ticket_text}}"}}],
+//!      "else": [{"tool": "escalate_to_human", "args": {"reason": "Not about billing"}}]}
+//!   ]
+//! }
+//! ```
+//!
+//! Steps follow each other unless `after` says otherwise. `{{name}}` stands for a parameter, the item of a loop, the
+//! result of a step (`step1` is the first) or its `save_as`; a text that is nothing else keeps the value's type.
+
+mod expand;
+
+use archon_types::{Json, SubTask, Task, TaskId, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use expand::steps;
+
+/// A plan with parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WorkflowTemplate {
+    /// What it is called, as a tool is.
+    pub name: String,
+    /// Numbers with dots; the highest is used. Default `1.0.0`.
+    #[serde(default = "first_version")]
+    pub version: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// Phrases: a goal that has all words of one is one for this template.
+    #[serde(default)]
+    pub matches: Vec<String>,
+    /// What differs from use to use.
+    #[serde(default)]
+    pub parameters: Vec<Parameter>,
+    /// The steps.
+    pub steps: Vec<TemplateStep>,
+}
+
+/// What differs from use to use of a template.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// A type of JSON Schema.
+    #[serde(rename = "type", default = "text")]
+    pub kind: String,
+    /// What it means.
+    #[serde(default)]
+    pub description: String,
+    /// Its value where none is given; without one it has to be given.
+    #[serde(default)]
+    pub default: Option<Json>,
+}
+
+/// One step of a template: a tool, a piece of thinking, a choice, or a loop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TemplateStep {
+    /// Its name; by default its place, as in `step1`.
+    pub id: Option<String>,
+    /// What is to be done.
+    pub description: Option<String>,
+    /// The tool that does it.
+    pub tool: Option<String>,
+    /// The tool's arguments.
+    pub args: Option<Json>,
+    /// A second name of its result.
+    pub save_as: Option<String>,
+    /// The steps that come before; by default the one above.
+    pub after: Option<Vec<String>>,
+    /// A choice: the condition.
+    #[serde(rename = "if")]
+    pub condition: Option<String>,
+    /// What is done if it holds.
+    pub then: Vec<TemplateStep>,
+    /// What is done if it does not.
+    #[serde(rename = "else")]
+    pub otherwise: Vec<TemplateStep>,
+    /// A loop: a list, or a parameter that is one.
+    pub for_each: Option<Json>,
+    /// The name of the loop's item. Default `item`.
+    #[serde(rename = "as")]
+    pub item: Option<String>,
+    /// What is done for each item; items are worked on side by side.
+    #[serde(rename = "do")]
+    pub body: Vec<TemplateStep>,
+    /// What is done when the step fails.
+    pub on_error: Option<OnError>,
+    /// What a person is asked before it begins.
+    pub approve: Option<String>,
+    /// Tries before it has failed.
+    pub attempts: Option<u32>,
+}
+
+/// What is done when a step fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum OnError {
+    /// `skip` or `stop`.
+    Word(OnErrorWord),
+    /// These steps, in its place.
+    Steps(Vec<TemplateStep>),
+}
+
+/// What is done when a step fails, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnErrorWord {
+    /// The others go on without it.
+    Skip,
+    /// What depends on it is not done.
+    Stop,
+}
+
+/// What is wrong with a template or with the values for its parameters.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the texts say what the fields are")]
+pub enum TemplateProblem {
+    #[error("the template {template} has no parameter {name:?}{}", meant(nearest.as_ref()))]
+    UnknownParameter { template: String, name: String, nearest: Option<String> },
+    #[error("the template {template} needs a value for {name:?}")]
+    MissingParameter { template: String, name: String },
+    #[error("{name:?} of the template {template} is to be of type {expected}")]
+    WrongType { template: String, name: String, expected: String },
+    #[error("step {step} refers to {name:?}, which is neither a parameter nor a step before it{}", meant(nearest.as_ref()))]
+    UnknownName { step: String, name: String, nearest: Option<String> },
+    #[error("the list of step {step} has to be known at the start")]
+    UnknownList { step: String },
+    #[error("step {step} says neither what is to be done nor with which tool")]
+    EmptyStep { step: String },
+    #[error("step {step} is a choice, a loop and a step of its own at once; it can be one of them")]
+    Ambiguous { step: String },
+    #[error("steps are nested more than {max} levels deep")]
+    TooDeep { max: usize },
+    #[error("the template {template} would have more than {max} steps")]
+    TooMany { template: String, max: usize },
+}
+
+fn meant(nearest: Option<&String>) -> String {
+    nearest.map(|name| format!(" (is {name:?} meant?)")).unwrap_or_default()
+}
+
+impl WorkflowTemplate {
+    /// The task of a use of the template, with `values` for its parameters. It is checked like any other plan
+    /// before it is followed.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the values and with the template itself.
+    pub fn instantiate(
+        &self,
+        id: impl Into<TaskId>,
+        goal: &str,
+        values: &serde_json::Map<String, Json>,
+    ) -> Result<Task, Vec<TemplateProblem>> {
+        let values = self.values(values)?;
+        let mut task = Task::new(id, goal).with_subtasks(steps(self, &values)?);
+        task.context = values;
+        Ok(task)
+    }
+
+    /// The values of all parameters.
+    fn values(
+        &self,
+        given: &serde_json::Map<String, Json>,
+    ) -> Result<serde_json::Map<String, Json>, Vec<TemplateProblem>> {
+        let mut problems = Vec::new();
+        let mut values = serde_json::Map::new();
+        let template = || self.name.clone();
+        for name in given.keys().filter(|name| self.parameters.iter().all(|p| p.name != **name)) {
+            let names = self.parameters.iter().map(|p| p.name.as_str());
+            let nearest = archon_types::nearest(name, names).map(str::to_owned);
+            problems.push(TemplateProblem::UnknownParameter {
+                template: template(),
+                name: name.clone(),
+                nearest,
+            });
+        }
+        for parameter in &self.parameters {
+            let name = parameter.name.clone();
+            match given.get(&name).or(parameter.default.as_ref()) {
+                None => problems.push(TemplateProblem::MissingParameter { template: template(), name }),
+                Some(value) if !parameter.takes(value) => {
+                    let expected = parameter.kind.clone();
+                    problems.push(TemplateProblem::WrongType { template: template(), name, expected });
+                }
+                Some(value) => _ = values.insert(name, value.clone()),
+            }
+        }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
+    }
+
+    /// The template as a planner may name it: like a tool.
+    pub fn definition(&self) -> ToolDefinition {
+        let property =
+            |p: &Parameter| (p.name.clone(), json!({"type": p.kind, "description": p.description}));
+        let properties: serde_json::Map<String, Json> = self.parameters.iter().map(property).collect();
+        let required: Vec<&str> =
+            self.parameters.iter().filter(|p| p.default.is_none()).map(|p| p.name.as_str()).collect();
+        ToolDefinition {
+            name: self.name.clone(),
+            description: format!("A workflow of several steps. {}", self.description),
+            parameters: json!({"type": "object", "properties": properties, "required": required,
+                "additionalProperties": false}),
+        }
+    }
+
+    /// How many words of one of its phrases a goal has, if it has all of them.
+    pub(crate) fn likeness(&self, goal: &str) -> usize {
+        let words = |text: &str| -> Vec<String> {
+            let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            parts.map(str::to_lowercase).collect()
+        };
+        let goal = words(goal);
+        let has_all =
+            |phrase: &&Vec<String>| !phrase.is_empty() && phrase.iter().all(|word| goal.contains(word));
+        let phrases: Vec<Vec<String>> = self.matches.iter().map(|phrase| words(phrase)).collect();
+        phrases.iter().filter(has_all).map(Vec::len).max().unwrap_or(0)
+    }
+}
+
+impl Parameter {
+    /// Whether a value is of its type. A reference may stand for any value.
+    fn takes(&self, value: &Json) -> bool {
+        if !crate::references(value).is_empty() {
+            return true;
+        }
+        match self.kind.as_str() {
+            "string" => value.is_string(),
+            "number" => value.is_number(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "boolean" => value.is_boolean(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            _ => true,
+        }
+    }
+}
+
+/// Puts the steps of a template in the place of a subtask that names it as its tool. The last step has the
+/// subtask's id, so that those who depend on it and refer to it need not know.
+pub(crate) fn in_place_of(
+    subtask: &SubTask,
+    template: &WorkflowTemplate,
+) -> Result<Vec<SubTask>, Vec<TemplateProblem>> {
+    let given = subtask.tool_args().and_then(Json::as_object).cloned().unwrap_or_default();
+    let values = template.values(&expand::outer(&given))?;
+    let mut inner = steps(template, &values)?;
+    let Some(last) = inner.last().map(|s| s.id.clone()) else { return Ok(vec![subtask.clone()]) };
+    let ids: Vec<_> = inner.iter().map(|s| s.id.clone()).collect();
+    let rename = |id: &str| match ids.iter().any(|known| known.as_str() == id) {
+        true if id == last.as_str() => subtask.id.to_string(),
+        true => format!("{}_{id}", subtask.id),
+        false => id.to_owned(),
+    };
+    for step in &mut inner {
+        *step = expand::renamed(step, &rename, subtask);
+    }
+    Ok(inner)
+}
+
+fn first_version() -> String {
+    "1.0.0".to_owned()
+}
+
+fn text() -> String {
+    "string".to_owned()
+}

@@ -1,0 +1,399 @@
+//! From the steps of a template to subtasks: choices become conditions, loops become steps side by side.
+
+use std::collections::HashMap;
+
+use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
+
+use super::{OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate};
+use crate::{
+    condition::Condition,
+    references::{Piece, Reference, pieces, references},
+};
+
+type Values = serde_json::Map<String, Json>;
+
+/// Levels of choices and loops.
+const DEEPEST: usize = 20;
+/// Subtasks of one template.
+const MOST: usize = 1_000;
+
+/// The subtasks of a template with values for its parameters.
+pub(crate) fn steps(
+    template: &WorkflowTemplate,
+    values: &Values,
+) -> Result<Vec<SubTask>, Vec<TemplateProblem>> {
+    let mut expansion = Expansion {
+        template: &template.name,
+        values: values.clone(),
+        subtasks: Vec::new(),
+        owners: HashMap::new(),
+        problems: Vec::new(),
+    };
+    expansion.block(&template.steps, "step", &Place::default(), Vec::new());
+    match expansion.problems.is_empty() {
+        true => Ok(expansion.subtasks),
+        false => Err(expansion.problems),
+    }
+}
+
+struct Expansion<'a> {
+    template: &'a str,
+    /// Parameters, and the items of the loops around.
+    values: Values,
+    subtasks: Vec<SubTask>,
+    /// Who gives a name its value.
+    owners: HashMap<String, Vec<SubTaskId>>,
+    problems: Vec<TemplateProblem>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Default)]
+struct Place {
+    condition: Option<String>,
+    depth: usize,
+}
+
+impl Expansion<'_> {
+    /// Adds the steps of a block, each after the one before it, and returns the last ones.
+    fn block(
+        &mut self,
+        steps: &[TemplateStep],
+        prefix: &str,
+        place: &Place,
+        mut before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        if place.depth > DEEPEST {
+            self.problems.push(TemplateProblem::TooDeep { max: DEEPEST });
+            return before;
+        }
+        for (number, step) in (1..).zip(steps) {
+            if self.subtasks.len() > MOST {
+                let problem = TemplateProblem::TooMany { template: self.template.to_owned(), max: MOST };
+                if !self.problems.contains(&problem) {
+                    self.problems.push(problem);
+                }
+                return before;
+            }
+            let id = step.id.clone().unwrap_or_else(|| format!("{prefix}{number}"));
+            before = self.step(step, &id, place, before);
+        }
+        before
+    }
+
+    fn step(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let is_work = step.tool.is_some() || step.description.is_some();
+        let kinds = [step.condition.is_some(), step.for_each.is_some(), is_work];
+        let step_id = id.to_owned();
+        match kinds.iter().filter(|is| **is).count() {
+            0 => self.problems.push(TemplateProblem::EmptyStep { step: step_id }),
+            1 if is_work => return self.work(step, id, place, before),
+            1 if step.condition.is_some() => return self.choice(step, id, place, before),
+            1 => return self.each(step, id, place, before),
+            _ => self.problems.push(TemplateProblem::Ambiguous { step: step_id }),
+        }
+        before
+    }
+
+    fn choice(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let condition = step.condition.as_deref().unwrap_or_default();
+        let condition = self.condition(condition);
+        let inside = |condition: String| {
+            let condition = match &place.condition {
+                Some(outer) => format!("({outer}) and ({condition})"),
+                None => condition,
+            };
+            Place { condition: Some(condition), depth: place.depth + 1 }
+        };
+        let holds = inside(condition.clone());
+        let mut last = self.block(&step.then, &format!("{id}_then"), &holds, before.clone());
+        if !step.otherwise.is_empty() {
+            let fails = inside(format!("not ({condition})"));
+            last.extend(self.block(&step.otherwise, &format!("{id}_else"), &fails, before));
+        }
+        last.sort();
+        last.dedup();
+        last
+    }
+
+    fn each(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let list = step.for_each.clone().unwrap_or_default();
+        let Json::Array(items) = substitute(&braced(&list), &self.values) else {
+            self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
+            return before;
+        };
+        let name = step.item.clone().unwrap_or_else(|| "item".to_owned());
+        let inside = Place { depth: place.depth + 1, ..place.clone() };
+        let outer = self.values.get(&name).cloned();
+        let mut last = Vec::new();
+        for (number, item) in (1..).zip(items) {
+            self.values.insert(name.clone(), item);
+            last.extend(self.block(&step.body, &format!("{id}_{number}_"), &inside, before.clone()));
+        }
+        match outer {
+            Some(outer) => _ = self.values.insert(name, outer),
+            None => _ = self.values.remove(&name),
+        }
+        if last.is_empty() { before } else { last }
+    }
+
+    fn work(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        place: &Place,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let mut rules = SubTaskRules::default();
+        rules.save_as.clone_from(&step.save_as);
+        rules.when.clone_from(&place.condition);
+        rules.gate.clone_from(&step.approve);
+        rules.max_attempts = step.attempts;
+        rules.on_failure = match &step.on_error {
+            None => OnFailure::Replan,
+            Some(OnError::Word(OnErrorWord::Stop)) => OnFailure::Stop,
+            Some(_) => OnFailure::Skip,
+        };
+        let arguments = step.args.as_ref().map(|args| substitute(&braced(args), &self.values));
+        let mut used: Vec<Reference> = arguments.as_ref().map(references).unwrap_or_default();
+        if let Some(Ok(condition)) = rules.when.as_deref().map(Condition::parse) {
+            used.extend(condition.references());
+        }
+        let dependencies = self.dependencies(step, id, used, before);
+        let description = match (&step.description, &step.tool) {
+            (Some(text), _) => match substitute(&braced(&Json::String(text.clone())), &self.values) {
+                Json::String(text) => text,
+                other => other.to_string(),
+            },
+            (None, Some(tool)) => format!("Run {tool}"),
+            (None, None) => String::new(),
+        };
+        let mut subtask = SubTask::new(id, description).with_rules(rules.clone());
+        if let Some(tool) = &step.tool {
+            subtask = subtask.with_tool(tool, Some(arguments.unwrap_or_else(|| Json::Object(Values::new()))));
+        }
+        self.subtasks.push(subtask.after(dependencies));
+        for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
+            self.owners.entry(name).or_default().push(id.into());
+        }
+        match &step.on_error {
+            Some(OnError::Steps(steps)) => {
+                // A step that failed and is passed over has null for a result.
+                let failed = format!("{{{id}}} == null");
+                let condition = match &place.condition {
+                    Some(outer) => format!("({outer}) and {failed}"),
+                    None => failed,
+                };
+                let inside = Place { condition: Some(condition), depth: place.depth + 1 };
+                self.block(steps, &format!("{id}_error"), &inside, vec![id.into()])
+            }
+            _ => vec![id.into()],
+        }
+    }
+
+    /// The steps before this one: those that it names or the ones above, and those that it refers to.
+    fn dependencies(
+        &mut self,
+        step: &TemplateStep,
+        id: &str,
+        used: Vec<Reference>,
+        before: Vec<SubTaskId>,
+    ) -> Vec<SubTaskId> {
+        let mut dependencies: Vec<SubTaskId> = match &step.after {
+            Some(after) => after.iter().flat_map(|name| self.owner(name, id)).collect(),
+            None => before,
+        };
+        for reference in used.iter().filter(|reference| !reference.may_be_text()) {
+            dependencies.extend(self.owner(&reference.head, id));
+        }
+        let mut seen = std::collections::HashSet::new();
+        dependencies.retain(|dependency| seen.insert(dependency.clone()));
+        dependencies
+    }
+
+    /// Who gives the name its value; a name that nobody has is a problem.
+    fn owner(&mut self, name: &str, step: &str) -> Vec<SubTaskId> {
+        if let Some(owners) = self.owners.get(name) {
+            return owners.clone();
+        }
+        if !self.values.contains_key(name) && !name.starts_with(OUTER) {
+            let known = self.owners.keys().chain(self.values.keys()).map(String::as_str);
+            let nearest = archon_types::nearest(name, known).map(str::to_owned);
+            let (step, name) = (step.to_owned(), name.to_owned());
+            self.problems.push(TemplateProblem::UnknownName { step, name, nearest });
+        }
+        Vec::new()
+    }
+
+    /// A condition with what is known put in.
+    fn condition(&self, condition: &str) -> String {
+        condition_with(&braced_text(condition), &self.values)
+    }
+}
+
+fn condition_with(condition: &str, values: &Values) -> String {
+    let piece = |piece: Piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Reference(reference) => match (values.get(&reference.head), reference.path.is_empty()) {
+            (Some(Json::String(text)), true) if !references(&Json::String(text.clone())).is_empty() => {
+                text.clone()
+            }
+            (Some(Json::String(text)), true) if text.contains('\'') => format!("\"{text}\""),
+            (Some(Json::String(text)), true) => format!("'{text}'"),
+            (Some(value), true) if !value.is_array() && !value.is_object() => value.to_string(),
+            // Known at the start: the task's context has it.
+            _ => reference.to_string(),
+        },
+    };
+    pieces(condition).into_iter().map(piece).collect()
+}
+
+/// `{{name}}` of templates as the `{name}` of plans, and the other way round.
+fn braced(value: &Json) -> Json {
+    match value {
+        Json::String(text) => Json::String(braced_text(text)),
+        Json::Array(items) => items.iter().map(braced).collect(),
+        Json::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), braced(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn braced_text(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("{{") {
+        out.push_str(&escaped(&rest[..at]));
+        let after = &rest[at + 2..];
+        let inner = after.split_once("}}").map(|(inner, behind)| (inner.trim(), behind));
+        let is_reference =
+            |inner: &str| matches!(pieces(&format!("{{{inner}}}")).as_slice(), [Piece::Reference(_)]);
+        match inner.filter(|(inner, _)| is_reference(inner)) {
+            Some((inner, behind)) => {
+                out.push_str(&format!("{{{inner}}}"));
+                rest = behind;
+            }
+            None => {
+                out.push_str("{{");
+                rest = after;
+            }
+        }
+    }
+    out.push_str(&escaped(rest));
+    out
+}
+
+/// Single braces mean nothing in a template.
+fn escaped(text: &str) -> String {
+    let piece = |piece: Piece| match piece {
+        Piece::Text(text) => text,
+        Piece::Reference(reference) => format!("{{{reference}}}"),
+    };
+    pieces(text).into_iter().map(piece).collect()
+}
+
+/// The value with references to `values` replaced by these; other references stay.
+fn substitute(value: &Json, values: &Values) -> Json {
+    match value {
+        Json::String(text) => substitute_text(text, values),
+        Json::Array(items) => items.iter().map(|item| substitute(item, values)).collect(),
+        Json::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), substitute(value, values))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+fn substitute_text(text: &str, values: &Values) -> Json {
+    let known = |reference: &Reference| {
+        let value = values.get(&reference.head)?;
+        // A value that is a reference itself has no parts yet.
+        if references(value).is_empty() || reference.path.is_empty() {
+            let lookup = |name: &str| (name == reference.head).then(|| value.clone());
+            return crate::references::resolve_text(&reference.to_string(), &lookup).ok();
+        }
+        let inner = value.as_str()?.strip_suffix('}')?;
+        let path = reference.to_string();
+        Some(Json::String(format!(
+            "{inner}{}",
+            path.strip_prefix('{')?.strip_prefix(reference.head.as_str())?
+        )))
+    };
+    let all = pieces(text);
+    if let [Piece::Reference(reference)] = all.as_slice() {
+        return known(reference).unwrap_or_else(|| Json::String(text.to_owned()));
+    }
+    let piece = |piece: Piece| match piece {
+        // What was escaped stays escaped.
+        Piece::Text(text) => escaped(&text),
+        Piece::Reference(reference) => match known(&reference) {
+            Some(Json::String(text)) => text,
+            Some(other) => other.to_string(),
+            None => reference.to_string(),
+        },
+    };
+    Json::String(all.into_iter().map(piece).collect())
+}
+
+/// Marks references to subtasks around a template, which its own steps may share names with.
+const OUTER: &str = "outer__";
+
+/// Values for a template whose references are to subtasks around it.
+pub(super) fn outer(values: &Values) -> Values {
+    let mark = |head: &str| format!("{OUTER}{head}");
+    values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
+}
+
+/// A step of a template that takes the place of `whole`: under its name, after what that comes after.
+pub(super) fn renamed(step: &SubTask, rename: &dyn Fn(&str) -> String, whole: &SubTask) -> SubTask {
+    let new_head = |head: &str| head.strip_prefix(OUTER).map_or_else(|| rename(head), str::to_owned);
+    let mut rules = step.rules.clone();
+    rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, &new_head));
+    let mut new = SubTask::new(rename(step.id.as_str()), step.description.clone()).with_rules(rules);
+    if let Some(tool) = step.tool_name() {
+        new = new.with_tool(tool, step.tool_args().map(|arguments| with_heads(arguments, &new_head)));
+    }
+    new.critical = whole.critical;
+    let own = step.dependencies().iter().map(|id| SubTaskId::new(rename(id.as_str())));
+    let dependencies: Vec<SubTaskId> = whole.dependencies().iter().cloned().chain(own).collect();
+    new.after(dependencies)
+}
+
+/// The value with other names in its references.
+fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
+    match value {
+        Json::String(text) => Json::String(text_with_heads(text, head)),
+        Json::Array(items) => items.iter().map(|item| with_heads(item, head)).collect(),
+        Json::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), with_heads(value, head))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+fn text_with_heads(text: &str, head: &dyn Fn(&str) -> String) -> String {
+    let piece = |piece: Piece| match piece {
+        // What was escaped stays escaped.
+        Piece::Text(text) => escaped(&text),
+        Piece::Reference(reference) => {
+            Reference { head: head(&reference.head), path: reference.path }.to_string()
+        }
+    };
+    pieces(text).into_iter().map(piece).collect()
+}

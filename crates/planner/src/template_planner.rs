@@ -1,0 +1,147 @@
+//! A planner that uses templates: for a goal that matches one, and for subtasks of other planners that name one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, Task, TaskId};
+
+use crate::{
+    WorkflowTemplate,
+    template::{TemplateProblem, in_place_of},
+};
+
+/// Templates by name and version.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateRegistry {
+    templates: BTreeMap<String, Vec<Arc<WorkflowTemplate>>>,
+}
+
+impl TemplateRegistry {
+    /// A registry without templates.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a template; one of the same name and version gives way.
+    pub fn add(&mut self, template: WorkflowTemplate) {
+        let versions = self.templates.entry(template.name.clone()).or_default();
+        versions.retain(|known| known.version != template.version);
+        versions.push(Arc::new(template));
+        versions.sort_by_key(|known| numbers(&known.version));
+    }
+
+    /// The newest version of a template.
+    pub fn newest(&self, name: &str) -> Option<&Arc<WorkflowTemplate>> {
+        self.templates.get(name)?.last()
+    }
+
+    /// One version of a template.
+    pub fn version(&self, name: &str, version: &str) -> Option<&Arc<WorkflowTemplate>> {
+        self.templates.get(name)?.iter().find(|known| known.version == version)
+    }
+
+    /// The newest version of each template, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<WorkflowTemplate>> {
+        self.templates.values().filter_map(|versions| versions.last())
+    }
+
+    /// The template for a goal: the one of whose phrases the goal has most words, of equals the first by name.
+    pub fn matching(&self, goal: &str) -> Option<&Arc<WorkflowTemplate>> {
+        let best = self.all().map(|template| (template.likeness(goal), template));
+        let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
+        best.filter(|(likeness, _)| *likeness > 0).map(|(_, template)| template)
+    }
+}
+
+fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// Plans with templates. A goal that matches a template is planned with it, its parameters taken from what is known
+/// at the start. Any other goal goes to another planner, for which templates are tools; a subtask that names one is
+/// replaced by its steps.
+pub struct TemplatePlanner {
+    registry: TemplateRegistry,
+    otherwise: Option<Arc<dyn Planner>>,
+}
+
+impl TemplatePlanner {
+    /// A planner that has nothing but templates.
+    pub fn new(registry: TemplateRegistry) -> Self {
+        Self { registry, otherwise: None }
+    }
+
+    /// The same planner with another one for goals that match no template.
+    pub fn or(mut self, planner: Arc<dyn Planner>) -> Self {
+        self.otherwise = Some(planner);
+        self
+    }
+
+    /// A task in which every subtask that names a template is replaced by the template's steps.
+    ///
+    /// # Errors
+    /// The values that a subtask gives do not fit its template.
+    pub fn expand(&self, task: Task) -> Result<Task, PlanError> {
+        let mut subtasks = Vec::new();
+        for subtask in &task.subtasks {
+            match subtask.tool_name().and_then(|name| self.registry.newest(name)) {
+                Some(template) if subtask.status() != archon_types::SubTaskStatus::Completed => {
+                    subtasks.extend(in_place_of(subtask, template).map_err(unreadable)?);
+                }
+                _ => subtasks.push(subtask.clone()),
+            }
+        }
+        Ok(task.with_subtasks(subtasks))
+    }
+
+    fn with_templates(&self, context: &PlanningContext) -> PlanningContext {
+        let mut context = context.clone();
+        context.tools.extend(self.registry.all().map(|template| template.definition()));
+        context
+    }
+}
+
+impl Planner for TemplatePlanner {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            if let Some(template) = self.registry.matching(goal) {
+                let is_parameter = |name: &str| template.parameters.iter().any(|p| p.name == name);
+                let mut values = context.values.clone();
+                values.retain(|name, _| is_parameter(name));
+                let id = TaskId::new(context.run.run.as_str());
+                return template.instantiate(id, goal, &values).map_err(unreadable);
+            }
+            match &self.otherwise {
+                Some(planner) => self.expand(planner.create_plan(goal, &self.with_templates(context)).await?),
+                None => Err(PlanError::Unreadable { problem: format!("no template is one for {goal:?}") }),
+            }
+        })
+    }
+
+    fn replan<'a>(
+        &'a self,
+        task: &'a Task,
+        reason: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            match &self.otherwise {
+                Some(planner) => {
+                    self.expand(planner.replan(task, reason, &self.with_templates(context)).await?)
+                }
+                None => {
+                    let problem = "the template has no other way".to_owned();
+                    Err(PlanError::Unreadable { problem })
+                }
+            }
+        })
+    }
+}
+
+fn unreadable(problems: Vec<TemplateProblem>) -> PlanError {
+    let problem = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    PlanError::Unreadable { problem }
+}

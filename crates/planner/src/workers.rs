@@ -1,0 +1,70 @@
+//! Who does a subtask: any agent, with no more tools than the subtask names.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Agent, BoxFuture, CallId, Context, Encoded, Executed, Prepared, ProcessGroup, ReadyCall, SubTask,
+    ToolCall, ToolResult, ToolSpec, Toolbox,
+};
+
+/// Chooses the agent that does a subtask.
+pub trait Workers: Send + Sync {
+    /// The agent for a subtask that is to be done with `tool`, if it names one: such an agent is to see no other
+    /// tool, see [`OnlyTool`].
+    fn worker(&self, subtask: &SubTask, tool: Option<&str>) -> Arc<dyn Agent>;
+}
+
+impl<F: Fn(&SubTask, Option<&str>) -> Arc<dyn Agent> + Send + Sync> Workers for F {
+    fn worker(&self, subtask: &SubTask, tool: Option<&str>) -> Arc<dyn Agent> {
+        self(subtask, tool)
+    }
+}
+
+/// The same agent for every subtask.
+pub struct OneWorker(pub Arc<dyn Agent>);
+
+impl Workers for OneWorker {
+    fn worker(&self, _: &SubTask, _: Option<&str>) -> Arc<dyn Agent> {
+        self.0.clone()
+    }
+}
+
+/// A toolbox of which only one tool can be seen and called.
+pub struct OnlyTool {
+    inner: Arc<dyn Toolbox>,
+    name: String,
+}
+
+impl OnlyTool {
+    /// The tool `name` of a toolbox.
+    pub fn new(inner: Arc<dyn Toolbox>, name: impl Into<String>) -> Self {
+        Self { inner, name: name.into() }
+    }
+}
+
+impl Toolbox for OnlyTool {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let specs = self.inner.specs();
+        Arc::new(Encoded::new(specs.iter().filter(|spec| spec.name == self.name).cloned().collect()))
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
+        if call.name == self.name {
+            return self.inner.prepare(id, call, run);
+        }
+        let text = format!("the step is to be done with {}; {} is not there", self.name, call.name);
+        Box::pin(async move { Prepared::Refused(Box::new(ToolResult::error(text))) })
+    }
+
+    fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
+        self.inner.execute(ready, run)
+    }
+
+    fn end_processes<'a>(
+        &'a self,
+        groups: &'a [ProcessGroup],
+        run: &'a Context,
+    ) -> BoxFuture<'a, Vec<ProcessGroup>> {
+        self.inner.end_processes(groups, run)
+    }
+}

@@ -1,0 +1,325 @@
+//! Faults at random: failures, time-outs, deaths of the process at any record, cancels, other plans. No subtask
+//! that is done is done again, none is left waiting, and the run ends.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold, invariants};
+use archon_testkit::{SeededIds, VirtualClock};
+use archon_types::{
+    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
+    PlanError, Planner, PlanningContext, Prepared, ReadyCall, RecordBody, RunId, SubTask, SubTaskStatus,
+    Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+};
+use serde_json::json;
+
+use crate::{
+    journal::TestJournal,
+    support::{Chance, cases, first_seed, rules},
+};
+
+/// The world outside of the run: it outlives the process.
+#[derive(Clone)]
+struct World(Arc<Mutex<State>>);
+
+struct State {
+    chance: Chance,
+    /// Runs of agents that have ended, with their outcomes: whoever attaches to one reads that.
+    ended: HashMap<RunId, Outcome>,
+    /// How often each subtask was done with success, by the words of its task.
+    done: HashMap<String, u32>,
+    /// How often each call of a tool with an effect was made.
+    effects: HashMap<CallId, u32>,
+    failing: u64,
+    plans: u64,
+    cancel: Option<archon_types::CancellationToken>,
+}
+
+impl World {
+    fn chance<T>(&self, draw: impl FnOnce(&mut Chance) -> T) -> T {
+        draw(&mut self.0.lock().unwrap().chance)
+    }
+
+    /// Chance may have it that somebody cancels now.
+    fn maybe_cancel(&self) {
+        let mut state = self.0.lock().unwrap();
+        if state.chance.percent(1)
+            && let Some(cancel) = &state.cancel
+        {
+            cancel.cancel();
+        }
+    }
+
+    async fn take_time(&self) {
+        for _ in 0..self.chance(|c| c.below(4)) {
+            tokio::task::yield_now().await;
+        }
+        self.maybe_cancel();
+    }
+
+    fn fails(&self) -> bool {
+        let mut state = self.0.lock().unwrap();
+        let failing = state.failing;
+        state.chance.percent(failing)
+    }
+}
+
+impl Agent for World {
+    fn name(&self) -> &str {
+        "worker"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            if let Some(outcome) = self.0.lock().unwrap().ended.get(&context.run) {
+                return outcome.clone();
+            }
+            assert!(context.delegation.as_ref().is_some_and(|d| d.child == context.run));
+            self.take_time().await;
+            if context.cancel.is_cancelled() {
+                return Outcome::new(context.run.clone(), OutcomeStatus::Cancelled);
+            }
+            let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+            outcome.answer = "ok".into();
+            outcome.usage.input = 10;
+            if self.fails() {
+                outcome = Outcome::failed(context.run.clone(), "it did not work");
+            } else {
+                let step = task.lines().next().unwrap().to_owned();
+                *self.0.lock().unwrap().done.entry(step).or_default() += 1;
+            }
+            self.0.lock().unwrap().ended.insert(context.run.clone(), outcome.clone());
+            outcome
+        })
+    }
+}
+
+impl Toolbox for World {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let spec = |name: &str| ToolSpec::new(name, "does it", json!({"type": "object"}));
+        Arc::new(Encoded::new(vec![spec("look"), spec("write"), spec("other")]))
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
+        let effect = if call.name == "write" { Effect::SideEffect } else { Effect::ReadOnly };
+        Box::pin(async move { Prepared::Ready(ReadyCall::new(id, call.clone(), effect)) })
+    }
+
+    fn execute<'a>(&'a self, ready: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
+        Box::pin(async move {
+            if ready.effect == Effect::SideEffect {
+                *self.0.lock().unwrap().effects.entry(ready.id).or_default() += 1;
+            }
+            self.take_time().await;
+            let result = match (self.fails(), self.chance(|c| c.percent(30))) {
+                (false, _) => ToolResult::success("{\"n\": 1}"),
+                (true, true) => ToolResult::timeout(1.0),
+                (true, false) => ToolResult::error("no"),
+            };
+            Executed::Done(Box::new(result))
+        })
+    }
+}
+
+impl World {
+    fn plan(&self, prefix: &str) -> Vec<SubTask> {
+        let size = self.chance(|c| 1 + c.below(14));
+        (0..size).map(|n| self.subtask(prefix, n)).collect()
+    }
+
+    fn subtask(&self, prefix: &str, n: u64) -> SubTask {
+        self.chance(|c| {
+            let after: Vec<u64> = (0..n).filter(|_| c.percent(25)).collect();
+            let mut step = SubTask::new(format!("{prefix}{n}"), format!("do {prefix}{n}"));
+            let query = match after.first() {
+                Some(first) if c.percent(50) => json!({"q": format!("{{{prefix}{first}}}")}),
+                _ => json!({}),
+            };
+            match c.below(4) {
+                0 => step = step.with_tool("look", Some(query)),
+                1 => step = step.with_tool("write", Some(query)),
+                _ => {}
+            }
+            step.critical = c.percent(10);
+            let choice = c.below(10);
+            step = step.with_rules(rules(|rules| match choice {
+                0 => rules.on_failure = OnFailure::Skip,
+                1 => rules.on_failure = OnFailure::Stop,
+                2 => rules.fallback_tools = vec!["other".into()],
+                3 => rules.max_attempts = Some(1),
+                4 => rules.when = Some("1 == 2".into()),
+                5 => rules.resources = vec!["desk".into()],
+                _ => {}
+            }));
+            step.after(after.iter().map(|d| format!("{prefix}{d}")))
+        })
+    }
+}
+
+impl Planner for World {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            self.take_time().await;
+            Ok(Task::new("t", goal).with_subtasks(self.plan("s")))
+        })
+    }
+
+    fn replan<'a>(
+        &'a self,
+        task: &'a Task,
+        _: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            self.take_time().await;
+            let plans = {
+                let mut state = self.0.lock().unwrap();
+                state.plans += 1;
+                state.plans
+            };
+            let mut new = task.clone();
+            match self.chance(|c| c.below(6)) {
+                0 => return Err(PlanError::Unreadable { problem: "no idea".into() }),
+                // Nothing else, which is refused.
+                1 => new.subtasks.clear(),
+                // One that cannot be followed.
+                2 => new.subtasks.push(SubTask::new("x", "x").after(["nowhere"])),
+                // What failed is tried once more.
+                3 => {}
+                // What failed goes away with all that depends on it; something else is done.
+                _ => {
+                    let graph = archon_planner::PlanGraph::new(&task.subtasks);
+                    let failed = |s: &SubTask| s.status() == SubTaskStatus::Failed;
+                    let mut gone: Vec<_> =
+                        task.subtasks.iter().filter(|s| failed(s)).map(|s| s.id.clone()).collect();
+                    for id in gone.clone() {
+                        gone.extend(graph.downstream(&id).into_iter().cloned());
+                    }
+                    new.subtasks.retain(|s| !gone.contains(&s.id) || s.status() == SubTaskStatus::Completed);
+                    new.subtasks.extend(self.plan(&format!("p{plans}_")));
+                }
+            }
+            Ok(new)
+        })
+    }
+}
+
+fn agent(world: &World, journal: &TestJournal, cap: u32) -> PlanningAgent {
+    let mut options = PlanningAgentOptions::default();
+    options.settings.max_concurrent = cap;
+    options.settings.resources.insert("desk".into(), 1);
+    PlanningAgent::new(Arc::new(world.clone()), Arc::new(world.clone()), Arc::new(journal.clone()), options)
+        .with_toolbox(Arc::new(world.clone()))
+}
+
+#[derive(Default)]
+struct Seen {
+    deaths: u32,
+    cancels: u32,
+    replans: u32,
+    finished: u32,
+    failed: u32,
+}
+
+async fn one(seed: u64, seen: &mut Seen) {
+    let mut chance = Chance(seed);
+    let failing = [0, 10, 30, 60, 100][usize::try_from(chance.below(5)).unwrap()];
+    let cap = u32::try_from(1 + chance.below(5)).unwrap();
+    let state = State {
+        chance: Chance(seed ^ 0xabcd),
+        ended: HashMap::new(),
+        done: HashMap::new(),
+        effects: HashMap::new(),
+        failing,
+        plans: 0,
+        cancel: None,
+    };
+    let world = World(Arc::new(Mutex::new(state)));
+    let journal = TestJournal::default();
+    let clock = Arc::new(VirtualClock::new());
+    let mut outcome = None;
+    for round in 0..400 {
+        let context = Context::new("run_1".into(), "s".into(), clock.clone(), Arc::new(SeededIds::new(1)));
+        world.0.lock().unwrap().cancel = Some(context.cancel.clone());
+        match chance.percent(70) && round < 300 {
+            true => journal.die_after(1 + chance.below(12), chance.percent(50)),
+            false => journal.live(),
+        }
+        let agent = agent(&world, &journal, cap);
+        let log = journal.log("run_1");
+        let is_begun = log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
+        let ran = match (log.is_empty(), is_begun) {
+            (true, _) if round == 0 => agent.start("the goal", &context).await,
+            (_, true) => agent.resume(&context).await,
+            // What died before it was asked anything is of no use; a caller begins it anew.
+            _ => return,
+        };
+        match ran {
+            Ok(ended) if ended.status == OutcomeStatus::Cancelled => seen.cancels += 1,
+            Ok(ended) => {
+                outcome = Some(ended);
+                break;
+            }
+            Err(PlanRunError::Ended { .. }) => {
+                // It died after the last record was written.
+                let Some(RecordBody::RunFinished(ended)) =
+                    journal.log("run_1").last().map(|r| r.body.clone())
+                else {
+                    panic!("seed {seed}: it ended without an outcome");
+                };
+                outcome = Some(*ended);
+                break;
+            }
+            Err(PlanRunError::Journal(_)) => seen.deaths += 1,
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    let outcome = outcome.unwrap_or_else(|| panic!("seed {seed}: the run does not end"));
+    let machine = fold(&journal.log("run_1")).unwrap();
+    let state = world.0.lock().unwrap();
+    for (step, times) in &state.done {
+        assert!(*times <= 1, "seed {seed}: {step:?} was done {times} times");
+    }
+    for (call, times) in &state.effects {
+        assert!(*times <= 1, "seed {seed}: call {call} was made {times} times");
+    }
+    assert_eq!(invariants(&machine.task()), [""; 0], "seed {seed}");
+    for node in machine.nodes() {
+        assert!(node.is_over(), "seed {seed}: {} is left in {:?}", node.subtask.id, node.state);
+    }
+    let all_done = machine.nodes().all(|node| node.lets_go());
+    match outcome.status {
+        OutcomeStatus::Finished => assert!(all_done && machine.nodes().count() > 0, "seed {seed}"),
+        OutcomeStatus::Failed => {
+            assert!(!all_done || machine.nodes().count() == 0, "seed {seed}: {:?}", outcome.error);
+            let lost = machine.nodes().filter(|n| n.state == NodeState::Unreachable);
+            for node in lost {
+                let error = outcome.error.as_deref().unwrap();
+                assert!(error.contains(node.subtask.id.as_str()), "seed {seed}: {error}");
+            }
+        }
+        other => panic!("seed {seed}: {other:?}"),
+    }
+    assert!(machine.replans() <= 3);
+    seen.replans += machine.replans();
+    seen.finished += u32::from(outcome.is_finished());
+    seen.failed += u32::from(!outcome.is_finished());
+}
+
+// spec: PL-10, PL-18, PL-19, PL-25
+#[tokio::test]
+async fn whatever_fails_nothing_is_done_twice_and_nothing_is_left_waiting() {
+    let mut seen = Seen::default();
+    for seed in 0..cases(150, 1_000) {
+        one(first_seed().wrapping_add(seed), &mut seen).await;
+    }
+    let Seen { deaths, cancels, replans, finished, failed } = seen;
+    println!("{finished} finished, {failed} failed; {deaths} deaths, {cancels} cancels, {replans} replans");
+    assert!(deaths > 100 && cancels > 0 && replans > 10 && finished > 10 && failed > 10);
+}

@@ -1,0 +1,430 @@
+//! What the machine decides, record by record.
+
+use archon_planner::{NodeState, PlanCommand, PlanMachine, check_diff, difference, fold, show_diff};
+use archon_types::{
+    AgentState, Answer, CommandId, Confirm, Effect, OnFailure, OutcomeStatus, PlanDiff, PlanRecord,
+    PlanSettings, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, metadata,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::support::{Fed, rules, step};
+
+fn cap(n: u32) -> PlanSettings {
+    let mut settings = PlanSettings::default();
+    settings.max_concurrent = n;
+    settings
+}
+
+fn ok() -> ToolResult {
+    ToolResult::success("ok")
+}
+
+fn no() -> ToolResult {
+    ToolResult::error("no")
+}
+
+fn names(begun: &[(String, archon_types::CallId)]) -> Vec<&str> {
+    begun.iter().map(|(id, _)| id.as_str()).collect()
+}
+
+fn state<'a>(fed: &'a Fed, id: &str) -> &'a NodeState {
+    &fed.machine.nodes().find(|n| n.subtask.id.as_str() == id).unwrap().state
+}
+
+/// The error of a run that ends now.
+fn error(fed: &Fed) -> String {
+    match fed.machine.next() {
+        PlanCommand::Append(RecordBody::RunFinished(outcome)) => outcome.error.unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+// spec: PL-11, PL-10
+#[test]
+fn the_longest_way_goes_first_up_to_the_cap_and_a_failure_stops_no_sibling() {
+    let plan =
+        vec![step("short", &[]), step("a", &[]), step("b", &["a"]), step("c", &["b"]), step("other", &[])];
+    let mut settings = cap(2);
+    settings.replan.max_replans = 0;
+    settings.replan.same_subtask = 1;
+    let mut fed = Fed::following(settings, plan);
+    let begun = fed.begin_all();
+    assert_eq!(names(&begun), ["a", "short"]);
+    assert_eq!(*state(&fed, "b"), NodeState::Waiting);
+    fed.finish(begun[0].1, no());
+    assert_eq!(*state(&fed, "c"), NodeState::Unreachable, "nobody waits for what will never come");
+    let next = fed.begin_all();
+    assert_eq!(names(&next), ["other"]);
+    fed.finish(begun[1].1, ok());
+    fed.finish(next[0].1, ok());
+    expect!["1 of 5 subtasks failed: a (no). Not done because of that: b, c. A simpler goal may work."]
+        .assert_eq(&error(&fed));
+    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+    // spec: PL-20
+    assert_eq!(
+        (outcome.status, outcome.answer.as_str()),
+        (OutcomeStatus::Failed, "[short] ok\n\n[other] ok")
+    );
+}
+
+// spec: PL-11
+#[test]
+fn a_resource_has_its_own_cap_and_blocks_nobody_who_does_not_need_it() {
+    let uses = |id: &str, what: &[&str]| {
+        step(id, &[]).with_rules(rules(|r| r.resources = what.iter().map(|w| (*w).to_owned()).collect()))
+    };
+    let mut settings = cap(4);
+    settings.resources.insert("browser".into(), 1);
+    settings.resources.insert("search".into(), 1);
+    let plan = vec![
+        uses("w1", &["browser"]),
+        uses("w2", &["browser"]),
+        uses("w3", &["browser"]),
+        step("t1", &[]).with_tool("search", Some(json!({}))),
+        step("t2", &[]).with_tool("search", Some(json!({}))),
+        step("free", &[]),
+    ];
+    let mut fed = Fed::following(settings, plan);
+    let begun = fed.begin_all();
+    assert_eq!(names(&begun), ["w1", "t1", "free"]);
+    fed.finish(begun[0].1, ok());
+    let next = fed.begin_all();
+    assert_eq!(names(&next), ["w2"]);
+    fed.finish(begun[1].1, ok());
+    fed.finish(next[0].1, ok());
+    assert_eq!(names(&fed.begin_all()), ["w3", "t2"]);
+}
+
+// spec: PL-16
+#[test]
+fn a_subtask_is_tried_three_times_and_then_there_is_another_plan() {
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
+    for attempt in 0..3 {
+        let begun = fed.begin_all();
+        assert_eq!((names(&begun), begun[0].1.index), (vec!["a"], attempt), "each try is a call of its own");
+        fed.finish(begun[0].1, no());
+    }
+    let PlanCommand::MakePlan { attempt: 0, reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    expect!["subtask a (Do a) failed 3 times: no. Break it down into smaller steps, or go another way."]
+        .assert_eq(reason);
+    assert_eq!(fed.machine.state(), AgentState::Replanning);
+    assert_eq!(*state(&fed, "b"), NodeState::Waiting, "another plan may still bring it");
+}
+
+// spec: PL-16, PL-17
+#[test]
+fn a_critical_subtask_and_one_for_which_many_wait_lead_to_another_plan_at_once() {
+    let mut critical = step("a", &[]);
+    critical.critical = true;
+    for plan in
+        [vec![critical], vec![step("a", &[]), step("b", &["a"]), step("c", &["a"]), step("d", &["a"])]]
+    {
+        let mut fed = Fed::following(cap(1), plan);
+        let begun = fed.begin_all();
+        fed.finish(begun[0].1, no());
+        assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+    }
+    let mut fed = Fed::following(cap(2), vec![step("a", &[]), step("b", &[])]);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, no());
+    assert!(matches!(fed.machine.next(), PlanCommand::Start { .. }), "it is tried again");
+    fed.finish(begun[1].1, no());
+    assert_eq!(*state(&fed, "b"), NodeState::Troubled, "the second in a row");
+}
+
+// spec: PL-16
+#[test]
+fn a_result_that_is_less_sure_than_wanted_is_a_failure() {
+    let mut settings = cap(1);
+    settings.replan.confidence = Some(0.5);
+    let mut fed = Fed::following(settings, vec![step("a", &[])]);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ok().with_metadata(metadata::CONFIDENCE_SCORE, 0.2));
+    assert_eq!(names(&fed.begin_all()), ["a"]);
+}
+
+// spec: PL-18
+#[test]
+fn after_three_other_plans_the_run_fails_and_names_them() {
+    let mut fed =
+        Fed::following(cap(1), vec![step("a", &[]).with_rules(rules(|r| r.max_attempts = Some(1)))]);
+    for _ in 0..3 {
+        let begun = fed.begin_all();
+        fed.finish(begun[0].1, no());
+        let PlanCommand::MakePlan { command, .. } = fed.machine.next() else { panic!() };
+        let mut diff = PlanDiff::default();
+        diff.replace = vec![step("a", &[]).with_rules(rules(|r| r.max_attempts = Some(1)))];
+        fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    }
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, no());
+    let error = error(&fed);
+    assert_eq!(error.matches("subtask a (Do a) failed").count(), 3, "{error}");
+    assert!(error.ends_with("A simpler goal may work."), "{error}");
+    assert_eq!(fed.machine.replans(), 3);
+}
+
+// spec: PL-19
+#[test]
+fn another_plan_is_a_difference_that_touches_only_what_failed_and_what_waits_for_it() {
+    let plan = vec![step("done", &[]), step("bad", &["done"]), step("after", &["bad"]), step("beside", &[])];
+    let mut settings = cap(2);
+    settings.replan.same_subtask = 1;
+    let mut fed = Fed::following(settings, plan);
+    let begun = fed.begin_all();
+    assert_eq!(names(&begun), ["done", "beside"]);
+    fed.finish(begun[0].1, ok());
+    let bad = fed.begin_all();
+    fed.finish(bad[0].1, no());
+    let PlanCommand::MakePlan { command, .. } = fed.machine.next() else { panic!() };
+    let wanted = Task::new("t", "g").with_subtasks(vec![
+        SubTask::new("done", "something else"),
+        step("other_way", &["done"]),
+        step("after", &["other_way"]),
+    ]);
+    let (diff, remarks) = difference(&fed.machine, &wanted);
+    expect![[r#"
+        - bad
+        ~ after: Do after (after other_way)
+        + other_way: Do other_way (after done)"#]]
+    .assert_eq(&show_diff(&diff));
+    assert_eq!(remarks.len(), 1, "what is done is not done again");
+    assert_eq!(check_diff(&fed.machine, &diff, &Default::default()), []);
+    let mut greedy = diff.clone();
+    greedy.remove.extend(["beside".into(), "done".into(), "nobody".into()]);
+    let problems: Vec<String> =
+        check_diff(&fed.machine, &greedy, &Default::default()).iter().map(ToString::to_string).collect();
+    expect![[r#"
+        subtask beside: the change begins executing work again
+        subtask done: the change begins completed work again
+        subtask nobody: the change names it, and the plan does not have it
+        subtask other_way: it depends on done, which the plan does not have"#]]
+    .assert_eq(&problems.join("\n"));
+    fed.plan(PlanRecord::Asked { command, attempt: 0, reason: None });
+    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    assert!(fed.machine.node(begun[0].1).is_some_and(|n| n.state == NodeState::Done));
+    let begun_again = fed.begin_all();
+    assert_eq!(names(&begun_again), ["other_way"]);
+    fed.finish(begun_again[0].1, ok());
+    assert_eq!(names(&fed.begin_all()), ["after"]);
+    let task = fed.machine.task();
+    assert_eq!(task.subtasks.len(), 4);
+    assert_eq!((task.id.as_str(), task.original_query.as_str()), ("run_1", "Do it"));
+}
+
+#[test]
+fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
+    let tool = step("a", &[]).with_tool("one", Some(json!({}))).with_rules(rules(|r| {
+        r.fallback_tools = vec!["two".into()];
+        r.max_attempts = Some(2);
+        r.on_failure = OnFailure::Skip;
+    }));
+    let mut fed = Fed::following(cap(1), vec![tool, step("b", &["a"])]);
+    let mut tried = Vec::new();
+    while let PlanCommand::Start { call, tool: Some(tool), .. } = fed.machine.next() {
+        tried.push(tool.to_owned());
+        fed.start(call);
+        fed.finish(call, no());
+    }
+    assert_eq!(tried, ["one", "one", "two", "two"]);
+    assert_eq!(names(&fed.begin_all()), ["b"]);
+    assert_eq!(fed.machine.value("a"), Some(json!(null)));
+}
+
+#[test]
+fn a_tool_whose_effect_is_unknown_is_not_called_again() {
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.finish(call, ToolResult::timeout(1.0));
+    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }));
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.feed(RecordBody::CancelRequested { reason: "enough".into() });
+    fed.finish(call, ToolResult::cancelled("Cancelled"));
+    fed.feed(RecordBody::Resumed);
+    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }), "nobody knows whether it was paid");
+}
+
+#[test]
+fn the_time_of_a_run_is_up_wherever_it_stands_and_waiting_for_people_takes_none() {
+    let mut first = crate::support::started();
+    first.config.limits.max_duration_ms = 1_000;
+    let mut fed =
+        Fed::following(cap(1), vec![step("a", &[]).with_rules(rules(|r| r.gate = Some("Go?".into())))]);
+    let mut machine = PlanMachine::new(&first, archon_types::Timestamp::from_millis(0));
+    fed.records[1..].iter().for_each(|record| machine.apply(record));
+    fed.machine = machine;
+    let begun = fed.begin_all();
+    assert!(begun.is_empty());
+    fed.feed(RecordBody::Suspended { waiting: vec![] });
+    fed.now = 1_000_000;
+    let PlanCommand::Suspend = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::Resumed);
+    let call = fed.machine.nodes().next().unwrap().call();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(names(&fed.begin_all()), ["a"]);
+    fed.now += 1_000;
+    fed.feed(RecordBody::ClockRead);
+    let PlanCommand::Append(RecordBody::LimitReached(limit)) = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::LimitReached(limit));
+    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+    assert_eq!(outcome.status, OutcomeStatus::Limit(archon_types::LimitReached::Duration { max_ms: 1_000 }));
+}
+
+// spec: PL-12, PL-13, PL-14
+#[test]
+fn results_reach_those_that_refer_to_them_and_what_was_known_fills_gaps() {
+    let search = step("search", &[]).with_rules(rules(|r| r.save_as = Some("hits".into())));
+    let calc = step("calc", &["search"])
+        .with_tool("calculator", Some(json!({"a": "{search.n}", "t": "{hits.n} it"})));
+    let mut fed = Fed::new(cap(1));
+    let values = json!({"unit": "km", "a": 5}).as_object().cloned().unwrap();
+    fed.plan(PlanRecord::Given { values, memories: vec![] });
+    let task = Box::new(Task::new("run_1", "Do it").with_subtasks(vec![search, calc]));
+    fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ToolResult::success("{\"n\": 7}"));
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let properties = json!({"a": {"type": "integer"}, "t": {"type": "string"}, "unit": {"type": "string"}});
+    let tool = archon_types::ToolDefinition {
+        name: "calculator".into(),
+        description: String::new(),
+        parameters: json!({"type": "object", "properties": properties}),
+    };
+    let arguments = fed.machine.arguments(call, Some(&tool)).unwrap().unwrap();
+    assert_eq!(arguments, json!({"a": 7, "t": "7 it", "unit": "km"}), "what the plan says wins");
+    let context = fed.machine.task().context;
+    assert_eq!((&context["search"], &context["hits"]), (&json!({"n": 7}), &json!({"n": 7})));
+}
+
+// spec: PL-13
+#[test]
+fn a_reference_into_a_result_that_is_not_there_fails_before_the_start() {
+    let calc = step("calc", &["a"]).with_tool("calculator", Some(json!({"x": "{a.number}"})));
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]), calc]);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ToolResult::success("no number"));
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    let why = fed.machine.arguments(call, None).unwrap_err().to_string();
+    assert_eq!(why, "{a.number} names a part that is not there: the value is text");
+    fed.feed(RecordBody::ToolRefused { call, result: Box::new(ToolResult::error(why)) });
+    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }), "the same would fail again");
+}
+
+// spec: PL-23
+#[test]
+fn a_pause_lets_what_runs_end_and_begins_nothing_new() {
+    let mut fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
+    let begun = fed.begin_all();
+    fed.plan(PlanRecord::Paused { reason: "lunch".into() });
+    assert!(matches!(fed.machine.next(), PlanCommand::Wait { until: None }));
+    fed.finish(begun[0].1, ok());
+    assert!(matches!(fed.machine.next(), PlanCommand::Append(RecordBody::Suspended { .. })));
+    fed.feed(RecordBody::Suspended { waiting: vec![] });
+    assert!(matches!(fed.machine.next(), PlanCommand::Suspend));
+    fed.feed(RecordBody::Resumed);
+    fed.plan(PlanRecord::Unpaused);
+    assert_eq!(names(&fed.begin_all()), ["b"]);
+}
+
+// spec: EX-07
+#[test]
+fn a_gate_asks_a_person_and_stops_nobody_else() {
+    let gated = step("pay", &[]).with_rules(rules(|r| r.gate = Some("Pay 100 EUR?".into())));
+    let mut fed = Fed::following(cap(4), vec![gated, step("beside", &[]), step("after", &["pay"])]);
+    let begun = fed.begin_all();
+    assert_eq!(names(&begun), ["beside"]);
+    let asked = fed.records.iter().find_map(|r| match &r.body {
+        RecordBody::ToolAsked { call, request } => Some((*call, request.action_summary.clone())),
+        _ => None,
+    });
+    let (call, text) = asked.unwrap();
+    assert_eq!(text, "Pay 100 EUR?");
+    fed.finish(begun[0].1, ok());
+    let PlanCommand::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
+    assert_eq!(waiting, [call]);
+    let before = serde_json::to_value(&fed.machine).unwrap();
+    fed.feed(RecordBody::Suspended { waiting });
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(names(&fed.begin_all()), ["pay"]);
+    // The same with a no, from the state as it was written.
+    fed.machine = serde_json::from_value(before).unwrap();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Cancel { reason: "too much".into() } });
+    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    assert!(reason.contains("it was not approved: too much"), "{reason}");
+}
+
+// spec: PL-24
+#[test]
+fn a_person_sees_the_plan_first_and_may_edit_or_refuse_it() {
+    let mut settings = cap(1);
+    settings.confirm = Confirm::First;
+    let asked = || {
+        let mut fed = Fed::following(settings.clone(), vec![step("a", &[])]);
+        let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+        let RecordBody::ToolAsked { call, request } = &body else { panic!() };
+        assert_eq!(request.action_summary, "Follow this plan of 1 subtasks?");
+        assert_eq!(request.details["subtasks"][0]["id"], "a");
+        let call = *call;
+        fed.feed(body);
+        assert!(matches!(fed.machine.next(), PlanCommand::Append(RecordBody::Suspended { .. })));
+        assert_eq!(fed.machine.state(), AgentState::Planning);
+        (fed, call)
+    };
+    let (mut fed, call) = asked();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(names(&fed.begin_all()), ["a"]);
+    let (mut fed, call) = asked();
+    let edited = Task::new("t", "Do it").with_subtasks(vec![step("b", &[]), step("c", &["b"])]);
+    let arguments = serde_json::to_value(&edited).unwrap();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Edit { arguments } });
+    assert_eq!(names(&fed.begin_all()), ["b"]);
+    let (mut fed, call) = asked();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Cancel { reason: String::new() } });
+    assert_eq!(error(&fed), "the plan was not approved: no reason was given");
+}
+
+#[test]
+fn records_that_answer_nothing_change_nothing_and_a_broken_log_breaks_no_process() {
+    let circle = vec![step("a", &["b"]), step("b", &["a"])];
+    let fed = Fed::following(cap(1), circle);
+    assert!(error(&fed).contains("Cycle detected"), "{}", error(&fed));
+    let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ok());
+    let before = serde_json::to_value(&fed.machine).unwrap();
+    fed.start(begun[0].1);
+    fed.finish(begun[0].1, no());
+    fed.finish(archon_types::CallId::new(CommandId(99), 0), no());
+    fed.plan(PlanRecord::Made {
+        command: CommandId(0),
+        task: Box::new(Task::new("t", "x")),
+        warnings: vec![],
+    });
+    assert_eq!(serde_json::to_value(&fed.machine).unwrap(), before);
+}
+
+// spec: OB-01
+#[test]
+fn at_any_record_the_graph_can_be_asked_and_written_down() {
+    let plan = vec![step("a", &[]), step("b", &["a"]), step("c", &[])];
+    let mut fed = Fed::following(cap(2), plan);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ok());
+    for end in 1..=fed.records.len() {
+        let machine = fold(&fed.records[..end]).unwrap();
+        let written = serde_json::to_string(&machine).unwrap();
+        let read: PlanMachine = serde_json::from_str(&written).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), written);
+        assert_eq!(format!("{:?}", read.next()), format!("{:?}", machine.next()));
+    }
+    let mut newer = serde_json::to_value(&fed.machine).unwrap();
+    newer["version"] = json!(2);
+    let refused = serde_json::from_value::<PlanMachine>(newer).unwrap_err().to_string();
+    assert_eq!(refused, "the machine was written in form 2, and this version reads 1");
+    let statuses: Vec<SubTaskStatus> = fed.machine.task().subtasks.iter().map(SubTask::status).collect();
+    assert_eq!(statuses, [SubTaskStatus::Completed, SubTaskStatus::Pending, SubTaskStatus::Executing]);
+}

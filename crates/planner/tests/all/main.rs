@@ -1,0 +1,10 @@
+//! The planner from the outside.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
+
+mod corpus;
+mod dags;
+mod faults;
+mod journal;
+mod machine;
+mod planners;
+mod support;

@@ -1,0 +1,282 @@
+//! Planners: a model, with answers that have to be mended, and templates.
+
+use std::sync::Arc;
+
+use archon_planner::{
+    CheckOptions, LlmPlanner, ScriptedPlanner, TemplatePlanner, TemplateRegistry, WorkflowTemplate, check,
+};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_types::{
+    ApiErrorKind, Context, Json, Planner, PlanningContext, ProviderError, SubTask, SubTaskStatus, Task,
+    ToolDefinition, ToolResult,
+};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::support::step;
+
+fn context() -> PlanningContext {
+    let run =
+        Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+    let mut context = PlanningContext::new(run);
+    context.tools = ["web_search", "calculator"]
+        .map(|name| ToolDefinition {
+            name: name.into(),
+            description: format!("{name} does it."),
+            parameters: json!({"type": "object", "properties": {"query": {"type": "string"}}}),
+        })
+        .into();
+    context
+}
+
+const GOOD: &str = r#"{"subtasks": [
+    {"id": "a", "description": "Search", "tool_name": "web_search", "tool_args": {"query": "x"}, "dependencies": []},
+    {"id": "b", "description": "Think", "tool_name": null, "dependencies": ["a"]}]}"#;
+
+// spec: PL-01, PL-02
+#[tokio::test]
+async fn the_model_is_told_of_the_goal_the_tools_and_the_form_and_held_to_a_schema() {
+    let provider = FnProvider::new(|_, _| FnProvider::text(GOOD));
+    let mut context = context();
+    context.values.insert("city".into(), "Tokyo".into());
+    context.memories.push("likes short answers".into());
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let task = planner.create_plan("Report on Tokyo", &context).await.unwrap();
+    assert_eq!((task.original_query.as_str(), task.subtasks.len()), ("Report on Tokyo", 2));
+    assert_eq!(task.context["city"], "Tokyo");
+    let request = &provider.requests()[0];
+    let system = request.system.as_ref().unwrap().as_str();
+    for part in [
+        "expected_output",
+        "tool_args",
+        "dependencies",
+        "critical",
+        "one meaningful tool call or one coherent unit of thought",
+    ] {
+        assert!(system.contains(part), "{part}");
+    }
+    let prompt = request.messages.last().unwrap().text();
+    for part in [
+        "Goal: Report on Tokyo",
+        "- web_search: web_search does it.",
+        "- city: \"Tokyo\"",
+        "likes short answers",
+    ] {
+        assert!(prompt.contains(part), "{prompt}");
+    }
+    assert_eq!(request.options.temperature, Some(0.1));
+    let schema = &request.options.response_format.as_ref().unwrap().schema;
+    assert!(jsonschema::is_valid(schema, &serde_json::from_str(GOOD).unwrap()));
+    assert!(!jsonschema::is_valid(schema, &json!({"subtasks": [{"id": "a"}]})));
+}
+
+// spec: PL-03, PL-06, A-30
+#[tokio::test]
+async fn an_answer_that_is_no_plan_is_sent_back_with_what_is_wrong_and_then_given_up() {
+    let circle = r#"[{"id": "a", "description": "x", "dependencies": ["b"]}, {"id": "b", "description": "y", "dependencies": ["a"]}]"#;
+    let provider = FnProvider::new(move |n, _| FnProvider::text([circle, "Let me think.", GOOD][n]));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    assert_eq!(planner.create_plan("g", &context()).await.unwrap().subtasks.len(), 2);
+    let told = |n: usize| provider.requests()[n].messages.last().unwrap().text();
+    expect![[r#"
+        That plan cannot be followed:
+        - Cycle detected in dependency graph: a → b → a (drop the dependency of a on b, or merge the steps)
+        Answer with the whole corrected plan, as JSON only."#]]
+    .assert_eq(&told(1));
+    assert!(told(2).contains("the text is not JSON"), "{}", told(2));
+    let stubborn = LlmPlanner::new(Arc::new(FnProvider::new(move |_, _| FnProvider::text(circle))), "m");
+    let error = stubborn.create_plan("g", &context()).await.unwrap_err();
+    assert_eq!(error.to_string(), "Cycle detected in dependency graph: a → b → a");
+}
+
+#[tokio::test]
+async fn a_service_without_schemas_is_asked_for_text() {
+    let provider = FnProvider::new(|_, request| match request.options.response_format {
+        Some(_) => vec![Err(ProviderError::Api {
+            status: 400,
+            kind: ApiErrorKind::InvalidRequest,
+            message: "response_format is not supported".into(),
+        })],
+        None => FnProvider::text(&format!("Here it is:\n```json\n{GOOD}\n```")),
+    });
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    planner.create_plan("g", &context()).await.unwrap();
+    planner.create_plan("g", &context()).await.unwrap();
+    assert_eq!(provider.requests().len(), 3, "it is refused once");
+}
+
+// spec: PL-19
+#[tokio::test]
+async fn another_plan_is_asked_for_with_the_reason_and_keeps_what_is_done() {
+    let executing = |s: SubTask| s.with_status(SubTaskStatus::Executing).unwrap();
+    let done = executing(step("a", &[])).with_result(ToolResult::success("14 million")).unwrap();
+    let failed = executing(step("b", &[])).with_result(ToolResult::error("no rooms")).unwrap();
+    let task = Task::new("t", "g").with_subtasks(vec![done, failed, step("c", &["b"]), step("d", &["a"])]);
+    let answer = r#"[{"id": "b2", "description": "Other hotels", "dependencies": ["a"]},
+        {"id": "c", "description": "Do c", "dependencies": ["b2"]}]"#;
+    let provider = FnProvider::new(move |_, _| FnProvider::text(answer));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let new = planner.replan(&task, "subtask b failed: no rooms", &context()).await.unwrap();
+    let ids: Vec<&str> = new.subtasks.iter().map(|s| s.id.as_str()).collect();
+    assert_eq!(ids, ["a", "d", "b2", "c"], "what does not wait for the failed one stays");
+    assert_eq!(new.subtasks[0].status(), SubTaskStatus::Completed);
+    let prompt = provider.requests()[0].messages.last().unwrap().text();
+    for part in [
+        "[completed] a (after: ): Do a => 14 million",
+        "[failed] b",
+        "What went wrong: subtask b failed: no rooms",
+    ] {
+        assert!(prompt.contains(part), "{prompt}");
+    }
+}
+
+fn triage() -> WorkflowTemplate {
+    serde_json::from_value(json!({
+        "name": "support_ticket_triage",
+        "description": "Sorts tickets",
+        "matches": ["triage ticket"],
+        "parameters": [
+            {"name": "ticket_text", "type": "string"},
+            {"name": "limit", "type": "integer", "default": 3},
+            {"name": "tags", "type": "array", "default": ["a", "b"]},
+        ],
+        "steps": [
+            {"tool": "classify", "args": {"text": "{{ticket_text}}", "n": "{{ limit }}", "raw": "{x} {{{not this}}}"}, "save_as": "kind"},
+            {"if": "{{kind}} == 'billing'",
+             "then": [{"tool": "fetch", "args": {"from": "{{ticket_text}}"}}, {"tool": "respond"}],
+             "else": [{"tool": "escalate", "args": {"why": "{{step1.why}}"}, "approve": "Escalate?"}]},
+            {"for_each": "{{tags}}", "as": "tag", "do": [{"tool": "label", "args": {"tag": "{{tag}}"}, "on_error": "skip"}]},
+            {"description": "Write about {{ticket_text}}", "on_error": [{"tool": "alarm"}]},
+        ],
+    }))
+    .unwrap()
+}
+
+fn values(json: Json) -> serde_json::Map<String, Json> {
+    json.as_object().cloned().unwrap()
+}
+
+// spec: EX-06, EX-07
+#[test]
+fn a_template_becomes_a_plan_with_conditions_loops_and_gates() {
+    let task = triage().instantiate("t", "g", &values(json!({"ticket_text": "I paid twice"}))).unwrap();
+    let lines: Vec<String> = task
+        .subtasks
+        .iter()
+        .map(|s| {
+            let after: Vec<&str> = s.dependencies().iter().map(|d| d.as_str()).collect();
+            let args = s.tool_args().map(Json::to_string).unwrap_or_default();
+            let (rules, tool) = (&s.rules, s.tool_name().unwrap_or("-"));
+            format!(
+                "{} {tool} {args} <- {} | {:?} {:?} {:?}",
+                s.id,
+                after.join(","),
+                rules.when,
+                rules.gate,
+                rules.on_failure
+            )
+        })
+        .collect();
+    expect![[r#"
+        step1 classify {"text":"I paid twice","n":3,"raw":"{{x}} {{{not this}}}"} <-  | None None Replan
+        step2_then1 fetch {"from":"I paid twice"} <- step1 | Some("{kind} == 'billing'") None Replan
+        step2_then2 respond {} <- step2_then1,step1 | Some("{kind} == 'billing'") None Replan
+        step2_else1 escalate {"why":"{step1.why}"} <- step1 | Some("not ({kind} == 'billing')") Some("Escalate?") Replan
+        step3_1_1 label {"tag":"a"} <- step2_else1,step2_then2 | None None Skip
+        step3_2_1 label {"tag":"b"} <- step2_else1,step2_then2 | None None Skip
+        step4 -  <- step3_1_1,step3_2_1 | None None Skip
+        step4_error1 alarm {} <- step4 | Some("{step4} == null") None Replan"#]]
+    .assert_eq(&lines.join("\n"));
+    let mut options = CheckOptions::default();
+    options.tools = ["classify", "fetch", "respond", "escalate", "label", "alarm"]
+        .map(|name| ToolDefinition { name: name.into(), description: String::new(), parameters: json!({}) })
+        .into();
+    assert_eq!(check(&task, &options), []);
+}
+
+// spec: EX-06
+#[test]
+fn what_is_wrong_with_a_template_or_its_values_is_named() {
+    let problems = |template: &WorkflowTemplate, given: Json| -> Vec<String> {
+        template.instantiate("t", "g", &values(given)).unwrap_err().iter().map(ToString::to_string).collect()
+    };
+    expect![[r#"
+        the template support_ticket_triage has no parameter "ticket_txt" (is "ticket_text" meant?)
+        the template support_ticket_triage needs a value for "ticket_text"
+        "limit" of the template support_ticket_triage is to be of type integer"#]]
+    .assert_eq(&problems(&triage(), json!({"ticket_txt": "x", "limit": "many"})).join("\n"));
+    let broken: WorkflowTemplate = serde_json::from_value(json!({
+        "name": "broken",
+        "steps": [
+            {"tool": "a", "args": {"x": "{{nobody}} {{step2}}"}},
+            {},
+            {"if": "true", "tool": "b"},
+            {"for_each": "{{step1}}", "do": []},
+            {"tool": "c", "after": ["stepp1"]},
+        ],
+    }))
+    .unwrap();
+    expect![[r#"
+        step step1 refers to "nobody", which is neither a parameter nor a step before it
+        step step1 refers to "step2", which is neither a parameter nor a step before it
+        step step2 says neither what is to be done nor with which tool
+        step step3 is a choice, a loop and a step of its own at once; it can be one of them
+        the list of step step4 has to be known at the start
+        step step5 refers to "stepp1", which is neither a parameter nor a step before it (is "step1" meant?)"#]]
+    .assert_eq(&problems(&broken, json!({})).join("\n"));
+    let mut step = json!({"tool": "a"});
+    for _ in 0..50 {
+        step = json!({"if": "true", "then": [step]});
+    }
+    let deep: WorkflowTemplate = serde_json::from_value(json!({"name": "deep", "steps": [step]})).unwrap();
+    assert_eq!(problems(&deep, json!({})), ["steps are nested more than 20 levels deep"]);
+    let unknown = json!({"name": "x", "steps": [], "stepz": []});
+    assert!(serde_json::from_value::<WorkflowTemplate>(unknown).is_err());
+}
+
+// spec: EX-08
+#[tokio::test]
+async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_replaced_by_its_steps() {
+    let mut registry = TemplateRegistry::new();
+    let mut old = triage();
+    old.version = "0.9.0".into();
+    old.steps.clear();
+    registry.add(triage());
+    registry.add(old);
+    let mut newer = triage();
+    newer.version = "1.10.0".into();
+    registry.add(newer);
+    assert_eq!(registry.newest("support_ticket_triage").unwrap().version, "1.10.0");
+    assert!(registry.version("support_ticket_triage", "0.9.0").is_some());
+    let subtasks = vec![
+        step("read", &[]),
+        step("sort", &["read"])
+            .with_tool("support_ticket_triage", Some(json!({"ticket_text": "{read.text}"}))),
+        step("report", &["sort"]).with_tool("mail", Some(json!({"body": "{sort}"}))),
+    ];
+    let planner = TemplatePlanner::new(registry).or(Arc::new(ScriptedPlanner::new(subtasks)));
+    let mut context = context();
+    context.values.insert("ticket_text".into(), "I paid twice".into());
+    let task = planner.create_plan("Please triage this ticket!", &context).await.unwrap();
+    assert_eq!(task.subtasks[0].tool_args().unwrap()["text"], "I paid twice");
+    let task = planner.create_plan("Something else", &context).await.unwrap();
+    let ids: Vec<&str> = task.subtasks.iter().map(|s| s.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        [
+            "read",
+            "sort_step1",
+            "sort_step2_then1",
+            "sort_step2_then2",
+            "sort_step2_else1",
+            "sort_step3_1_1",
+            "sort_step3_2_1",
+            "sort_step4",
+            "sort",
+            "report"
+        ]
+    );
+    assert_eq!(task.subtasks[1].tool_args().unwrap()["text"], "{read.text}");
+    assert_eq!(task.subtasks[1].dependencies()[0].as_str(), "read");
+    assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} == null"));
+}

@@ -1,0 +1,149 @@
+//! What the tests share: chance from a seed, and a machine that is fed records by hand.
+
+use std::sync::Arc;
+
+use archon_planner::{PlanCommand, PlanMachine};
+use archon_types::{
+    AgentId, CallId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record,
+    RecordBody, RunConfig, RunId, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp, ToolResult,
+};
+
+/// Chance that is the same every time (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>).
+pub(crate) struct Chance(pub u64);
+
+impl Chance {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// How many of `all` cases are looked at: a sample, or all of them with `ARCHON_ACCEPT=full`.
+pub(crate) fn cases(sample: u64, all: u64) -> u64 {
+    if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
+}
+
+/// Where chance begins.
+pub(crate) fn first_seed() -> u64 {
+    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+pub(crate) fn started() -> RunStarted {
+    let mut config = RunConfig::default();
+    config.limits.max_duration_ms = u64::MAX / 4;
+    RunStarted::new(
+        RunId::new("run_1"),
+        SessionId::new("s"),
+        AgentId::new("planner"),
+        LoopId::new("s.plan.1"),
+        config,
+    )
+}
+
+/// A machine with its records and the time.
+pub(crate) struct Fed {
+    pub(crate) machine: PlanMachine,
+    pub(crate) records: Vec<Arc<Record>>,
+    pub(crate) now: u64,
+}
+
+impl Fed {
+    /// A run that was asked for a goal.
+    pub(crate) fn new(settings: PlanSettings) -> Self {
+        let at = Timestamp::from_millis(0);
+        let first = RecordBody::RunStarted(Box::new(started()));
+        let machine = PlanMachine::new(&started(), at);
+        let mut fed = Self { machine, records: vec![Arc::new(Record { seq: 0, at, body: first })], now: 0 };
+        fed.plan(PlanRecord::Settings(settings));
+        fed.feed(RecordBody::Prompted {
+            message: Message::user("Do it", at).into(),
+            source: PromptSource::Prompt,
+        });
+        fed
+    }
+
+    /// A run that follows a plan.
+    pub(crate) fn following(settings: PlanSettings, subtasks: Vec<SubTask>) -> Self {
+        let mut fed = Self::new(settings);
+        fed.plan(PlanRecord::Asked { command: CommandId(0), attempt: 0, reason: None });
+        let task = Box::new(Task::new("run_1", "Do it").with_subtasks(subtasks));
+        fed.plan(PlanRecord::Made { command: CommandId(0), task, warnings: vec![] });
+        fed
+    }
+
+    pub(crate) fn feed(&mut self, body: RecordBody) {
+        let (seq, at) = (self.records.len() as u64, Timestamp::from_millis(self.now));
+        let record = Arc::new(Record { seq, at, body });
+        self.machine.apply(&record);
+        self.records.push(record);
+    }
+
+    pub(crate) fn plan(&mut self, record: PlanRecord) {
+        self.feed(RecordBody::Plan(Box::new(record)));
+    }
+
+    pub(crate) fn start(&mut self, call: CallId) {
+        self.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run: None });
+    }
+
+    pub(crate) fn finish(&mut self, call: CallId, result: ToolResult) {
+        self.feed(RecordBody::ToolFinished { call, result: Box::new(result) });
+    }
+
+    /// The ids of what begins next, in order, until nothing more can; everything that begins is recorded.
+    pub(crate) fn begin_all(&mut self) -> Vec<(String, CallId)> {
+        let mut begun = Vec::new();
+        loop {
+            match self.machine.next() {
+                PlanCommand::Start { call, subtask, .. } => {
+                    begun.push((subtask.id.to_string(), call));
+                    self.start(call);
+                }
+                PlanCommand::Append(body)
+                    if !matches!(body, RecordBody::RunFinished(_) | RecordBody::Suspended { .. }) =>
+                {
+                    self.feed(body);
+                }
+                _ => return begun,
+            }
+        }
+    }
+}
+
+pub(crate) fn step(id: &str, after: &[&str]) -> SubTask {
+    SubTask::new(id, format!("Do {id}")).after(after.iter().copied())
+}
+
+pub(crate) fn rules(change: impl FnOnce(&mut SubTaskRules)) -> SubTaskRules {
+    let mut rules = SubTaskRules::default();
+    change(&mut rules);
+    rules
+}
+
+/// A random graph: each subtask depends on some of those shortly before it.
+pub(crate) fn random_plan(chance: &mut Chance, size: u64) -> Vec<SubTask> {
+    let (most, window) = (chance.below(4), 1 + chance.below(size));
+    (0..size)
+        .map(|n| {
+            let mut dependencies: Vec<u64> =
+                (0..chance.below(most + 1)).map(|_| n.saturating_sub(1 + chance.below(window))).collect();
+            dependencies.retain(|d| *d < n);
+            dependencies.sort_unstable();
+            dependencies.dedup();
+            let rules = rules(|rules| rules.expected_ms = Some(1 + chance.below(10_000)));
+            let step = SubTask::new(format!("s{n}"), "a step").with_rules(rules);
+            step.after(dependencies.iter().map(|d| format!("s{d}")))
+        })
+        .collect()
+}

@@ -1,0 +1,269 @@
+//! From the events of a stream to model events and the final message.
+
+use std::{collections::VecDeque, mem};
+
+use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
+use eventsource_stream::Event as SseEvent;
+
+use super::wire::{Block, Delta, Event, Message, StopDetails};
+use crate::{
+    answer::Answer,
+    classify,
+    http::{
+        events::{Decoder, Progress},
+        sse::Sse,
+    },
+    signature::Signature,
+};
+
+/// Decodes one answer.
+pub(super) struct MessagesDecoder {
+    answer: Answer,
+    /// The tool that stands for the form of the answer: what it is called with is the answer's text.
+    format_tool: Option<String>,
+    /// The blocks that were begun and not ended, by the service's numbers.
+    open: Vec<(u32, Open)>,
+    stop: Option<Stop>,
+    /// Why the last event was cut off, in case it was not the last.
+    cut: Option<ProviderError>,
+}
+
+/// A block on its way.
+enum Open {
+    Text,
+    /// The signature comes last.
+    Thinking(String),
+    Redacted,
+    /// A call, by its number, and the arguments that it began with in case no others come.
+    Call(usize, Option<String>),
+    /// A call of the tool that stands for the answer's form.
+    Format(Option<String>),
+    /// Nothing that we asked for.
+    Other,
+}
+
+/// Why the model stopped.
+struct Stop {
+    reason: String,
+    details: Option<Box<StopDetails>>,
+}
+
+impl MessagesDecoder {
+    pub(super) fn new(answer: Answer, format_tool: Option<String>) -> Self {
+        Self { answer, format_tool, open: Vec::new(), stop: None, cut: None }
+    }
+
+    fn decode(
+        &mut self,
+        event: Event<'_>,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Progress, ProviderError> {
+        if let Some(usage) = &event.usage {
+            usage.update(self.answer.usage());
+        }
+        match &*event.kind {
+            "message_start" => {
+                if let Some(message) = event.message {
+                    self.message(*message, out);
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.begin(event.index, *block, out);
+                }
+            }
+            "content_block_delta" => {
+                if let Some(delta) = event.delta {
+                    self.delta(event.index, delta, out);
+                }
+            }
+            "content_block_stop" => self.close(event.index, out),
+            "message_delta" => {
+                if let Some(delta) = event.delta
+                    && let Some(reason) = delta.stop_reason
+                {
+                    self.stop = Some(Stop { reason: reason.into_owned(), details: delta.stop_details });
+                }
+            }
+            "message_stop" => return Ok(Progress::Last),
+            "error" => {
+                let error = event.error.map(|error| *error).unwrap_or_default();
+                return Err(classify::stream_error(&serde_json::json!({ "error": error })));
+            }
+            // Pings, and whatever is added to the protocol.
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    /// The beginning of a message, or all of it.
+    fn message(&mut self, message: Message, out: &mut VecDeque<ModelEvent>) {
+        self.answer.set_model(&message.model);
+        if let Some(usage) = &message.usage {
+            usage.update(self.answer.usage());
+        }
+        for (index, block) in (0..).zip(message.content) {
+            self.begin(index, block, out);
+            self.close(index, out);
+        }
+        if let Some(reason) = message.stop_reason {
+            self.stop = Some(Stop { reason, details: message.stop_details });
+        }
+    }
+
+    fn begin(&mut self, index: u32, block: Block, out: &mut VecDeque<ModelEvent>) {
+        let open = match block.kind.as_str() {
+            "text" => {
+                self.answer.text(block.text, out);
+                Open::Text
+            }
+            "thinking" => {
+                self.answer.thinking(block.thinking, out);
+                Open::Thinking(block.signature)
+            }
+            "redacted_thinking" => {
+                self.answer.sign_apart(Signature::Redacted(&block.data).to_string());
+                Open::Redacted
+            }
+            "tool_use" => {
+                let begun = match &block.input {
+                    Json::Null => None,
+                    Json::Object(input) if input.is_empty() => None,
+                    input => Some(input.to_string()),
+                };
+                if self.format_tool.as_ref() == Some(&block.name) {
+                    Open::Format(begun)
+                } else {
+                    Open::Call(self.answer.begin_call(&block.id, &block.name, out), begun)
+                }
+            }
+            _ => Open::Other,
+        };
+        self.open.retain(|(at, _)| *at != index);
+        self.open.push((index, open));
+    }
+
+    fn delta(&mut self, index: u32, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) {
+        let Some((_, open)) = self.open.iter_mut().find(|(at, _)| *at == index) else { return };
+        match open {
+            Open::Text => self.answer.text(delta.text.unwrap_or_default(), out),
+            Open::Thinking(signature) => {
+                if let Some(text) = delta.thinking {
+                    self.answer.thinking(text, out);
+                }
+                if let Some(text) = delta.signature {
+                    *signature = text.into();
+                }
+            }
+            Open::Call(call, begun) => {
+                if let Some(json) = delta.partial_json.filter(|json| !json.is_empty()) {
+                    *begun = None;
+                    let call = *call;
+                    self.answer.arguments(call, json, out);
+                }
+            }
+            Open::Format(begun) => {
+                if let Some(json) = delta.partial_json.filter(|json| !json.is_empty()) {
+                    *begun = None;
+                    self.answer.text(json, out);
+                }
+            }
+            Open::Redacted | Open::Other => {}
+        }
+    }
+
+    fn close(&mut self, index: u32, out: &mut VecDeque<ModelEvent>) {
+        let Some(place) = self.open.iter().position(|(at, _)| *at == index) else { return };
+        match self.open.remove(place).1 {
+            Open::Thinking(signature) if !signature.is_empty() => self.answer.sign(signature),
+            Open::Call(call, begun) => {
+                self.answer.arguments(call, begun.unwrap_or_default(), out);
+                self.answer.end_call(call, out);
+            }
+            Open::Format(begun) => self.answer.text(begun.unwrap_or_default(), out),
+            _ => {}
+        }
+    }
+
+    /// What the reason means: <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
+    fn reason(&self, stop: &Stop) -> Result<(StopReason, Option<String>), ProviderError> {
+        Ok(match stop.reason.as_str() {
+            // A pause leaves the answer incomplete, too.
+            "max_tokens" | "pause_turn" => (StopReason::Length, None),
+            "refusal" => (StopReason::Error, Some(refusal(stop.details.as_deref()))),
+            "model_context_window_exceeded" => {
+                return Err(ProviderError::ContextOverflow(stop.reason.clone()));
+            }
+            // The calls count, not the word: the tool of the answer's form is none.
+            _ if self.answer.has_calls() => (StopReason::ToolUse, None),
+            _ => (StopReason::Stop, None),
+        })
+    }
+}
+
+fn refusal(details: Option<&StopDetails>) -> String {
+    let mut text = "the service refused to answer".to_owned();
+    if let Some(category) = details.and_then(|d| d.category.as_deref()) {
+        text += &format!(" ({category})");
+    }
+    if let Some(explanation) = details.and_then(|d| d.explanation.as_deref()) {
+        text += &format!(": {explanation}");
+    }
+    text
+}
+
+impl Decoder for MessagesDecoder {
+    type Frames = Sse;
+
+    fn event(&mut self, event: SseEvent, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        if let Some(cut) = self.cut.take() {
+            return Err(cut);
+        }
+        let data = event.data.trim();
+        if data.is_empty() || event.event == "ping" {
+            return Ok(Progress::More);
+        }
+        if event.event == "error" {
+            let said = serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned()));
+            return Err(classify::stream_error(&said));
+        }
+        match serde_json::from_str::<Event<'_>>(data) {
+            Ok(event) if event.kind == "message" => {
+                // Not streamed: the event is the message.
+                if let Ok(message) = serde_json::from_str(data) {
+                    self.message(message, out);
+                }
+                Ok(Progress::Last)
+            }
+            Ok(event) => self.decode(event, out),
+            Err(e) => {
+                let what = format!("an event that is none ({e}): {}", classify::first_words(data));
+                let error = ProviderError::Protocol(what);
+                if !e.is_eof() {
+                    return Err(error);
+                }
+                // Most likely the connection broke off; then this was the last event.
+                self.cut = Some(error);
+                Ok(Progress::More)
+            }
+        }
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = mem::take(&mut self.stop) else { return Err(self.answer.broke_off()) };
+        for index in self.open.iter().map(|(at, _)| *at).collect::<Vec<_>>() {
+            self.close(index, out);
+        }
+        let (reason, because) = self.reason(&stop)?;
+        self.answer.finish(reason, because, out);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> AssistantMessage {
+        self.answer.abort()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.answer.now()
+    }
+}

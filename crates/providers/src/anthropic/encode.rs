@@ -1,0 +1,291 @@
+//! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
+//! the prompt cache move from turn to turn, so they are put in afterwards.
+
+use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
+use serde_json::json;
+
+use super::{
+    AnthropicTraits, ChangedHistory, Inner, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
+    messages::{self, MARK, text_block},
+    refused,
+};
+use crate::{
+    json_text::{push_field, push_json},
+    tool_names,
+};
+
+// Names of the encodings; each fixes every option that changes its output.
+const MESSAGES: &str = "anthropic-messages";
+const MESSAGES_WITHOUT_THINKING: &str = "anthropic-messages-without-thinking";
+const SYSTEM: &str = "anthropic-system";
+const TOOLS: &str = "anthropic-tools";
+
+/// The smallest budget for thinking that the service takes.
+const LEAST_BUDGET: u32 = 1_024;
+/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4_096;
+
+/// Encodes one request.
+pub(super) struct Encoder<'a> {
+    request: &'a Request,
+    traits: AnthropicTraits,
+    options: &'a Inner,
+    thinking: Thinking,
+    /// The name of the tool that stands for the form of the answer.
+    format_tool: Option<String>,
+}
+
+/// How thinking is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    Unsaid,
+    Disabled,
+    BetweenTools,
+    Budget(u32),
+    Adaptive(&'static str),
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a Inner) -> Self {
+        let format = request.options.response_format.as_ref();
+        let format = format.filter(|_| !traits.json_schema);
+        let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
+        let mut thinking = thinking(request.options.thinking, &traits, &options.budgets);
+        if matches!(thinking, Thinking::Budget(_)) && messages::turn_began_without_thinking(&request.messages)
+        {
+            thinking = Thinking::Unsaid;
+        }
+        Self { request, traits, options, thinking, format_tool }
+    }
+
+    /// The tool whose arguments are the answer, if the form is asked for that way.
+    pub(super) fn format_tool(&self) -> Option<&str> {
+        self.format_tool.as_deref()
+    }
+
+    /// What cannot be asked.
+    pub(super) fn refusal(&self) -> Option<ProviderError> {
+        let format = self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_some())?;
+        let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
+        (!is_object).then(|| refused("this model gives an answer of a given form only as an object"))
+    }
+
+    /// Whether the service is asked to drop thinking that does not fit the conversation any more.
+    pub(super) fn drops_changed_thinking(&self) -> bool {
+        self.traits.bound_thinking
+            && self.options.changed_history == ChangedHistory::DropThinking
+            && matches!(self.thinking, Thinking::Adaptive(_))
+    }
+
+    /// The JSON text of the request.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let cached = self.request.options.cache.parts();
+        let mut body = self.head();
+        body.reserve(self.request.messages.encoded_len() + HEADROOM);
+        self.system(&mut body, cached.system);
+        self.tools(&mut body, cached.tools);
+        body.push_str(",\"messages\":[");
+        let start = body.len();
+        let format = match self.thinking {
+            Thinking::BetweenTools => MESSAGES_WITHOUT_THINKING,
+            _ => MESSAGES,
+        };
+        let with_thinking = format == MESSAGES;
+        self.request.messages.encode_into(format, &mut body, |m, out| messages::push(m, with_thinking, out));
+        if cached.messages {
+            messages::mark_second_to_last(&mut body, start);
+        }
+        // The last comma and line break.
+        if body.len() > start {
+            body.truncate(body.len() - 2);
+        }
+        body.push_str("]}");
+        body.into_bytes()
+    }
+
+    /// The fields before instructions, tools and messages, without the closing brace.
+    fn head(&self) -> String {
+        let options = &*self.request.options;
+        let mut head = String::with_capacity(256);
+        head.push_str("{\"model\":");
+        push_json(&mut head, &self.request.model);
+        let mut max_tokens = options.max_tokens.unwrap_or(self.options.max_tokens);
+        if let Thinking::Budget(budget) = self.thinking
+            && max_tokens <= budget
+        {
+            // Thinking counts as output, and some has to be left for the answer.
+            max_tokens = budget.saturating_add(max_tokens);
+        }
+        push_field(&mut head, "max_tokens", &max_tokens);
+        head.push_str(",\"stream\":true");
+        let thinks = matches!(self.thinking, Thinking::Budget(_) | Thinking::Adaptive(_));
+        if let Some(temperature) = options.temperature.filter(|_| self.traits.sampling && !thinks) {
+            push_field(&mut head, "temperature", &temperature);
+        }
+        if !options.stop.is_empty() {
+            push_field(&mut head, "stop_sequences", &options.stop);
+        }
+        self.thinking(&mut head);
+        self.output_config(&mut head);
+        self.tool_choice(&mut head);
+        head
+    }
+
+    fn thinking(&self, head: &mut String) {
+        let thinking = match self.thinking {
+            Thinking::Unsaid => return,
+            Thinking::Disabled => json!({"type": "disabled"}),
+            Thinking::BetweenTools => json!({"type": "between_tools"}),
+            Thinking::Budget(tokens) => json!({"type": "enabled", "budget_tokens": tokens}),
+            // Newer models say nothing of what they think unless they are asked.
+            Thinking::Adaptive(_) if self.drops_changed_thinking() => json!({
+                "type": "adaptive",
+                "display": "summarized",
+                "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+            }),
+            Thinking::Adaptive(_) => json!({"type": "adaptive", "display": "summarized"}),
+        };
+        push_field(head, "thinking", &thinking);
+    }
+
+    fn output_config(&self, head: &mut String) {
+        let mut config = serde_json::Map::new();
+        if let Thinking::Adaptive(effort) = self.thinking
+            && self.traits.effort
+        {
+            config.insert("effort".to_owned(), effort.into());
+        }
+        if let Some(format) =
+            self.request.options.response_format.as_ref().filter(|_| self.traits.json_schema)
+        {
+            let schema = format::strict(&format.schema);
+            config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
+        }
+        if !config.is_empty() {
+            push_field(head, "output_config", &config);
+        }
+    }
+
+    fn tool_choice(&self, head: &mut String) {
+        let tools = &self.request.tools;
+        // With a budget for thinking, and on some models, nothing can be forced.
+        let can_force = self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
+        if let Some(name) = &self.format_tool {
+            if can_force && tools.is_empty() {
+                push_field(head, "tool_choice", &json!({"type": "tool", "name": name}));
+            } else if can_force {
+                head.push_str(",\"tool_choice\":{\"type\":\"any\"}");
+            }
+            return;
+        }
+        if tools.is_empty() {
+            return;
+        }
+        match &self.request.options.tool_choice {
+            ToolChoice::None => head.push_str(",\"tool_choice\":{\"type\":\"none\"}"),
+            ToolChoice::Required if can_force => head.push_str(",\"tool_choice\":{\"type\":\"any\"}"),
+            ToolChoice::Tool(name) if can_force => {
+                let place = tools.iter().position(|tool| tool.name == *name);
+                let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
+                let name = known.unwrap_or_else(|| tool_names::to_wire(name));
+                push_field(head, "tool_choice", &json!({"type": "tool", "name": name}));
+            }
+            // The default of the service.
+            _ => {}
+        }
+    }
+
+    fn system(&self, body: &mut String, cached: bool) {
+        let start = body.len();
+        if let Some(system) = self.request.system.as_ref().filter(|system| !system.trim().is_empty()) {
+            body.push_str(",\"system\":[");
+            system.with_encoded(SYSTEM, |text| text_block(text), |text| body.push_str(text));
+            if cached {
+                body.insert_str(body.len() - 1, MARK);
+            }
+        }
+        if let Some(name) = &self.format_tool {
+            body.push_str(if body.len() > start { "," } else { ",\"system\":[" });
+            body.push_str(&text_block(&format!("Give your final answer only by calling the tool `{name}`.")));
+        }
+        if body.len() > start {
+            body.push(']');
+        }
+    }
+
+    fn tools(&self, body: &mut String, cached: bool) {
+        if self.request.tools.is_empty() && self.format_tool.is_none() {
+            return;
+        }
+        body.push_str(",\"tools\":[");
+        self.request.tools.with_encoded(TOOLS, |tools| self::tools(tools), |text| body.push_str(text));
+        if let (Some(name), Some(format)) = (&self.format_tool, &self.request.options.response_format) {
+            if !self.request.tools.is_empty() {
+                body.push(',');
+            }
+            let tool = json!({
+                "name": name,
+                "description": "Gives the final answer. Its arguments are the answer.",
+                "input_schema": format.schema,
+            });
+            push_json(body, &tool);
+        }
+        if cached {
+            body.insert_str(body.len() - 1, MARK);
+        }
+        body.push(']');
+    }
+}
+
+/// How a model with these traits is asked to think that much.
+pub(crate) fn thinking(
+    level: ThinkingLevel,
+    traits: &AnthropicTraits,
+    budgets: &ThinkingBudgets,
+) -> Thinking {
+    let (budget, effort) = match level {
+        ThinkingLevel::Off => {
+            return match traits.thinking_off {
+                ThinkingOff::Unasked => Thinking::Unsaid,
+                ThinkingOff::Disabled => Thinking::Disabled,
+                ThinkingOff::BetweenTools => Thinking::BetweenTools,
+                ThinkingOff::LeastEffort => Thinking::Adaptive("low"),
+            };
+        }
+        ThinkingLevel::Minimal => (budgets.minimal, "low"),
+        ThinkingLevel::Low => (budgets.low, "low"),
+        ThinkingLevel::Medium => (budgets.medium, "medium"),
+        ThinkingLevel::High => (budgets.high, "high"),
+    };
+    match traits.thinking {
+        ThinkingForm::Never => Thinking::Unsaid,
+        ThinkingForm::Budget => Thinking::Budget(budget.max(LEAST_BUDGET)),
+        ThinkingForm::Adaptive => Thinking::Adaptive(effort),
+    }
+}
+
+fn tools(tools: &[ToolSpec]) -> String {
+    let mut text = String::new();
+    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
+        if !text.is_empty() {
+            text.push(',');
+        }
+        text.push_str("{\"name\":");
+        push_json(&mut text, &*name);
+        push_field(&mut text, "description", &tool.description);
+        text.push_str(",\"input_schema\":");
+        match &tool.parameters {
+            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+                push_json(&mut text, schema);
+            }
+            Json::Object(schema) => {
+                let mut schema = schema.clone();
+                schema.insert("type".to_owned(), "object".into());
+                push_json(&mut text, &schema);
+            }
+            _ => text.push_str("{\"type\":\"object\"}"),
+        }
+        text.push('}');
+    }
+    text
+}

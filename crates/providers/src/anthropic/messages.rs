@@ -1,0 +1,198 @@
+//! Messages as they stand in a request: blocks, each message a line, so that a mark of the prompt cache
+//! finds its place without parsing.
+
+use std::sync::Arc;
+
+use archon_types::{AssistantMessage, Content, Json, Message, ToolResultMessage, UserMessage};
+use serde_json::json;
+
+use crate::{
+    json_text::{push_field, push_json},
+    signature::Signature,
+    tool_names,
+};
+
+/// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
+/// found without parsing.
+const USER_END: &str = "],\"role\":\"user\"},\n";
+const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
+/// What a message ends with whose last block is thinking, which the cache does not take a mark on.
+const THINKING_ENDS: [&str; 2] = [
+    "\"type\":\"thinking\"}],\"role\":\"assistant\"},\n",
+    "\"type\":\"redacted_thinking\"}],\"role\":\"assistant\"},\n",
+];
+/// Where a prefix of the prompt ends that is to be cached.
+pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
+
+/// Appends a message. With a line break, so that the next is told from it.
+pub(super) fn push(message: &Message, with_thinking: bool, out: &mut String) {
+    match message {
+        Message::User(m) => user(m, out),
+        Message::Assistant(m) => assistant(m, with_thinking, out),
+        Message::ToolResult(m) => tool_result(m, out),
+    }
+}
+
+/// Adds blocks to the message of the person. All that stands between two answers is one message: the
+/// service wants all results of a turn together.
+fn push_user(blocks: &str, out: &mut String) {
+    if out.ends_with(USER_END) {
+        out.truncate(out.len() - USER_END.len());
+        out.push(',');
+    } else {
+        out.push_str("{\"content\":[");
+    }
+    out.push_str(blocks);
+    out.push_str(USER_END);
+}
+
+fn user(message: &UserMessage, out: &mut String) {
+    let mut blocks = String::new();
+    push_blocks(&mut blocks, &message.content);
+    if blocks.is_empty() {
+        // A message without a block is refused, and so is a conversation that does not begin with one.
+        blocks = text_block("(nothing)");
+    }
+    push_user(&blocks, out);
+}
+
+fn tool_result(message: &ToolResultMessage, out: &mut String) {
+    let mut block = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
+    push_json(&mut block, &call_id(message.tool_call_id.as_str()));
+    let mut content = String::new();
+    push_blocks(&mut content, &message.content);
+    if !content.is_empty() {
+        block.push_str(",\"content\":[");
+        block.push_str(&content);
+        block.push(']');
+    }
+    if message.is_error {
+        block.push_str(",\"is_error\":true");
+    }
+    block.push('}');
+    push_user(&block, out);
+}
+
+/// Text and images; blank text is refused by the service, and left out.
+fn push_blocks(json: &mut String, content: &[Content]) {
+    for block in content {
+        let text = match block {
+            Content::Text { text } if !text.trim().is_empty() => text_block(text),
+            Content::Image { data, mime_type } => json!({
+                "type": "image",
+                "source": {"type": "base64", "media_type": mime_type, "data": data},
+            })
+            .to_string(),
+            _ => continue,
+        };
+        push_separated(json, &text);
+    }
+}
+
+fn push_separated(json: &mut String, block: &str) {
+    if !json.is_empty() {
+        json.push(',');
+    }
+    json.push_str(block);
+}
+
+pub(super) fn text_block(text: &str) -> String {
+    let mut block = String::from("{\"type\":\"text\"");
+    push_field(&mut block, "text", text);
+    block.push('}');
+    block
+}
+
+fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) {
+    let mut blocks = String::new();
+    for block in &message.content {
+        let text = match block {
+            Content::Text { text } if !text.trim().is_empty() => text_block(text),
+            Content::Thinking { thinking, signature: Some(signature) } if with_thinking => {
+                match thinking_block(thinking, signature) {
+                    Some(text) => text,
+                    None => continue,
+                }
+            }
+            Content::ToolCall(call) => {
+                let mut text = String::from("{\"type\":\"tool_use\",\"id\":");
+                push_json(&mut text, &call_id(call.id.as_str()));
+                push_field(&mut text, "name", &*tool_names::to_wire(&call.name));
+                text.push_str(",\"input\":");
+                match &call.arguments {
+                    Json::Object(arguments) => push_json(&mut text, arguments),
+                    // What is no object was never run, and the service takes nothing else.
+                    _ => text.push_str("{}"),
+                }
+                text.push('}');
+                text
+            }
+            _ => continue,
+        };
+        push_separated(&mut blocks, &text);
+    }
+    // An answer that broke off before anything was said is refused by the service.
+    if !blocks.is_empty() {
+        out.push_str("{\"content\":[");
+        out.push_str(&blocks);
+        out.push_str(ASSISTANT_END);
+    }
+}
+
+/// Thinking as it came; what another protocol signed is nothing to this one. The type comes last, so that
+/// the end of the message shows it.
+fn thinking_block(thinking: &str, signature: &str) -> Option<String> {
+    let mut block = match Signature::of(signature) {
+        Signature::Anthropic(signature) => {
+            let mut block = String::from("{\"thinking\":");
+            push_json(&mut block, thinking);
+            push_field(&mut block, "signature", signature);
+            block + ",\"type\":\"thinking"
+        }
+        Signature::Redacted(data) => {
+            let mut block = String::from("{\"data\":");
+            push_json(&mut block, data);
+            block + ",\"type\":\"redacted_thinking"
+        }
+        _ => return None,
+    };
+    block.push_str("\"}");
+    Some(block)
+}
+
+/// An id as the service takes it; another one's may hold other characters.
+fn call_id(id: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let id: String = id.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    if id.is_empty() { "_".to_owned() } else { id }
+}
+
+/// Whether the model is in the middle of a turn, calling tools, that it began without thinking, for
+/// instance because another model began it: it is refused then to think from here on.
+pub(super) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
+    let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
+    let first = messages[turn..].iter().find_map(|message| match &**message {
+        Message::Assistant(m) if !m.content.is_empty() => Some(m),
+        _ => None,
+    });
+    first.is_some_and(|answer| match answer.content.first() {
+        Some(Content::Thinking { thinking, signature: Some(text) }) => {
+            thinking_block(thinking, text).is_none()
+        }
+        _ => true,
+    })
+}
+
+/// Marks the end of the second-to-last message: what comes before it is read again by every later turn.
+pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
+    let messages = &body[start..];
+    let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
+        return;
+    };
+    let message = &messages[..=end];
+    let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
+    if message.ends_with(role_end) && !THINKING_ENDS.iter().any(|end| message.ends_with(end)) {
+        // Inside of the brace that ends the last block.
+        body.insert_str(start + message.len() - role_end.len() - 1, MARK);
+    }
+}

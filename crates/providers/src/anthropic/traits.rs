@@ -1,0 +1,179 @@
+//! What a model of Anthropic's takes, known from its name: models differ in how thinking is asked for,
+//! and refuse with status 400 what they do not know.
+//!
+//! Source: the table of thinking support by model at
+//! <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>, the pages of the
+//! models, and <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
+
+/// What a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AnthropicTraits {
+    /// How thinking is asked for.
+    pub thinking: ThinkingForm,
+    /// How it is asked not to think.
+    pub thinking_off: ThinkingOff,
+    /// Takes `output_config.effort`.
+    pub effort: bool,
+    /// Takes `temperature`.
+    pub sampling: bool,
+    /// Can be made to call a tool.
+    pub forced_tools: bool,
+    /// Ties its thinking to the conversation before it, and refuses it after a change.
+    pub bound_thinking: bool,
+    /// Takes a JSON Schema for its answer; from others the form is asked for as a tool.
+    pub json_schema: bool,
+}
+
+/// How thinking is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingForm {
+    /// The model does not think.
+    Never,
+    /// With a number of tokens.
+    Budget,
+    /// It decides for itself; effort guides it.
+    Adaptive,
+}
+
+/// How a model is asked not to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingOff {
+    /// By not asking for it.
+    Unasked,
+    /// In so many words.
+    Disabled,
+    /// Up front at least; it still writes notes between tool calls.
+    BetweenTools,
+    /// It always thinks; with the least effort as little as it can.
+    LeastEffort,
+}
+
+impl AnthropicTraits {
+    /// What services take that speak like Anthropic's and run other models.
+    pub const OTHER: Self = Self {
+        thinking: ThinkingForm::Budget,
+        thinking_off: ThinkingOff::Unasked,
+        effort: false,
+        sampling: true,
+        forced_tools: true,
+        bound_thinking: false,
+        json_schema: false,
+    };
+
+    /// What the model of this name takes. A model of Anthropic's that is newer than this table is taken
+    /// to be like the newest of its family.
+    pub fn of(model: &str) -> Self {
+        let model = model.to_lowercase().replace(['.', '@', ':', '/'], "-");
+        let Some(at) = model.find("claude-") else { return Self::OTHER };
+        let rest = &model[at + "claude-".len()..];
+        let newest = rest.split('-').any(|word| matches!(word, "fable" | "mythos"));
+        let has = |family: &str| rest.split('-').any(|word| word == family);
+        let version = version(rest);
+        let always_thinks = newest || has("opus") && version >= (5, 5);
+        Self {
+            thinking: match version {
+                v if v < (3, 7) => ThinkingForm::Never,
+                v if v < (4, 6) => ThinkingForm::Budget,
+                _ => ThinkingForm::Adaptive,
+            },
+            thinking_off: match version {
+                _ if always_thinks => ThinkingOff::LeastEffort,
+                v if has("sonnet") && v >= (5, 5) => ThinkingOff::BetweenTools,
+                v if v >= (5, 0) => ThinkingOff::Disabled,
+                _ => ThinkingOff::Unasked,
+            },
+            effort: version >= (4, 6) || has("opus") && version >= (4, 5),
+            sampling: version <= (4, 6),
+            forced_tools: !(newest && version >= (5, 1) || !has("haiku") && version >= (5, 5)),
+            bound_thinking: newest && version >= (5, 1) || version >= (5, 5),
+            json_schema: version >= (4, 5) || has("opus") && version >= (4, 1),
+        }
+    }
+}
+
+/// The version in `opus-4-5-20251101` or `3-7-sonnet-latest`. A date is none; a name without one is newer
+/// than all models with one when it was made.
+fn version(name: &str) -> (u32, u32) {
+    let mut numbers = name.split('-').filter(|word| word.len() <= 2).map_while_number();
+    let Some(major) = numbers.next() else { return (5, 0) };
+    (major, numbers.next().unwrap_or(0))
+}
+
+/// Numbers that stand next to each other.
+trait MapWhileNumber<'a>: Iterator<Item = &'a str> + Sized {
+    fn map_while_number(self) -> impl Iterator<Item = u32> {
+        self.map(str::parse::<u32>).skip_while(Result::is_err).map_while(Result::ok)
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a str>> MapWhileNumber<'a> for I {}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    // spec: P-12
+    #[test]
+    fn what_models_take_is_known_from_their_names() {
+        let names = [
+            "claude-3-5-haiku-20241022",
+            "claude-3-7-sonnet-latest",
+            "claude-sonnet-4-20250514",
+            "claude-opus-4-1-20250805",
+            "claude-opus-4-5",
+            "anthropic/claude-haiku-4.5",
+            "us.anthropic.claude-opus-4-6-v1:0",
+            "claude-opus-4-8",
+            "claude-mythos-preview",
+            "claude-opus-5",
+            "claude-sonnet-5@20260301",
+            "claude-fable-5",
+            "claude-fable-5-1",
+            "claude-opus-5-5",
+            "claude-sonnet-5-5",
+            "claude-haiku-5-5",
+            "claude-opus-6",
+            "kimi-k2-thinking",
+        ];
+        let mut table = String::new();
+        for name in names {
+            let t = AnthropicTraits::of(name);
+            let flags = [
+                (t.effort, "effort"),
+                (t.sampling, "sampling"),
+                (t.forced_tools, "forced"),
+                (t.bound_thinking, "bound"),
+                (t.json_schema, "schema"),
+            ];
+            let flags: Vec<_> = flags.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect();
+            let (form, off) = (format!("{:?}", t.thinking), format!("{:?}", t.thinking_off));
+            table += &format!("{name:33} {form:8} off: {off:12} {}\n", flags.join(" "));
+        }
+        expect![[r#"
+            claude-3-5-haiku-20241022         Never    off: Unasked      sampling forced
+            claude-3-7-sonnet-latest          Budget   off: Unasked      sampling forced
+            claude-sonnet-4-20250514          Budget   off: Unasked      sampling forced
+            claude-opus-4-1-20250805          Budget   off: Unasked      sampling forced schema
+            claude-opus-4-5                   Budget   off: Unasked      effort sampling forced schema
+            anthropic/claude-haiku-4.5        Budget   off: Unasked      sampling forced schema
+            us.anthropic.claude-opus-4-6-v1:0 Adaptive off: Unasked      effort sampling forced schema
+            claude-opus-4-8                   Adaptive off: Unasked      effort forced schema
+            claude-mythos-preview             Adaptive off: LeastEffort  effort forced schema
+            claude-opus-5                     Adaptive off: Disabled     effort forced schema
+            claude-sonnet-5@20260301          Adaptive off: Disabled     effort forced schema
+            claude-fable-5                    Adaptive off: LeastEffort  effort forced schema
+            claude-fable-5-1                  Adaptive off: LeastEffort  effort bound schema
+            claude-opus-5-5                   Adaptive off: LeastEffort  effort bound schema
+            claude-sonnet-5-5                 Adaptive off: BetweenTools effort bound schema
+            claude-haiku-5-5                  Adaptive off: Disabled     effort forced bound schema
+            claude-opus-6                     Adaptive off: LeastEffort  effort bound schema
+            kimi-k2-thinking                  Budget   off: Unasked      sampling forced
+        "#]]
+        .assert_eq(&table);
+    }
+}

@@ -1,0 +1,127 @@
+//! Who asks: Amazon's credentials, which sign each request, or a key that is sent as a bearer token.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{BoxFuture, ProviderError, Secret};
+
+use crate::error::SetupError;
+
+/// How requests are authorised.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum BedrockAuth {
+    /// By nothing but the headers of the options, for instance behind a gateway that signs.
+    #[default]
+    Headers,
+    /// By a Bedrock API key.
+    Bearer(Secret),
+    /// By a signature of each request (SigV4).
+    Signed(AwsCredentials),
+    /// By a signature with credentials that are asked for before each request, because they expire.
+    SignedBy(AwsCredentialSource),
+}
+
+/// Credentials of an Amazon account or role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AwsCredentials {
+    /// The access key's id, which is no secret by itself.
+    pub access_key_id: String,
+    /// The secret access key.
+    pub secret_access_key: Secret,
+    /// For credentials that expire.
+    pub session_token: Option<Secret>,
+}
+
+impl AwsCredentials {
+    /// Credentials that do not expire.
+    pub fn new(access_key_id: impl Into<String>, secret_access_key: impl Into<Secret>) -> Self {
+        let (access_key_id, secret_access_key) = (access_key_id.into(), secret_access_key.into());
+        Self { access_key_id, secret_access_key, session_token: None }
+    }
+
+    /// The same with a session token.
+    pub fn with_session_token(mut self, token: impl Into<Secret>) -> Self {
+        self.session_token = Some(token.into());
+        self
+    }
+}
+
+/// Gives credentials. Asked before every request, so it keeps them for as long as they are valid; its error
+/// is the error of the request.
+pub type AwsCredentialSource =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<AwsCredentials, ProviderError>> + Send + Sync>;
+
+/// The variable of a Bedrock API key.
+const BEARER: &str = "AWS_BEARER_TOKEN_BEDROCK";
+const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
+const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
+const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
+
+impl BedrockAuth {
+    /// What Amazon's usual environment variables say: a Bedrock API key in `AWS_BEARER_TOKEN_BEDROCK`, or
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and perhaps `AWS_SESSION_TOKEN`. `variable` reads one.
+    ///
+    /// # Errors
+    /// [`SetupError::MissingKey`] names the variable to set.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SetupError> {
+        let set = |name: &str| {
+            let value = variable(name)?.trim().to_owned();
+            (!value.is_empty()).then_some(value)
+        };
+        if let Some(key) = set(BEARER) {
+            return Ok(Self::Bearer(key.into()));
+        }
+        let missing = |variable| SetupError::MissingKey { profile: "bedrock", variable };
+        match (set(KEY_ID), set(SECRET_KEY)) {
+            (Some(id), Some(secret)) => {
+                let mut credentials = AwsCredentials::new(id, secret);
+                credentials.session_token = set(SESSION_TOKEN).map(Secret::from);
+                Ok(Self::Signed(credentials))
+            }
+            (Some(_), None) => Err(missing(SECRET_KEY)),
+            (None, Some(_)) => Err(missing(KEY_ID)),
+            (None, None) => Err(missing(BEARER)),
+        }
+    }
+}
+
+impl fmt::Debug for BedrockAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Headers => f.write_str("Headers"),
+            Self::Bearer(key) => f.debug_tuple("Bearer").field(key).finish(),
+            Self::Signed(credentials) => f.debug_tuple("Signed").field(credentials).finish(),
+            Self::SignedBy(_) => f.debug_tuple("SignedBy").finish_non_exhaustive(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-28
+    #[test]
+    fn the_usual_variables_are_read_and_a_missing_one_is_named() {
+        let from = |pairs: &[(&str, &str)]| {
+            let found = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+            match BedrockAuth::from_variables(found) {
+                Ok(BedrockAuth::Bearer(key)) => format!("bearer {}", key.expose()),
+                Ok(BedrockAuth::Signed(c)) => {
+                    let token = c.session_token.map(|t| t.expose().clone());
+                    format!("{} {} {token:?}", c.access_key_id, c.secret_access_key.expose())
+                }
+                Ok(other) => format!("{other:?}"),
+                Err(e) => e.to_string(),
+            }
+        };
+        let keys = [(KEY_ID, "id"), (SECRET_KEY, "secret\n")];
+        assert_eq!(from(&[(BEARER, " key\n"), keys[0], keys[1]]), "bearer key");
+        assert_eq!(from(&keys), "id secret None");
+        assert_eq!(from(&[(BEARER, " "), keys[0], keys[1], (SESSION_TOKEN, "t")]), "id secret Some(\"t\")");
+        assert_eq!(from(&keys[..1]), "bedrock needs a key: set AWS_SECRET_ACCESS_KEY");
+        assert_eq!(from(&keys[1..]), "bedrock needs a key: set AWS_ACCESS_KEY_ID");
+        assert_eq!(from(&[]), "bedrock needs a key: set AWS_BEARER_TOKEN_BEDROCK");
+    }
+}

@@ -1,0 +1,200 @@
+//! From the messages of a ConverseStream to model events and the final message.
+
+use std::collections::VecDeque;
+
+use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, Timestamp, Usage};
+use serde::de::DeserializeOwned;
+
+use super::{
+    frames::{Frame, FrameKind, Frames},
+    wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
+};
+use crate::{
+    blocks::{Blocks, Stop},
+    classify,
+    http::events::{Decoder, Progress},
+    signature::Signature,
+};
+
+/// Decodes one answer.
+pub(super) struct ConverseDecoder {
+    blocks: Blocks,
+    /// The tool whose arguments are the answer, as it is called on the wire.
+    answer_tool: Option<String>,
+    /// The blocks that are calls of it.
+    answers: Vec<u64>,
+    /// The signature of the block that is open, which may come in pieces.
+    signature: String,
+    stop: Option<Stop>,
+}
+
+impl ConverseDecoder {
+    pub(super) fn new(blocks: Blocks, answer_tool: Option<String>) -> Self {
+        Self { blocks, answer_tool, answers: Vec::new(), signature: String::new(), stop: None }
+    }
+
+    /// What an event of this type means. Types that are not named here say nothing that is kept.
+    fn typed(
+        &mut self,
+        kind: &str,
+        payload: &[u8],
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Progress, ProviderError> {
+        match kind {
+            "contentBlockStart" => self.start(read(payload)?, out),
+            "contentBlockDelta" => {
+                let BlockDelta { content_block_index, delta } = read(payload)?;
+                self.delta(content_block_index, delta, out);
+            }
+            "contentBlockStop" => {
+                let BlockStop { content_block_index } = read(payload)?;
+                if !self.signature.is_empty() {
+                    self.blocks.sign(content_block_index, std::mem::take(&mut self.signature));
+                }
+                self.blocks.end(content_block_index, out);
+            }
+            "messageStop" => {
+                let MessageStop { stop_reason } = read(payload)?;
+                self.stop = Some(stop(&stop_reason)?);
+            }
+            "metadata" => {
+                let Metadata { usage } = read(payload)?;
+                if let Some(usage) = usage {
+                    self.blocks.set_usage(Usage::from(usage));
+                }
+                if self.stop.is_some() {
+                    return Ok(Progress::Last);
+                }
+            }
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    fn start(&mut self, block: BlockStart, out: &mut VecDeque<ModelEvent>) {
+        let Some(call) = block.start.tool_use else { return };
+        if call.kind.is_some_and(|kind| kind == "server_tool_use") {
+            // The service runs it and goes on by itself.
+        } else if self.answer_tool.as_ref() == Some(&call.name) {
+            self.answers.push(block.content_block_index);
+        } else {
+            self.blocks.begin_call(block.content_block_index, &call.tool_use_id, &call.name, out);
+        }
+    }
+
+    fn delta(&mut self, number: u64, delta: Delta, out: &mut VecDeque<ModelEvent>) {
+        if let Some(text) = delta.text {
+            self.blocks.text(number, text, out);
+        }
+        if let Some(call) = delta.tool_use {
+            if self.answers.contains(&number) {
+                self.blocks.text(number, call.input, out);
+            } else {
+                self.blocks.arguments(number, call.input, out);
+            }
+        }
+        if let Some(reasoning) = delta.reasoning_content {
+            if let Some(text) = reasoning.text {
+                self.blocks.thinking(number, text, out);
+            }
+            if let Some(signature) = reasoning.signature {
+                self.signature.push_str(&signature);
+            }
+            if let Some(data) = reasoning.redacted_content.filter(|data| !data.is_empty()) {
+                self.blocks.sign_apart(Signature::Redacted(&data).to_string());
+            }
+        }
+    }
+}
+
+impl Decoder for ConverseDecoder {
+    type Frames = Frames;
+
+    fn event(&mut self, frame: Frame, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        match frame.kind {
+            FrameKind::Event(kind) => self.typed(&kind, &frame.payload, out),
+            FrameKind::Exception(kind) => Err(exception(&kind, &frame.payload)),
+            FrameKind::Error { code, message } => Err(failure(&code, &message)),
+            FrameKind::Whole => {
+                let text = String::from_utf8_lossy(&frame.payload);
+                let what = format!("JSON and no event stream: {}", classify::first_words(&text));
+                Err(ProviderError::Protocol(what))
+            }
+        }
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = self.stop.take() else { return Err(self.blocks.broke_off()) };
+        self.blocks.finish(stop, out);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> AssistantMessage {
+        self.blocks.abort()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.blocks.now()
+    }
+}
+
+/// What the reasons mean; an unknown one means that the model stopped.
+fn stop(reason: &str) -> Result<Stop, ProviderError> {
+    Ok(match reason {
+        "max_tokens" => Stop::Length,
+        "guardrail_intervened" => Stop::Broken("a guardrail of the service stopped the answer".to_owned()),
+        "content_filtered" => Stop::Broken("the service's content filter stopped the answer".to_owned()),
+        "model_context_window_exceeded" => return Err(ProviderError::ContextOverflow(reason.to_owned())),
+        "malformed_model_output" | "malformed_tool_use" => {
+            let message = format!("the service could not read what the model said: {reason}");
+            return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
+        }
+        _ => Stop::Done,
+    })
+}
+
+fn exception(kind: &str, payload: &[u8]) -> ProviderError {
+    let said: Exception = serde_json::from_slice(payload).unwrap_or_default();
+    let message = match (said.message, said.original_message) {
+        (Some(message), Some(original)) if original != message => format!("{message}: {original}"),
+        (Some(message), _) | (None, Some(message)) => message,
+        (None, None) => classify::first_words(&String::from_utf8_lossy(payload)),
+    };
+    failure(kind, &message)
+}
+
+/// The statuses that the service's exceptions have when they come before the stream.
+const STATUSES: &[(&str, u16)] = &[
+    ("throttling", 429),
+    ("toomanyrequests", 429),
+    ("modelnotready", 503),
+    ("validation", 400),
+    ("accessdenied", 403),
+    ("expiredtoken", 403),
+    ("resourcenotfound", 404),
+    ("modeltimeout", 408),
+    // Has status 424, and the service says that a retry may help.
+    ("modelstreamerror", 503),
+    ("serviceunavailable", 503),
+    ("internalserver", 500),
+    ("internalfailure", 500),
+];
+
+fn failure(kind: &str, message: &str) -> ProviderError {
+    let plain = kind.to_lowercase();
+    let status = STATUSES.iter().find(|(word, _)| plain.contains(word)).map(|(_, status)| *status);
+    let message = format!("{kind}: {message}");
+    let error = serde_json::json!({ "message": message, "code": status });
+    classify::stream_error(&Json::Object([("error".to_owned(), error)].into_iter().collect()))
+}
+
+fn read<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ProviderError> {
+    serde_json::from_slice(payload).map_err(|e| {
+        let text = String::from_utf8_lossy(payload);
+        ProviderError::Protocol(format!("an event that is none ({e}): {}", classify::first_words(&text)))
+    })
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,275 @@
+//! The body of a request. Messages, tools and instructions are encoded once and then copied; cache
+//! points move from turn to turn, so they are put in afterwards.
+//!
+//! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>
+
+use std::collections::BTreeSet;
+
+use archon_types::{ApiErrorKind, Content, Json, ProviderError, Request, ToolChoice, ToolSpec};
+use serde_json::json;
+
+use super::{
+    BedrockOptions, ModelFamily, StructuredOutput,
+    family::thinking_fields,
+    messages::{self, Form, text_block},
+};
+use crate::{
+    anthropic::{AnthropicTraits, Thinking, thinking},
+    json_text::{push_field, push_json},
+    tool_names,
+};
+
+// Names of the encodings; each fixes every option that changes its output.
+const SYSTEM: &str = "bedrock-system";
+const TOOLS: &str = "bedrock-tools";
+
+/// Where a beginning of the prompt ends that is to be cached.
+pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
+/// Most tokens of an answer that thinks with a budget when the request does not say it.
+const ANSWER_TOKENS: u32 = 8_192;
+/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4_096;
+
+/// Encodes one request.
+pub(super) struct Encoder<'a> {
+    request: &'a Request,
+    options: &'a BedrockOptions,
+    family: ModelFamily,
+    traits: AnthropicTraits,
+    thinking: Thinking,
+    answer_tool: Option<String>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) fn new(request: &'a Request, options: &'a BedrockOptions) -> Self {
+        let family = options.family.of(&request.model);
+        let traits = AnthropicTraits::of(&request.model);
+        let thinking = match family {
+            ModelFamily::Anthropic => thinking(request.options.thinking, &traits, &options.thinking_budgets),
+            _ => Thinking::Unsaid,
+        };
+        let asked = request.options.response_format.as_ref();
+        let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
+        let answer_tool = asked.map(|format| tool_names::free_name(&format.name, &request.tools));
+        Self { request, options, family, traits, thinking, answer_tool }
+    }
+
+    /// The tool whose arguments are the answer, as it is called on the wire.
+    pub(super) fn answer_tool(&self) -> Option<&str> {
+        self.answer_tool.as_deref()
+    }
+
+    /// What cannot be asked.
+    pub(super) fn refusal(&self) -> Option<ProviderError> {
+        let format = self.request.options.response_format.as_ref().filter(|_| self.answer_tool.is_some())?;
+        let is_object = format.schema.get("type").is_some_and(|kind| kind == "object");
+        (!is_object).then(|| ProviderError::Api {
+            status: 0,
+            kind: ApiErrorKind::InvalidRequest,
+            message: "an answer of a given form, asked for as a tool, has to be an object".to_owned(),
+        })
+    }
+
+    /// The JSON text of the request.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let cached = self.request.options.cache.parts();
+        let mut body = String::with_capacity(self.request.messages.encoded_len() + HEADROOM);
+        body.push_str("{\"messages\":[");
+        self.messages(&mut body, cached.messages && self.family.caches());
+        body.push(']');
+        self.system(&mut body, cached.system && self.family.caches());
+        self.inference_config(&mut body);
+        self.tool_config(&mut body, cached.tools && self.family.caches_tools());
+        self.additional_fields(&mut body);
+        self.output_config(&mut body);
+        body.push('}');
+        body.into_bytes()
+    }
+
+    fn messages(&self, body: &mut String, cached: bool) {
+        let status = self.family.takes_status();
+        // A model that thinks between calls only wants none of what it thought.
+        let reasoning = self.family.takes_reasoning() && self.thinking != Thinking::BetweenTools;
+        let form = match (status, reasoning) {
+            (true, true) => Form::StatusAndReasoning,
+            (true, false) => Form::Status,
+            _ => Form::Plain,
+        };
+        messages::push(body, &self.request.messages, form, cached);
+    }
+
+    fn system(&self, body: &mut String, cached: bool) {
+        let start = body.len();
+        if let Some(system) = self.request.system.as_ref().filter(|system| !system.trim().is_empty()) {
+            body.push_str(",\"system\":[");
+            system.with_encoded(SYSTEM, |text| text_block(text), |text| body.push_str(text));
+            if cached {
+                body.push_str(CACHE_POINT);
+            }
+        }
+        if let Some(name) = &self.answer_tool {
+            body.push_str(if body.len() > start { "," } else { ",\"system\":[" });
+            body.push_str(&text_block(&format!("Give your final answer only by calling the tool `{name}`.")));
+        }
+        if body.len() > start {
+            body.push(']');
+        }
+    }
+
+    fn inference_config(&self, body: &mut String) {
+        let options = &*self.request.options;
+        let mut config = serde_json::Map::new();
+        let mut max_tokens = options.max_tokens;
+        if let Thinking::Budget(budget) = self.thinking
+            && max_tokens.is_none_or(|most| most <= budget)
+        {
+            // Thinking counts as output, and some has to be left for the answer.
+            max_tokens = Some(budget.saturating_add(max_tokens.unwrap_or(ANSWER_TOKENS)));
+        }
+        if let Some(most) = max_tokens {
+            config.insert("maxTokens".to_owned(), most.into());
+        }
+        let thinks = matches!(self.thinking, Thinking::Budget(_) | Thinking::Adaptive(_));
+        let takes_it = self.family != ModelFamily::Anthropic || self.traits.sampling && !thinks;
+        if let Some(temperature) = options.temperature.filter(|_| takes_it) {
+            // By way of its text, so that 0.7 does not become 0.699999988079071.
+            let exact = temperature.to_string().parse::<f64>().unwrap_or_default();
+            config.insert("temperature".to_owned(), exact.into());
+        }
+        if !options.stop.is_empty() {
+            config.insert("stopSequences".to_owned(), options.stop.clone().into());
+        }
+        if !config.is_empty() {
+            push_field(body, "inferenceConfig", &config);
+        }
+    }
+
+    fn tool_config(&self, body: &mut String, cached: bool) {
+        let tools = &self.request.tools;
+        // The service demands tools for a conversation in which some were called.
+        let called = self.called_tools();
+        // It knows no way to forbid calls but to leave the tools out.
+        let forbidden = self.request.options.tool_choice == ToolChoice::None && called.is_empty();
+        let given = !tools.is_empty() && !forbidden;
+        if !given && called.is_empty() && self.answer_tool.is_none() {
+            return;
+        }
+        body.push_str(",\"toolConfig\":{\"tools\":[");
+        let start = body.len();
+        if given {
+            tools.with_encoded(TOOLS, |tools| self::tools(tools), |text| body.push_str(text));
+        } else {
+            for name in called {
+                let tool = json!({"toolSpec": {"name": name, "inputSchema": {"json": {"type": "object"}}}});
+                push_separated(body, start, &tool.to_string());
+            }
+        }
+        if let (Some(name), Some(format)) = (&self.answer_tool, &self.request.options.response_format) {
+            let tool = json!({"toolSpec": {
+                "name": name,
+                "description": "Gives the final answer. Its arguments are the answer.",
+                "inputSchema": {"json": format.schema},
+            }});
+            push_separated(body, start, &tool.to_string());
+        }
+        if cached {
+            body.push_str(CACHE_POINT);
+        }
+        body.push(']');
+        if let Some(choice) = self.tool_choice(given) {
+            push_field(body, "toolChoice", &choice);
+        }
+        body.push('}');
+    }
+
+    /// Tools that the conversation knows, if the request gives none.
+    fn called_tools(&self) -> BTreeSet<String> {
+        if !self.request.tools.is_empty() && self.request.options.tool_choice != ToolChoice::None {
+            return BTreeSet::new();
+        }
+        let calls = self.request.messages.iter().flat_map(|message| message.content());
+        let calls = calls.filter_map(Content::as_tool_call);
+        calls.map(|call| tool_names::to_wire(&call.name).into_owned()).collect()
+    }
+
+    /// What is said of calls; nothing leaves it to the model.
+    fn tool_choice(&self, given: bool) -> Option<Json> {
+        // With a budget for thinking, and on some models, nothing can be forced.
+        let can_force = self.family != ModelFamily::Anthropic
+            || self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
+        if let Some(name) = &self.answer_tool {
+            return match () {
+                () if !can_force || !self.family.can_be_forced() => None,
+                () if given => Some(json!({"any": {}})),
+                () => Some(json!({"tool": {"name": name}})),
+            };
+        }
+        match &self.request.options.tool_choice {
+            ToolChoice::Required if given && can_force => Some(json!({"any": {}})),
+            ToolChoice::Tool(name) if given && can_force => {
+                let tools = &self.request.tools;
+                let place = tools.iter().position(|tool| tool.name == *name);
+                let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
+                Some(json!({"tool": {"name": known.unwrap_or_else(|| tool_names::to_wire(name))}}))
+            }
+            _ => None,
+        }
+    }
+
+    fn additional_fields(&self, body: &mut String) {
+        let (model, level) = (&self.request.model, self.request.options.thinking);
+        let thinking = thinking_fields(self.family, model, level, self.thinking);
+        let mut fields = serde_json::Map::new();
+        for more in [thinking.as_ref(), self.options.additional_fields.as_ref()].into_iter().flatten() {
+            if let Json::Object(more) = more {
+                fields.extend(more.clone());
+            }
+        }
+        if !fields.is_empty() {
+            push_field(body, "additionalModelRequestFields", &fields);
+        }
+    }
+
+    fn output_config(&self, body: &mut String) {
+        if let (None, Some(format)) = (&self.answer_tool, &self.request.options.response_format) {
+            let schema =
+                json!({"schema": format.schema.to_string(), "name": tool_names::to_wire(&format.name)});
+            let form = json!({"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}});
+            push_field(body, "outputConfig", &form);
+        }
+    }
+}
+
+fn tools(tools: &[ToolSpec]) -> String {
+    let mut text = String::new();
+    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
+        push_separated(&mut text, 0, "{\"toolSpec\":{\"name\":");
+        push_json(&mut text, &*name);
+        // An empty one is refused.
+        if !tool.description.trim().is_empty() {
+            push_field(&mut text, "description", &tool.description);
+        }
+        text.push_str(",\"inputSchema\":{\"json\":");
+        match &tool.parameters {
+            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+                push_json(&mut text, schema);
+            }
+            Json::Object(schema) => {
+                let mut schema = schema.clone();
+                schema.insert("type".to_owned(), "object".into());
+                push_json(&mut text, &schema);
+            }
+            _ => text.push_str("{\"type\":\"object\"}"),
+        }
+        text.push_str("}}}");
+    }
+    text
+}
+
+/// Appends with a comma unless nothing stands behind `start` yet.
+pub(super) fn push_separated(json: &mut String, start: usize, text: &str) {
+    if json.len() > start {
+        json.push(',');
+    }
+    json.push_str(text);
+}

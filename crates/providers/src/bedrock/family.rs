@@ -1,0 +1,138 @@
+//! What models of different makers take, as far as one protocol for all of them leaves it to each.
+//!
+//! <https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-supported-models-features.html>
+
+use archon_types::{Json, ThinkingLevel};
+use serde_json::json;
+
+use crate::anthropic::Thinking;
+
+/// Whose models are asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelFamily {
+    /// What the model's name says: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+    #[default]
+    ByName,
+    /// Anthropic's Claude.
+    Anthropic,
+    /// Amazon's Nova.
+    Nova,
+    /// OpenAI's open models.
+    OpenAi,
+    /// Anybody else's: nothing is asked that not all of them know.
+    Other,
+}
+
+impl ModelFamily {
+    /// The family of a model, never [`ModelFamily::ByName`].
+    pub(super) fn of(self, model: &str) -> Self {
+        if self != Self::ByName {
+            return self;
+        }
+        let model = model.to_lowercase();
+        let has = |word: &str| model.contains(word);
+        match () {
+            () if has("claude") || has("anthropic.") => Self::Anthropic,
+            () if has("amazon.nova") => Self::Nova,
+            () if has("openai.") => Self::OpenAi,
+            () => Self::Other,
+        }
+    }
+
+    /// Takes the status of a tool's result.
+    pub(super) fn takes_status(self) -> bool {
+        matches!(self, Self::Anthropic | Self::Nova)
+    }
+
+    /// Wants its reasoning back.
+    pub(super) fn takes_reasoning(self) -> bool {
+        self == Self::Anthropic
+    }
+
+    /// Caches instructions and messages where it is told to.
+    pub(super) fn caches(self) -> bool {
+        matches!(self, Self::Anthropic | Self::Nova)
+    }
+
+    /// Caches tools where it is told to.
+    pub(super) fn caches_tools(self) -> bool {
+        self == Self::Anthropic
+    }
+
+    /// Can be made to call a tool without being asked whether it can.
+    pub(super) fn can_be_forced(self) -> bool {
+        matches!(self, Self::Anthropic | Self::Nova)
+    }
+}
+
+/// The fields by which this model is asked to think, and nothing where it thinks as it likes.
+/// `thinking` says how Anthropic's models are asked.
+pub(super) fn thinking_fields(
+    family: ModelFamily,
+    model: &str,
+    level: ThinkingLevel,
+    thinking: Thinking,
+) -> Option<Json> {
+    let effort = match level {
+        ThinkingLevel::Off => None,
+        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
+        ThinkingLevel::Medium => Some("medium"),
+        ThinkingLevel::High => Some("high"),
+    };
+    match family {
+        ModelFamily::Anthropic => match thinking {
+            Thinking::Unsaid => None,
+            Thinking::Disabled => Some(json!({"thinking": {"type": "disabled"}})),
+            Thinking::BetweenTools => Some(json!({"thinking": {"type": "between_tools"}})),
+            Thinking::Budget(tokens) => {
+                Some(json!({"thinking": {"type": "enabled", "budget_tokens": tokens}}))
+            }
+            Thinking::Adaptive(effort) => Some(json!({
+                "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": effort},
+            })),
+        },
+        ModelFamily::Nova if model.contains("nova-2") => {
+            effort.map(|effort| json!({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": effort}}))
+        }
+        ModelFamily::OpenAi => effort.map(|effort| json!({"reasoning_effort": effort})),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-12, P-26
+    #[test]
+    fn families_are_known_from_names_and_asked_in_their_own_words() {
+        let ask = |model: &str, level| {
+            let family = ModelFamily::ByName.of(model);
+            let fields = thinking_fields(family, model, level, Thinking::Budget(2_048));
+            format!("{family:?} {}", fields.map_or_else(|| "nothing".to_owned(), |f| f.to_string()))
+        };
+        let (off, medium) = (ThinkingLevel::Off, ThinkingLevel::Medium);
+        for (model, level, expected) in [
+            (
+                "eu.anthropic.claude-sonnet-4-20250514-v1:0",
+                medium,
+                r#"Anthropic {"thinking":{"type":"enabled","budget_tokens":2048}}"#,
+            ),
+            (
+                "us.amazon.nova-2-lite-v1:0",
+                medium,
+                r#"Nova {"reasoningConfig":{"type":"enabled","maxReasoningEffort":"medium"}}"#,
+            ),
+            ("us.amazon.nova-2-lite-v1:0", off, "Nova nothing"),
+            ("amazon.nova-pro-v1:0", medium, "Nova nothing"),
+            ("openai.gpt-oss-120b-1:0", medium, r#"OpenAi {"reasoning_effort":"medium"}"#),
+            ("meta.llama3-3-70b-instruct-v1:0", medium, "Other nothing"),
+            ("arn:aws:bedrock:us-east-1:1:application-inference-profile/x", medium, "Other nothing"),
+        ] {
+            assert_eq!(ask(model, level), expected, "{model}");
+        }
+        assert_eq!(ModelFamily::Anthropic.of("x"), ModelFamily::Anthropic);
+    }
+}

@@ -1,0 +1,156 @@
+//! The framing of Bedrock's answers: binary messages of the type `application/vnd.amazon.eventstream`.
+//!
+//! A message is its length, the length of its headers, a checksum of both, headers, a payload, and a
+//! checksum of all of it: <https://smithy.io/2.0/aws/amazon-eventstream.html>. Amazon's crate reads one;
+//! here the bytes are gathered until there is one, and a length that nobody means is refused.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use aws_smithy_eventstream::frame::read_message_from;
+use bytes::{Bytes, BytesMut};
+use futures_core::Stream;
+
+use crate::http::{
+    body::Body,
+    events::{FrameError, Framing},
+};
+
+/// The shortest message: two lengths, their checksum and the checksum of all.
+const SHORTEST: usize = 16;
+/// The longest message; the format allows 24 MiB, and no event of a model comes near it.
+const LONGEST: usize = 24 << 20;
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: FrameKind,
+    /// JSON, as far as Bedrock goes.
+    pub(crate) payload: Bytes,
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// An event of this type.
+    Event(String),
+    /// An exception of this type.
+    Exception(String),
+    /// An error that the service did not foresee.
+    Error { code: String, message: String },
+    /// No message at all but a JSON body that came instead.
+    Whole,
+}
+
+/// The messages of a body.
+pub(crate) struct Frames {
+    body: Body,
+    cutter: Cutter,
+    ended: bool,
+}
+
+impl Framing for Frames {
+    type Event = Frame;
+
+    const CONTENT_TYPE: &'static str = "application/vnd.amazon.eventstream";
+
+    fn new(body: Body) -> Self {
+        Self { body, cutter: Cutter::default(), ended: false }
+    }
+
+    fn whole(text: String) -> Frame {
+        Frame { kind: FrameKind::Whole, payload: text.into() }
+    }
+}
+
+impl Stream for Frames {
+    type Item = Result<Frame, FrameError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match self.cutter.next() {
+                Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Ok(None) => {}
+                Err(what) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(FrameError::Malformed(what))));
+                }
+            }
+            match ready!(self.body.poll_bytes(cx)) {
+                Some(Ok(bytes)) => self.cutter.push(&bytes),
+                Some(Err(e)) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(FrameError::Body(e))));
+                }
+                None => {
+                    self.ended = true;
+                    if !self.cutter.is_empty() {
+                        let what = "the answer broke off in the middle of a message".to_owned();
+                        return Poll::Ready(Some(Err(FrameError::BrokeOff(what))));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Cuts bytes into messages.
+#[derive(Default)]
+pub(crate) struct Cutter(BytesMut);
+
+impl Cutter {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next whole message; none until more bytes come. An error says what is wrong with the bytes,
+    /// and nothing sensible can follow it.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, String> {
+        let Some(length) = self.0.first_chunk::<4>() else { return Ok(None) };
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        if !(SHORTEST..=LONGEST).contains(&length) {
+            return Err(format!("no event stream: a message of {length} bytes"));
+        }
+        if self.0.len() < length {
+            return Ok(None);
+        }
+        let message = read_message_from(self.0.split_to(length).freeze());
+        let message = message.map_err(|e| format!("no event stream: {e}"))?;
+        let header = |name: &str| {
+            let found = message.headers().iter().find(|header| header.name().as_str() == name);
+            let text = found.and_then(|header| header.value().as_string().ok());
+            text.map_or_else(String::new, |text| text.as_str().to_owned())
+        };
+        let kind = match header(":message-type").as_str() {
+            "exception" => FrameKind::Exception(header(":exception-type")),
+            "error" => FrameKind::Error { code: header(":error-code"), message: header(":error-message") },
+            _ => FrameKind::Event(header(":event-type")),
+        };
+        Ok(Some(Frame { kind, payload: message.payload().clone() }))
+    }
+}
+
+/// Whether bytes are whole messages of an event stream, and how many. For fuzz tests.
+#[doc(hidden)]
+pub fn count_event_stream_messages(bytes: &[u8]) -> Option<usize> {
+    let mut cutter = Cutter::default();
+    cutter.push(bytes);
+    let mut count = 0;
+    while cutter.next().ok()?.is_some() {
+        count += 1;
+    }
+    cutter.is_empty().then_some(count)
+}
+
+#[cfg(test)]
+#[path = "frames_tests.rs"]
+mod tests;

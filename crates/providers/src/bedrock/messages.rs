@@ -1,0 +1,190 @@
+//! The conversation as Bedrock takes it: roles that alternate, and results right behind their calls.
+
+use archon_types::{AssistantMessage, Content, Message, ToolResultMessage, Transcript, UserMessage};
+use serde_json::json;
+
+use super::encode::{CACHE_POINT, push_separated};
+use crate::{
+    call_ids,
+    json_text::{push_field, push_json},
+    signature::Signature,
+    tool_names,
+};
+
+/// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
+/// found without parsing.
+const USER_END: &str = "],\"role\":\"user\"},\n";
+const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
+/// What stands for a message without content, which the service refuses.
+const NOTHING: &str = "{\"text\":\"(nothing)\"}";
+
+/// What the messages of a model hold beside what all do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    /// Whether a tool succeeded.
+    Status,
+    /// The model's reasoning too.
+    StatusAndReasoning,
+}
+
+impl Form {
+    /// The name of the encoding.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "bedrock-messages",
+            Self::Status => "bedrock-messages-status",
+            Self::StatusAndReasoning => "bedrock-messages-status-reasoning",
+        }
+    }
+}
+
+/// Appends all messages, separated by commas. Each is encoded once and then copied.
+pub(super) fn push(body: &mut String, conversation: &Transcript, form: Form, cached: bool) {
+    let start = body.len();
+    conversation.encode_into(form.name(), body, |message, out| match message {
+        Message::User(m) => user(m, out),
+        Message::Assistant(m) => assistant(m, form == Form::StatusAndReasoning, out),
+        Message::ToolResult(m) => tool_result(m, form != Form::Plain, out),
+    });
+    if cached {
+        mark_messages(body, start);
+    }
+    // The last comma and line break.
+    if body.len() > start {
+        body.truncate(body.len() - 2);
+    }
+}
+
+/// Puts a cache point at the end of the second-to-last message: what comes before it is read again by
+/// every later turn.
+fn mark_messages(body: &mut String, start: usize) {
+    let messages = &body[start..];
+    let Some(end) = messages.len().checked_sub(1).and_then(|last| messages[..last].rfind('\n')) else {
+        return;
+    };
+    let message = &messages[..=end];
+    let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
+    if message.ends_with(role_end) {
+        body.insert_str(start + message.len() - role_end.len(), CACHE_POINT);
+    }
+}
+
+/// Adds blocks to the message of a role, which ends with `role_end`. All that one role says in a row is
+/// one message: the service wants roles to alternate and all results of a turn together.
+fn push_blocks(blocks: &str, role_end: &str, out: &mut String) {
+    if out.ends_with(role_end) {
+        out.truncate(out.len() - role_end.len());
+        out.push(',');
+    } else {
+        out.push_str("{\"content\":[");
+    }
+    out.push_str(blocks);
+    out.push_str(role_end);
+}
+
+fn user(message: &UserMessage, out: &mut String) {
+    let blocks = blocks(&message.content);
+    match blocks.as_str() {
+        "" if out.ends_with(USER_END) => {}
+        "" => push_blocks(NOTHING, USER_END, out),
+        blocks => push_blocks(blocks, USER_END, out),
+    }
+}
+
+fn tool_result(message: &ToolResultMessage, with_status: bool, out: &mut String) {
+    let mut block = String::from("{\"toolResult\":{\"toolUseId\":");
+    push_json(&mut block, &*call_ids::to_wire(message.tool_call_id.as_str()));
+    block.push_str(",\"content\":[");
+    let content = blocks(&message.content);
+    block.push_str(if content.is_empty() { NOTHING } else { &content });
+    block.push(']');
+    if with_status {
+        push_field(&mut block, "status", if message.is_error { "error" } else { "success" });
+    }
+    block.push_str("}}");
+    push_blocks(&block, USER_END, out);
+}
+
+/// Text and pictures; blank text is refused by the service, and left out.
+fn blocks(content: &[Content]) -> String {
+    let mut json = String::new();
+    for block in content {
+        match block {
+            Content::Text { text } if !text.trim().is_empty() => {
+                push_separated(&mut json, 0, &text_block(text))
+            }
+            Content::Image { data, mime_type } => push_separated(&mut json, 0, &image(data, mime_type)),
+            _ => {}
+        }
+    }
+    json
+}
+
+pub(super) fn text_block(text: &str) -> String {
+    let mut block = String::from("{\"text\":");
+    push_json(&mut block, text);
+    block.push('}');
+    block
+}
+
+fn image(data: &str, mime_type: &str) -> String {
+    let format = match mime_type {
+        "image/png" => "png",
+        "image/jpeg" | "image/jpg" => "jpeg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        other => return text_block(&format!("(a picture of type {other}, which cannot be shown here)")),
+    };
+    json!({"image": {"format": format, "source": {"bytes": data}}}).to_string()
+}
+
+fn assistant(message: &AssistantMessage, with_reasoning: bool, out: &mut String) {
+    let mut blocks = String::new();
+    // Thinking at the end, which led to nothing, is refused by the service.
+    let said = |block: &Content| match block {
+        Content::Text { text } => !text.trim().is_empty(),
+        other => matches!(other, Content::ToolCall(_)),
+    };
+    let end = message.content.iter().rposition(said).map_or(0, |last| last + 1);
+    for block in &message.content[..end] {
+        let text = match block {
+            Content::Text { text } if !text.trim().is_empty() => text_block(text),
+            Content::Thinking { thinking, signature: Some(signature) } if with_reasoning => {
+                match reasoning(thinking, signature) {
+                    Some(text) => text,
+                    None => continue,
+                }
+            }
+            Content::ToolCall(call) => {
+                let no_arguments = json!({});
+                // What is no object was never run, and the service takes nothing else.
+                let input = if call.arguments.is_object() { &call.arguments } else { &no_arguments };
+                json!({"toolUse": {
+                    "toolUseId": call_ids::to_wire(call.id.as_str()),
+                    "name": tool_names::to_wire(&call.name),
+                    "input": input,
+                }})
+                .to_string()
+            }
+            _ => continue,
+        };
+        push_separated(&mut blocks, 0, &text);
+    }
+    // An answer that broke off before anything was said is refused by the service.
+    if !blocks.is_empty() {
+        push_blocks(&blocks, ASSISTANT_END, out);
+    }
+}
+
+/// Thinking as it came; what another protocol signed is nothing to this one.
+fn reasoning(thinking: &str, signature: &str) -> Option<String> {
+    let content = match Signature::of(signature) {
+        Signature::Anthropic(signature) => {
+            json!({"reasoningText": {"text": thinking, "signature": signature}})
+        }
+        Signature::Redacted(data) => json!({"redactedContent": data}),
+        _ => return None,
+    };
+    Some(json!({"reasoningContent": content}).to_string())
+}

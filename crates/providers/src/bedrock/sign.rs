@@ -1,0 +1,70 @@
+//! Signs requests as Amazon wants it (SigV4), with Amazon's own crate; the time is an input.
+//!
+//! <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html>. Only what identifies the
+//! request is signed: its type, its host, the time and, for credentials that expire, their token.
+
+use std::time::{Duration, SystemTime};
+
+use archon_types::{ProviderError, Secret, Timestamp};
+use aws_credential_types::Credentials;
+use aws_sigv4::{
+    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
+    sign::v4,
+};
+use reqwest::{
+    Request,
+    header::{CONTENT_TYPE, HeaderName},
+};
+
+use super::credentials::AwsCredentials;
+use crate::http::sensitive;
+
+/// The service's name in signatures.
+const SERVICE: &str = "bedrock";
+
+/// Adds the headers that prove who asks.
+pub(super) fn sign_request(
+    request: &mut Request,
+    credentials: &AwsCredentials,
+    region: &str,
+    now: Timestamp,
+) -> Result<(), ProviderError> {
+    // None of these errors can name a secret, but nothing of them would help either.
+    let cannot = |what: &str| ProviderError::Auth(format!("the request cannot be signed: {what}"));
+    let identity = Credentials::new(
+        credentials.access_key_id.as_str(),
+        credentials.secret_access_key.expose().as_str(),
+        credentials.session_token.as_ref().map(|token| token.expose().clone()),
+        None,
+        "archon",
+    )
+    .into();
+    let params = v4::SigningParams::builder()
+        .identity(&identity)
+        .region(region)
+        .name(SERVICE)
+        .time(SystemTime::UNIX_EPOCH + Duration::from_millis(now.as_millis()))
+        .settings(SigningSettings::default())
+        .build()
+        .map_err(|_| cannot("a setting is missing"))?
+        .into();
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let headers = content_type.map(|value| (CONTENT_TYPE.as_str(), value));
+    let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+    let url = request.url().as_str();
+    let signable =
+        SignableRequest::new(request.method().as_str(), url, headers.into_iter(), SignableBody::Bytes(body));
+    let signable = signable.map_err(|_| cannot("its address is none"))?;
+    let signed = sign(signable, &params).map_err(|_| cannot("the credentials hold what cannot be sent"))?;
+    let (instructions, _) = signed.into_parts();
+    for (name, value) in instructions.headers() {
+        let name: HeaderName = name.parse().map_err(|_| cannot("a header has no name"))?;
+        let value = sensitive(&Secret::from(value));
+        request.headers_mut().insert(name, value.ok_or_else(|| cannot("a header cannot be sent"))?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "sign_tests.rs"]
+mod tests;

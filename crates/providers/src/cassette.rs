@@ -1,0 +1,282 @@
+//! Calls of a model in a file, so that tests can replay them without the model.
+//!
+//! A cassette is a text of JSON lines. The first says what it is: `{"cassette":1}`, where the number is
+//! the version of the format. Each other line is one call:
+//!
+//! ```json
+//! {"request":{"model":"…","system":"…","messages":[…],"tools":[…],"options":{…}},"events":[…]}
+//! ```
+//!
+//! `request` is all that the model was told. Times, usage and who served a message are left out: they
+//! are not sent. `events` is what it said, in order, each event an object with one field:
+//!
+//! | field | value |
+//! |---|---|
+//! | `start` | `null` |
+//! | `text`, `thinking` | the piece |
+//! | `call` | `[index, id, name]`: a tool call begins |
+//! | `arguments` | `[index, text]` |
+//! | `call_end` | the index |
+//! | `done` | the whole message |
+//! | `error` | `{code, message}` and, where they are known, `status`, `retry_after_ms` and `kind` |
+//!
+//! A reader skips blank lines, refuses a version that it does not know, and skips fields that it does
+//! not know. Secrets were taken out before anything was written, and `****` stands in their place.
+
+use std::time::Duration;
+
+use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError, Request};
+use serde_json::json;
+
+use crate::{scrub::Scrubber, tap::Heard};
+
+/// The version of the format that is written and read.
+pub(crate) const VERSION: u64 = 1;
+
+/// The first line.
+pub(crate) fn header() -> String {
+    format!("{}\n", json!({ "cassette": VERSION }))
+}
+
+/// One recorded call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    /// See [`request_json`].
+    pub(crate) request: Json,
+    pub(crate) events: Heard,
+}
+
+/// The line of a call, secrets taken out.
+pub(crate) fn line(request: &Json, heard: &Heard, scrubber: &Scrubber) -> String {
+    let events: Vec<Json> = merged(heard, scrubber).iter().map(event_json).collect();
+    let mut events = Json::Array(events);
+    scrubber.clean(&mut events);
+    format!("{}\n", json!({ "request": request, "events": events }))
+}
+
+/// The calls of a cassette, or what is wrong with it.
+pub(crate) fn read(text: &str) -> Result<Vec<Call>, String> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let Some((_, first)) = lines.next() else { return Err("it is empty".to_owned()) };
+    let version = serde_json::from_str::<Json>(first).ok().and_then(|first| first.get("cassette")?.as_u64());
+    match version {
+        Some(VERSION) => {}
+        Some(other) => return Err(format!("it has version {other}; this program reads version {VERSION}")),
+        None => return Err(format!("it is no cassette: its first line is not {{\"cassette\":{VERSION}}}")),
+    }
+    lines.map(|(at, line)| call(line).map_err(|what| format!("line {}: {what}", at + 1))).collect()
+}
+
+fn call(line: &str) -> Result<Call, String> {
+    let mut call: Json = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    let request = call.get_mut("request").map(Json::take).ok_or("a call without its request")?;
+    let events = call.get("events").and_then(Json::as_array).ok_or("a call without its events")?;
+    Ok(Call { request, events: events.iter().map(event).collect::<Result<_, _>>()? })
+}
+
+/// All that a model is told, secrets taken out.
+pub(crate) fn request_json(request: &Request, scrubber: &Scrubber) -> Json {
+    let messages: Vec<Json> = request.messages.iter().map(|message| told(value(&**message))).collect();
+    let mut told =
+        json!({ "model": request.model, "messages": messages, "options": value(&*request.options) });
+    if let Some(system) = &request.system {
+        told["system"] = value(&***system);
+    }
+    if !request.tools.is_empty() {
+        told["tools"] = value(&**request.tools);
+    }
+    scrubber.clean(&mut told);
+    told
+}
+
+/// A message without what no model is told.
+fn told(mut message: Json) -> Json {
+    if let Some(fields) = message.as_object_mut() {
+        fields.retain(|name, _| {
+            matches!(name.as_str(), "role" | "content" | "tool_call_id" | "tool_name" | "is_error")
+        });
+    }
+    message
+}
+
+/// Where two requests differ first, in words; `None` when they are the same.
+pub(crate) fn difference(recorded: &Json, asked: &Json) -> Option<String> {
+    differ("", recorded, asked)
+}
+
+fn differ(path: &str, recorded: &Json, asked: &Json) -> Option<String> {
+    match (recorded, asked) {
+        (Json::Object(old), Json::Object(new)) => {
+            let more = new.keys().filter(|key| !old.contains_key(*key));
+            old.keys().chain(more).find_map(|key| {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                beside(&path, old.get(key), new.get(key))
+            })
+        }
+        (Json::Array(old), Json::Array(new)) => (0..old.len().max(new.len()))
+            .find_map(|at| beside(&format!("{path}[{at}]"), old.get(at), new.get(at))),
+        (old, new) if old == new => None,
+        (old, new) => Some(format!("{path}: recorded {}, asked {}", shown(old), shown(new))),
+    }
+}
+
+fn beside(path: &str, recorded: Option<&Json>, asked: Option<&Json>) -> Option<String> {
+    match (recorded, asked) {
+        (Some(old), Some(new)) => differ(path, old, new),
+        (Some(old), None) => Some(format!("{path}: recorded {}, asked nothing", shown(old))),
+        (None, Some(new)) => Some(format!("{path}: recorded nothing, asked {}", shown(new))),
+        (None, None) => None,
+    }
+}
+
+/// A value in few words.
+fn shown(value: &Json) -> String {
+    const LONGEST: usize = 120;
+    let mut text = value.to_string();
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// The events with neighbouring pieces joined where a secret lies across them.
+fn merged(heard: &Heard, scrubber: &Scrubber) -> Heard {
+    let mut all: Heard = Vec::with_capacity(heard.len());
+    let mut run = Vec::new();
+    for event in heard {
+        if run.last().is_some_and(|last| kind(last) != kind(event)) {
+            flush(&mut run, &mut all, scrubber);
+        }
+        run.push(event.clone());
+    }
+    flush(&mut run, &mut all, scrubber);
+    all
+}
+
+type Event = Result<ModelEvent, ProviderError>;
+
+/// Pieces of the same kind follow each other in one text.
+fn kind(event: &Event) -> Option<(u8, u32)> {
+    match event {
+        Ok(ModelEvent::TextDelta(_)) => Some((0, 0)),
+        Ok(ModelEvent::ThinkingDelta(_)) => Some((1, 0)),
+        Ok(ModelEvent::ToolCallDelta { index, .. }) => Some((2, *index)),
+        _ => None,
+    }
+}
+
+fn flush(run: &mut Heard, all: &mut Heard, scrubber: &Scrubber) {
+    let pieces = |event: &Event| match event {
+        Ok(ModelEvent::TextDelta(t) | ModelEvent::ThinkingDelta(t)) => t.clone(),
+        Ok(ModelEvent::ToolCallDelta { arguments, .. }) => arguments.clone(),
+        _ => String::new(),
+    };
+    let whole: String = run.iter().map(pieces).collect();
+    match (run.first(), scrubber.scrubbed(&whole)) {
+        (Some(Ok(first)), Some(text)) => all.push(Ok(match first {
+            ModelEvent::TextDelta(_) => ModelEvent::TextDelta(text),
+            ModelEvent::ThinkingDelta(_) => ModelEvent::ThinkingDelta(text),
+            ModelEvent::ToolCallDelta { index, .. } => {
+                ModelEvent::ToolCallDelta { index: *index, arguments: text }
+            }
+            other => other.clone(),
+        })),
+        _ => all.append(run),
+    }
+    run.clear();
+}
+
+fn event_json(event: &Event) -> Json {
+    match event {
+        Ok(ModelEvent::Start) => json!({ "start": null }),
+        Ok(ModelEvent::TextDelta(text)) => json!({ "text": text }),
+        Ok(ModelEvent::ThinkingDelta(text)) => json!({ "thinking": text }),
+        Ok(ModelEvent::ToolCallStart { index, id, name }) => json!({ "call": [index, id, name] }),
+        Ok(ModelEvent::ToolCallDelta { index, arguments }) => json!({ "arguments": [index, arguments] }),
+        Ok(ModelEvent::ToolCallEnd { index }) => json!({ "call_end": index }),
+        Ok(ModelEvent::Done(message)) => json!({ "done": value(&**message) }),
+        Err(error) => json!({ "error": error_json(error) }),
+        // An event of a later version of the types: what it says is in the message too.
+        Ok(_) => json!({ "unknown": null }),
+    }
+}
+
+fn event(json: &Json) -> Result<Event, String> {
+    let wrong = || format!("no event: {}", shown(json));
+    let (name, body) = json.as_object().and_then(|fields| fields.iter().next()).ok_or_else(wrong)?;
+    let text = |body: &Json| body.as_str().map(str::to_owned).ok_or_else(wrong);
+    let number = |body: &Json| body.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong);
+    Ok(Ok(match name.as_str() {
+        "start" => ModelEvent::Start,
+        "text" => ModelEvent::TextDelta(text(body)?),
+        "thinking" => ModelEvent::ThinkingDelta(text(body)?),
+        "call" => {
+            ModelEvent::ToolCallStart { index: number(&body[0])?, id: text(&body[1])?, name: text(&body[2])? }
+        }
+        "arguments" => ModelEvent::ToolCallDelta { index: number(&body[0])?, arguments: text(&body[1])? },
+        "call_end" => ModelEvent::ToolCallEnd { index: number(body)? },
+        "done" => ModelEvent::Done(
+            serde_json::from_value(body.clone()).map_err(|e| format!("{e} in {}", shown(body)))?,
+        ),
+        "error" => return Ok(Err(error(body).ok_or_else(wrong)?)),
+        _ => return Err(wrong()),
+    }))
+}
+
+fn error_json(error: &ProviderError) -> Json {
+    let message = match error {
+        ProviderError::RateLimited { message, .. }
+        | ProviderError::Overloaded { message, .. }
+        | ProviderError::Api { message, .. }
+        | ProviderError::Network(message)
+        | ProviderError::Timeout(message)
+        | ProviderError::Auth(message)
+        | ProviderError::ContextOverflow(message)
+        | ProviderError::Protocol(message)
+        | ProviderError::Other(message) => message.clone(),
+        other => other.to_string(),
+    };
+    let mut json = json!({ "code": error.code(), "message": message });
+    if let ProviderError::Overloaded { status, .. } | ProviderError::Api { status, .. } = error {
+        json["status"] = (*status).into();
+    }
+    if let Some(kind) = error.refusal() {
+        json["kind"] = value(&kind);
+    }
+    if let Some(wait) = error.retry_after() {
+        json["retry_after_ms"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
+    }
+    json
+}
+
+fn error(json: &Json) -> Option<ProviderError> {
+    use ProviderError as E;
+    let message = json.get("message")?.as_str()?.to_owned();
+    let status = json.get("status").and_then(Json::as_u64).and_then(|s| u16::try_from(s).ok()).unwrap_or(0);
+    let retry_after = json.get("retry_after_ms").and_then(Json::as_u64).map(Duration::from_millis);
+    Some(match json.get("code")?.as_str()? {
+        "rate_limited" => E::RateLimited { retry_after, message },
+        "overloaded" => E::Overloaded { status, retry_after, message },
+        "network" => E::Network(message),
+        "timeout" => E::Timeout(message),
+        "auth" => E::Auth(message),
+        "api" => {
+            let kind = json.get("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
+            E::Api { status, kind: kind.unwrap_or(ApiErrorKind::Other), message }
+        }
+        "context_overflow" => E::ContextOverflow(message),
+        "protocol" => E::Protocol(message),
+        "cancelled" => E::Cancelled,
+        _ => E::Other(message),
+    })
+}
+
+/// What is written here is text, numbers, lists and objects: none of them can fail.
+fn value(value: &impl serde::Serialize) -> Json {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "cassette_tests.rs"]
+mod tests;

@@ -1,0 +1,216 @@
+//! What is known of the models of the services: window, prices, whether they think and see.
+//!
+//! The data are `models.jsonl` beside the manifest: a line for each model, sorted by name, and before
+//! them a line that says where they are from and how old they are. `cargo xtask catalogue` writes the
+//! file. It is searched as it lies, half by half, so a program that never asks pays nothing for it, and one
+//! that asks hardly anything.
+
+use std::cmp::Ordering;
+
+use archon_types::{Capabilities, ModelPrice, likeness};
+use serde::Deserialize;
+
+const MODELS: &str = include_str!("../models.jsonl");
+
+/// Names that [`nearest_models`] gives.
+const NEAREST: usize = 3;
+/// Names less alike than this are not meant; 0 to 1.
+const ALIKE: f64 = 0.5;
+
+/// What is known of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// As it is asked for: `openai:gpt-5-mini`.
+    pub name: String,
+    /// Tokens that it can be told; where a service counts both ways, the answer's are left out.
+    pub context_window: Option<u64>,
+    /// Most tokens of an answer.
+    pub max_output: Option<u64>,
+    /// What its tokens cost, in millionths of a US dollar for a million: the list price, without what
+    /// services take for very long prompts or give back for batches.
+    pub price: Option<ModelPrice>,
+    /// Whether it thinks before it answers.
+    pub thinking: bool,
+    /// Whether it sees pictures.
+    pub vision: bool,
+}
+
+/// Where the catalogue is from.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct CatalogueSource {
+    /// What it was made from.
+    pub source: String,
+    /// When that was current, as `2026-11-22`.
+    pub date: String,
+}
+
+/// A line of the file. Prices are dollars for a million tokens.
+#[derive(Deserialize)]
+struct Line {
+    model: String,
+    context_window: Option<u64>,
+    max_output: Option<u64>,
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    #[serde(default)]
+    thinking: bool,
+    #[serde(default)]
+    vision: bool,
+}
+
+impl From<Line> for ModelInfo {
+    fn from(line: Line) -> Self {
+        let price = line.input.zip(line.output).map(|(input, output)| {
+            let mut price = ModelPrice::new(millionths(input), millionths(output));
+            price.cache_read = line.cache_read.map_or(price.input, millionths);
+            price.cache_write = line.cache_write.map_or(price.input, millionths);
+            price
+        });
+        Self {
+            name: line.model,
+            context_window: line.context_window,
+            max_output: line.max_output,
+            price,
+            thinking: line.thinking,
+            vision: line.vision,
+        }
+    }
+}
+
+fn millionths(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+/// What is known of a provider's model; `provider` is its [id](archon_types::Provider::id).
+///
+/// A service at another address than its own is another service: what it takes is not known.
+pub fn model_info(provider: &str, model: &str) -> Option<ModelInfo> {
+    let line = line_of(&format!("{}:{model}", listed(provider)))?;
+    serde_json::from_slice::<Line>(line).ok().map(ModelInfo::from)
+}
+
+/// The line of a model in the sorted file.
+fn line_of(model: &str) -> Option<&'static [u8]> {
+    let mut lines = MODELS.as_bytes();
+    lines = &lines[lines.iter().position(|byte| *byte == b'\n')? + 1..];
+    while !lines.is_empty() {
+        let middle = lines.len() / 2;
+        let start = lines[..middle].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let end = lines[middle..].iter().position(|byte| *byte == b'\n').map_or(lines.len(), |n| middle + n);
+        let line = &lines[start..end];
+        match name_in(line).cmp(model.as_bytes()) {
+            Ordering::Less => lines = lines.get(end + 1..).unwrap_or_default(),
+            Ordering::Greater => lines = &lines[..start],
+            Ordering::Equal => return Some(line),
+        }
+    }
+    None
+}
+
+/// The model's name in its line: it is the first value, and written without escapes.
+fn name_in(line: &[u8]) -> &[u8] {
+    let name = line.strip_prefix(b"{\"model\":\"").unwrap_or_default();
+    name.split(|byte| *byte == b'"').next().unwrap_or_default()
+}
+
+/// What a provider's model can do and costs, as far as the catalogue knows.
+pub(crate) fn capabilities(provider: &str, model: &str) -> Capabilities {
+    let mut capabilities = Capabilities::default();
+    if let Some(known) = model_info(provider, model) {
+        (capabilities.context_window, capabilities.price) = (known.context_window, known.price);
+    }
+    capabilities
+}
+
+/// Every model, sorted by name.
+pub fn known_models() -> impl Iterator<Item = ModelInfo> {
+    MODELS.lines().skip(1).filter_map(|line| serde_json::from_str::<Line>(line).ok()).map(ModelInfo::from)
+}
+
+/// The models of a provider whose names are most like this one, best first, at most three.
+pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
+    let start = format!("{}:", listed(provider));
+    let own = known_models().filter_map(|known| known.name.strip_prefix(&start).map(str::to_owned));
+    let mut alike: Vec<(f64, String)> =
+        own.map(|name| (likeness(model, &name), name)).filter(|(likeness, _)| *likeness >= ALIKE).collect();
+    alike.sort_by(|a, b| b.0.total_cmp(&a.0));
+    alike.into_iter().take(NEAREST).map(|(_, name)| name).collect()
+}
+
+/// Where the catalogue is from, and how old it is.
+pub fn catalogue_source() -> CatalogueSource {
+    let first = MODELS.lines().next().unwrap_or_default();
+    let unknown = || CatalogueSource { source: String::new(), date: String::new() };
+    serde_json::from_str(first).unwrap_or_else(|_| unknown())
+}
+
+/// The same service by another protocol or another name has the same models.
+fn listed(provider: &str) -> &str {
+    match provider {
+        "openai-responses" => "openai",
+        "google" => "gemini",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_a_model_and_they_are_sorted() {
+        let models: Vec<_> = known_models().collect();
+        assert_eq!(models.len(), MODELS.lines().count() - 1, "a line that is no model");
+        assert!(models.is_sorted_by(|a, b| a.name < b.name));
+        for model in &models {
+            let (provider, name) = model.name.split_once(':').unwrap();
+            assert_eq!(model_info(provider, name).as_ref(), Some(model));
+        }
+        let source = catalogue_source();
+        assert!(!source.source.is_empty() && source.date.len() == 10, "{source:?}");
+    }
+
+    // spec: P-40
+    #[test]
+    fn prices_are_those_of_a_million_tokens() {
+        let line = r#"{"model":"openai:m","input":0.25,"output":2.0,"cache_read":0.025}"#;
+        let model = ModelInfo::from(serde_json::from_str::<Line>(line).unwrap());
+        let mut price = ModelPrice::new(250_000, 2_000_000);
+        price.cache_read = 25_000;
+        assert_eq!(model.price, Some(price));
+        let line = r#"{"model":"openai:m","input":0.25}"#;
+        assert_eq!(ModelInfo::from(serde_json::from_str::<Line>(line).unwrap()).price, None);
+    }
+
+    #[test]
+    fn every_protocol_finds_its_models_and_strangers_find_none() {
+        for (provider, model) in [
+            ("openai", "gpt-5-mini"),
+            ("openai-responses", "gpt-5-mini"),
+            ("anthropic", "claude-sonnet-4-5"),
+            ("gemini", "gemini-2.5-pro"),
+            ("vertex", "gemini-2.5-pro"),
+            ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+            ("deepseek", "deepseek-chat"),
+        ] {
+            let known = model_info(provider, model).unwrap();
+            assert!(known.price.is_some() && known.context_window > Some(10_000), "{known:?}");
+        }
+        for (provider, model) in
+            [("openai", "gpt-5-min"), ("openai@http://gateway/v1", "gpt-5-mini"), ("", ""), ("openai", "\"")]
+        {
+            assert_eq!(model_info(provider, model), None, "{provider} {model}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_finds_its_model() {
+        assert_eq!(nearest_models("openai", "gtp-5-mini")[0], "gpt-5-mini");
+        assert_eq!(nearest_models("anthropic", "claude-sonet-4-5")[0], "claude-sonnet-4-5");
+        assert!(nearest_models("nobody", "gpt-5-mini").is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! `POST {base}/v1beta/models/{model}:batchEmbedContents`: <https://ai.google.dev/api/embeddings>.
+
+use std::fmt;
+
+use archon_types::{BoxFuture, Embedder, Json, MemoryError, Secret};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{EmbedderOptions, Remote, Wire, sent};
+use crate::{
+    error::SetupError,
+    gemini::{model_path, models_path},
+    http::Transport,
+};
+
+/// One of Gemini's models for embeddings.
+pub struct GeminiEmbedder(Remote);
+
+impl GeminiEmbedder {
+    /// A model at `base_url`, as [`Gemini::new`](crate::Gemini::new) has it, whose vectors have this many
+    /// numbers. Nothing is sent before the first text.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    pub fn new(
+        base_url: &str,
+        model: impl Into<String>,
+        dimensions: usize,
+        options: EmbedderOptions,
+    ) -> Result<Self, SetupError> {
+        let mut transport = Transport::new(base_url, &models_path(base_url), options.http.clone())?;
+        transport.send_json();
+        if let Some(key) = &options.api_key {
+            // Keys are often read from files, with their line ends.
+            transport.set_header("x-goog-api-key", &Secret::from(key.expose().trim()))?;
+        }
+        for (name, value) in &options.headers {
+            transport.set_header(name, value)?;
+        }
+        Ok(Self(Remote::new("gemini", model.into(), dimensions, transport, options)))
+    }
+}
+
+impl Embedder for GeminiEmbedder {
+    fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0.dimensions
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        self.0.embed(&BatchEmbedContents, texts)
+    }
+}
+
+impl fmt::Debug for GeminiEmbedder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+struct BatchEmbedContents;
+
+#[derive(Deserialize)]
+struct Answer {
+    embeddings: Vec<Embedding>,
+}
+
+#[derive(Deserialize)]
+struct Embedding {
+    values: Vec<f32>,
+}
+
+impl Wire for BatchEmbedContents {
+    fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request {
+        let model = remote.model.strip_prefix("models/").unwrap_or(&remote.model);
+        let one = |text: &String| {
+            let content = json!({"parts": [{"text": sent(text)}]});
+            let mut one = json!({"model": format!("models/{model}"), "content": content});
+            if remote.ask_for_dimensions {
+                one["outputDimensionality"] = remote.dimensions.into();
+            }
+            one
+        };
+        let body = json!({"requests": texts.iter().map(one).collect::<Vec<Json>>()});
+        let path = model_path(model, "batchEmbedContents");
+        remote.transport.post_below(&path, None, body.to_string().into_bytes())
+    }
+
+    fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {
+        let answer: Answer =
+            serde_json::from_str(answer).map_err(|e| format!("no list of vectors came: {e}"))?;
+        Ok(answer.embeddings.into_iter().map(|embedding| embedding.values).collect())
+    }
+}

@@ -1,0 +1,91 @@
+//! `POST {base}/embeddings`: <https://platform.openai.com/docs/api-reference/embeddings/create>.
+
+use std::fmt;
+
+use archon_types::{BoxFuture, Embedder, MemoryError};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{EmbedderOptions, Remote, Wire, sent};
+use crate::{error::SetupError, http::Transport};
+
+/// A model for embeddings behind any service or server that speaks like OpenAI's.
+pub struct OpenAiEmbedder(Remote);
+
+impl OpenAiEmbedder {
+    /// A model at `base_url`, which ends before `/embeddings`, whose vectors have this many numbers.
+    /// Nothing is sent before the first text.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
+    pub fn new(
+        base_url: &str,
+        model: impl Into<String>,
+        dimensions: usize,
+        options: EmbedderOptions,
+    ) -> Result<Self, SetupError> {
+        let mut transport = Transport::new(base_url, "/embeddings", options.http.clone())?;
+        transport.send_json();
+        if let Some(key) = &options.api_key {
+            transport.set_bearer(key)?;
+        }
+        for (name, value) in &options.headers {
+            transport.set_header(name, value)?;
+        }
+        Ok(Self(Remote::new("openai-compatible", model.into(), dimensions, transport, options)))
+    }
+}
+
+impl Embedder for OpenAiEmbedder {
+    fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0.dimensions
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        self.0.embed(&Embeddings, texts)
+    }
+}
+
+impl fmt::Debug for OpenAiEmbedder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+struct Embeddings;
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    index: Option<usize>,
+    embedding: Vec<f32>,
+}
+
+impl Wire for Embeddings {
+    fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request {
+        let texts: Vec<&str> = texts.iter().map(|text| sent(text)).collect();
+        let mut body = json!({"model": remote.model, "input": texts, "encoding_format": "float"});
+        if remote.ask_for_dimensions {
+            body["dimensions"] = remote.dimensions.into();
+        }
+        remote.transport.post(body.to_string().into_bytes())
+    }
+
+    fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {
+        let answer: Answer =
+            serde_json::from_str(answer).map_err(|e| format!("no list of vectors came: {e}"))?;
+        let mut items = answer.data;
+        // Services may answer in another order.
+        items.sort_by_key(|item| item.index);
+        Ok(items.into_iter().map(|item| item.embedding).collect())
+    }
+}

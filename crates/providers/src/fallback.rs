@@ -1,0 +1,86 @@
+//! Asks another model when the one before it cannot answer, for callers without a loop.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request,
+};
+
+use crate::attempts::{Attempts, at_once};
+
+/// A provider and the models to ask in its place.
+///
+/// The first is asked for the model that the request names, the others for theirs. Another model is
+/// asked unless the failure would be the same there: a cancelled call, a content filter, a
+/// conversation that is too long. The message says who answered. Once a model has begun to speak, its
+/// failure is the caller's.
+#[derive(Clone)]
+pub struct FallbackProvider {
+    first: Arc<dyn Provider>,
+    others: Arc<[(Arc<dyn Provider>, String)]>,
+}
+
+impl FallbackProvider {
+    /// `first`, and in its place the others in this order, each with its model.
+    pub fn new(first: Arc<dyn Provider>, others: Vec<(Arc<dyn Provider>, String)>) -> Self {
+        Self { first, others: others.into() }
+    }
+}
+
+impl Provider for FallbackProvider {
+    fn id(&self) -> &str {
+        self.first.id()
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let first = self.first.stream(request.clone(), cancel.clone());
+        let (others, mut place) = (self.others.clone(), 0);
+        let (asked, token) = (request.clone(), cancel.clone());
+        let next = move |error: ProviderError| {
+            let Some((provider, model)) = others.get(place).filter(|_| may_help(&error)) else {
+                return Err(error);
+            };
+            place += 1;
+            let mut request = asked.clone();
+            request.model.clone_from(model);
+            Ok(at_once(provider.stream(request, token.clone())))
+        };
+        Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
+    }
+
+    /// What all of them can do; the window is the smallest that is known, the price the first's.
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let mut all = self.first.capabilities(model);
+        for (provider, model) in self.others.iter() {
+            let other = provider.capabilities(model);
+            all.native_tools &= other.native_tools;
+            all.retries |= other.retries;
+            all.context_window = [all.context_window, other.context_window].into_iter().flatten().min();
+        }
+        all
+    }
+}
+
+/// Whether another model may answer what this one did not.
+fn may_help(error: &ProviderError) -> bool {
+    !matches!(
+        error,
+        ProviderError::Cancelled
+            | ProviderError::ContextOverflow(_)
+            | ProviderError::Api { kind: ApiErrorKind::ContentFiltered, .. }
+    )
+}
+
+impl fmt::Debug for FallbackProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = self.others.iter().map(|(provider, model)| format!("{}:{model}", provider.id()));
+        f.debug_struct("FallbackProvider")
+            .field("first", &self.first.id())
+            .field("others", &others.collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,217 @@
+//! From the chunks of a stream to model events and the final message.
+
+use std::{collections::VecDeque, mem};
+
+use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderError, StopReason, Timestamp};
+use eventsource_stream::Event;
+
+use super::wire::{Candidate, Chunk, FunctionCall, Part};
+use crate::{
+    answer::Answer,
+    classify,
+    http::{
+        events::{Decoder, Progress},
+        sse::Sse,
+    },
+    signature::Signature,
+};
+
+/// Decodes one answer.
+pub(crate) struct ChunkDecoder {
+    answer: Answer,
+    /// What ids begin with that are made up, for instance `google-fc`.
+    id_prefix: &'static str,
+    /// The tool that stands for the form of the answer: what it is called with is the answer's text.
+    format_tool: Option<String>,
+    /// Tells the made-up ids of one answer from those of others.
+    response_id: String,
+    finish: Option<Finish>,
+    /// Why the last event was cut off, in case it was not the last.
+    cut: Option<ProviderError>,
+}
+
+/// Why the model stopped.
+struct Finish {
+    reason: String,
+    message: Option<String>,
+}
+
+impl ChunkDecoder {
+    pub(super) fn new(answer: Answer, id_prefix: &'static str, format_tool: Option<String>) -> Self {
+        Self { answer, id_prefix, format_tool, response_id: String::new(), finish: None, cut: None }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        if let Some(error) = chunk.error {
+            return Err(classify::stream_error(&serde_json::json!({ "error": *error })));
+        }
+        if let Some(usage) = &chunk.usage_metadata {
+            *self.answer.usage() = usage.as_ref().into();
+        }
+        if let Some(model) = &chunk.model_version {
+            self.answer.set_model(model);
+        }
+        if let Some(id) = chunk.response_id.filter(|_| self.response_id.is_empty()) {
+            self.response_id = id.into_owned();
+        }
+        if let Some(feedback) = chunk.prompt_feedback
+            && let Some(reason) = feedback.block_reason
+        {
+            let more = feedback.block_reason_message.map(|text| format!(": {text}")).unwrap_or_default();
+            return Err(ProviderError::Api {
+                status: 200,
+                kind: ApiErrorKind::ContentFiltered,
+                message: format!("the prompt was blocked ({reason}){more}"),
+            });
+        }
+        for candidate in chunk.candidates {
+            if candidate.index == 0 {
+                self.candidate(candidate, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(&mut self, candidate: Candidate, out: &mut VecDeque<ModelEvent>) {
+        for part in candidate.content.into_iter().flat_map(|content| content.parts) {
+            self.part(part, out);
+        }
+        if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.finish = Some(Finish { reason, message: candidate.finish_message });
+        }
+    }
+
+    fn part(&mut self, part: Part, out: &mut VecDeque<ModelEvent>) {
+        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
+        if let Some(call) = part.function_call {
+            if self.format_tool.as_ref() == Some(&call.name) {
+                let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
+                self.answer.text(arguments.to_string(), out);
+                return;
+            }
+            if let Some(signature) = signature {
+                self.answer.sign(Signature::Gemini(&signature).to_string());
+            }
+            self.call(*call, out);
+            return;
+        }
+        if let Some(text) = part.text {
+            if part.thought {
+                self.answer.thinking(text, out);
+            } else {
+                self.answer.text(text, out);
+            }
+        }
+        if let Some(blob) = part.inline_data
+            && blob.mime_type.starts_with("image/")
+        {
+            self.answer.image(blob.data, blob.mime_type);
+        }
+        if let Some(signature) = signature {
+            self.answer.sign_apart(Signature::GeminiText(&signature).to_string());
+        }
+    }
+
+    /// Calls come whole.
+    fn call(&mut self, call: FunctionCall, out: &mut VecDeque<ModelEvent>) {
+        let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.made_up_id());
+        let place = self.answer.begin_call(&id, &call.name, out);
+        if let Some(arguments) = call.args.filter(|args| !args.is_null()) {
+            self.answer.arguments(place, arguments.to_string(), out);
+        }
+        self.answer.end_call(place, out);
+    }
+
+    /// Unique among all answers of a conversation, and the same whenever the answer is read again.
+    fn made_up_id(&self) -> String {
+        let unique = match self.response_id.as_str() {
+            "" => self.answer.now().as_millis().to_string(),
+            id => id.to_owned(),
+        };
+        format!("{}-{unique}-{}", self.id_prefix, self.answer.call_count())
+    }
+
+    /// What the reason means: <https://ai.google.dev/api/generate-content#FinishReason>.
+    fn reason(&self, finish: Finish) -> Result<(StopReason, Option<String>), ProviderError> {
+        let Finish { reason, message } = finish;
+        let said = match message {
+            Some(message) => format!("the service stopped the answer ({reason}): {message}"),
+            None => format!("the service stopped the answer ({reason})"),
+        };
+        Ok(match reason.as_str() {
+            "MAX_TOKENS" | "CONTINUATION" => (StopReason::Length, None),
+            // The model failed to write what it meant; the next try may be better.
+            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "MALFORMED_RESPONSE" => {
+                return Err(ProviderError::Overloaded { status: 200, retry_after: None, message: said });
+            }
+            "MISSING_THOUGHT_SIGNATURE" => {
+                let kind = ApiErrorKind::InvalidRequest;
+                return Err(ProviderError::Api { status: 200, kind, message: said });
+            }
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION"
+            | "IMAGE_OTHER"
+            | "NO_IMAGE"
+            | "OTHER"
+            | "TOO_MANY_TOOL_CALLS"
+            | "ESCALATION"
+            | "PUP_LIMITED_DISABLED"
+            | "MODEL_ARMOR" => (StopReason::Error, Some(said)),
+            _ if self.answer.has_calls() => (StopReason::ToolUse, None),
+            _ => (StopReason::Stop, None),
+        })
+    }
+}
+
+impl Decoder for ChunkDecoder {
+    type Frames = Sse;
+
+    fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        if let Some(cut) = self.cut.take() {
+            return Err(cut);
+        }
+        let data = event.data.trim();
+        if data.is_empty() {
+            return Ok(Progress::More);
+        }
+        if event.event == "error" {
+            let said = serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned()));
+            return Err(classify::stream_error(&said));
+        }
+        match serde_json::from_str::<Chunk<'_>>(data) {
+            Ok(chunk) => self.chunk(chunk, out)?,
+            Err(e) => {
+                let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
+                let error = ProviderError::Protocol(what);
+                if !e.is_eof() {
+                    return Err(error);
+                }
+                // Most likely the connection broke off; then this was the last event.
+                self.cut = Some(error);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(finish) = mem::take(&mut self.finish) else { return Err(self.answer.broke_off()) };
+        let (reason, because) = self.reason(finish)?;
+        self.answer.finish(reason, because, out);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> AssistantMessage {
+        self.answer.abort()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.answer.now()
+    }
+}

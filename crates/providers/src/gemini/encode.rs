@@ -1,0 +1,305 @@
+//! The body of a request. Messages, tools and instructions are encoded once and then copied.
+
+use archon_types::{
+    AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
+    ToolSpec, UserMessage,
+};
+use serde_json::{Map, json};
+
+use super::{SafetySetting, schema::accepted, traits::Traits};
+use crate::{
+    json_text::{push_field, push_json},
+    signature::Signature,
+    tool_names,
+};
+
+// Names of the encodings; each fixes every option that changes its output.
+const CONTENTS: &str = "gemini-contents";
+const CONTENTS_OF_3: &str = "gemini-3-contents";
+const SYSTEM: &str = "gemini-system";
+const TOOLS: &str = "gemini-tools";
+
+/// What a content of one role ends with. No text inside of one holds a raw line break, so this is found
+/// without parsing.
+const USER_END: &str = "],\"role\":\"user\"},\n";
+const MODEL_END: &str = "],\"role\":\"model\"},\n";
+/// Stands where a call has no signature because another model made it:
+/// <https://ai.google.dev/gemini-api/docs/thought-signatures>.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// What ids begin with that were made up by a decoder, and mean nothing to the service.
+pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"];
+/// Room for the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4_096;
+
+/// The tool that stands for the form of the answer: before the third generation, a model takes tools or a
+/// form but not both.
+pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
+    let format = request.options.response_format.as_ref()?;
+    let both = !request.tools.is_empty() && !traits.is_third_generation();
+    both.then(|| tool_names::free_name(&format.name, &request.tools))
+}
+
+/// The JSON text of a request.
+pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) -> Vec<u8> {
+    let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
+    body.push_str("{\"contents\":[");
+    let start = body.len();
+    let third = traits.is_third_generation();
+    let format_tool = format_tool(request, traits);
+    let format = if third { CONTENTS_OF_3 } else { CONTENTS };
+    request.messages.encode_into(format, &mut body, |m, out| message(m, third, out));
+    // The last comma and line break.
+    if body.len() > start {
+        body.truncate(body.len() - 2);
+    }
+    body.push(']');
+    system(request, format_tool.as_deref(), &mut body);
+    if !request.tools.is_empty() {
+        body.push_str(",\"tools\":[{\"functionDeclarations\":");
+        request.tools.with_encoded(TOOLS, |tools| self::tools(tools), |text| body.push_str(text));
+        if let (Some(name), Some(format)) = (&format_tool, &request.options.response_format) {
+            body.pop();
+            let schema = accepted(&format.schema);
+            let about = "Gives the final answer. Its arguments are the answer.";
+            body.push(',');
+            push_json(
+                &mut body,
+                &json!({"name": name, "description": about, "parametersJsonSchema": schema}),
+            );
+            body.push(']');
+        }
+        body.push_str("}]");
+        let config = match &format_tool {
+            Some(_) => Some(json!({"mode": "ANY"})),
+            None => tool_config(request),
+        };
+        if let Some(config) = config {
+            push_field(&mut body, "toolConfig", &json!({"functionCallingConfig": config}));
+        }
+    }
+    if !safety.is_empty() {
+        let settings: Vec<Json> =
+            safety.iter().map(|s| json!({"category": s.category, "threshold": s.threshold})).collect();
+        push_field(&mut body, "safetySettings", &settings);
+    }
+    let config = generation_config(request, traits, format_tool.as_deref());
+    if !config.is_empty() {
+        push_field(&mut body, "generationConfig", &config);
+    }
+    body.push('}');
+    body.into_bytes()
+}
+
+fn system(request: &Request, format_tool: Option<&str>, body: &mut String) {
+    let start = body.len();
+    if let Some(system) = request.system.as_ref().filter(|system| !system.trim().is_empty()) {
+        body.push_str(",\"systemInstruction\":{\"parts\":[");
+        system.with_encoded(SYSTEM, |text| text_part(text), |text| body.push_str(text));
+    }
+    if let Some(name) = format_tool {
+        body.push_str(if body.len() > start { "," } else { ",\"systemInstruction\":{\"parts\":[" });
+        body.push_str(&text_part(&format!("Give your final answer only by calling the tool `{name}`.")));
+    }
+    if body.len() > start {
+        body.push_str("]}");
+    }
+}
+
+fn generation_config(request: &Request, traits: Traits, format_tool: Option<&str>) -> Map<String, Json> {
+    let options = &*request.options;
+    let mut config = Map::new();
+    let mut set = |key: &str, value: Json| drop(config.insert(key.to_owned(), value));
+    if let Some(limit) = options.max_tokens {
+        set("maxOutputTokens", limit.into());
+    }
+    if let Some(temperature) = options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if let Some(seed) = options.seed {
+        // The field has 32 bits.
+        set("seed", (seed & 0x7FFF_FFFF).into());
+    }
+    if !options.stop.is_empty() {
+        set("stopSequences", json!(options.stop));
+    }
+    if let Some(format) = options.response_format.as_ref().filter(|_| format_tool.is_none()) {
+        set("responseMimeType", "application/json".into());
+        set("responseJsonSchema", accepted(&format.schema));
+    }
+    if let Some(mut thinking) = traits.thinking_config(options.thinking) {
+        if options.thinking != ThinkingLevel::Off {
+            thinking.insert("includeThoughts".to_owned(), true.into());
+        }
+        set("thinkingConfig", thinking.into());
+    }
+    config
+}
+
+fn tool_config(request: &Request) -> Option<Json> {
+    Some(match &request.options.tool_choice {
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => {
+            let place = request.tools.iter().position(|tool| tool.name == *name);
+            let known = place.map(|place| tool_names::wire_names(&request.tools).swap_remove(place));
+            let name = known.unwrap_or_else(|| tool_names::to_wire(name));
+            json!({"mode": "ANY", "allowedFunctionNames": [name]})
+        }
+        // The default of the service.
+        _ => return None,
+    })
+}
+
+fn tools(tools: &[ToolSpec]) -> String {
+    let mut text = String::from("[");
+    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str("{\"name\":");
+        push_json(&mut text, &*name);
+        push_field(&mut text, "description", &tool.description);
+        let takes_any =
+            tool.parameters.get("properties").and_then(Json::as_object).is_some_and(|p| !p.is_empty());
+        if takes_any {
+            push_field(&mut text, "parametersJsonSchema", &accepted(&tool.parameters));
+        }
+        text.push('}');
+    }
+    text.push(']');
+    text
+}
+
+fn message(message: &Message, third: bool, out: &mut String) {
+    match message {
+        Message::User(m) => user(m, out),
+        Message::Assistant(m) => assistant(m, third, out),
+        Message::ToolResult(m) => tool_result(m, third, out),
+    }
+}
+
+/// Adds parts to the content of the person. All that stands between two answers is one content: the
+/// service wants as many results as there were calls.
+fn push_user(parts: &str, out: &mut String) {
+    if out.ends_with(USER_END) {
+        out.truncate(out.len() - USER_END.len());
+        out.push(',');
+    } else {
+        out.push_str("{\"parts\":[");
+    }
+    out.push_str(parts);
+    out.push_str(USER_END);
+}
+
+fn user(message: &UserMessage, out: &mut String) {
+    let mut parts = String::new();
+    for block in &message.content {
+        match block {
+            Content::Text { text } if !text.is_empty() => push_part(&mut parts, &text_part(text)),
+            Content::Image { data, mime_type } => push_part(&mut parts, &image_part(data, mime_type)),
+            _ => {}
+        }
+    }
+    if parts.is_empty() {
+        parts = text_part(" ");
+    }
+    push_user(&parts, out);
+}
+
+fn tool_result(message: &ToolResultMessage, third: bool, out: &mut String) {
+    let images = message.content.iter().filter_map(|block| match block {
+        Content::Image { data, mime_type } => Some(image_part(data, mime_type)),
+        _ => None,
+    });
+    let images = images.collect::<Vec<_>>().join(",");
+    let mut part = String::from("{\"functionResponse\":{\"name\":");
+    push_json(&mut part, &*tool_names::to_wire(&message.tool_name));
+    push_id(&mut part, message.tool_call_id.as_str());
+    let key = if message.is_error { "error" } else { "result" };
+    push_field(&mut part, "response", &json!({key: Content::join_text(&message.content)}));
+    // Before the third generation, pictures stand beside the result.
+    if third && !images.is_empty() {
+        part.push_str(",\"parts\":[");
+        part.push_str(&images);
+        part.push(']');
+    }
+    part.push_str("}}");
+    if !third && !images.is_empty() {
+        push_part(&mut part, &images);
+    }
+    push_user(&part, out);
+}
+
+/// The service's own id, where it gave one.
+fn push_id(json: &mut String, id: &str) {
+    if !id.is_empty() && !MADE_UP.iter().any(|made_up| id.starts_with(made_up)) {
+        push_field(json, "id", id);
+    }
+}
+
+fn assistant(message: &AssistantMessage, third: bool, out: &mut String) {
+    let mut parts = String::new();
+    let mut signature = None;
+    let mut calls = 0;
+    for block in &message.content {
+        match block {
+            Content::Text { text } if !text.is_empty() => push_part(&mut parts, &text_part(text)),
+            Content::Image { data, mime_type } => push_part(&mut parts, &image_part(data, mime_type)),
+            // Thoughts themselves are not sent back, only what they were signed with.
+            Content::Thinking { signature: Some(text), .. } => match Signature::of(text) {
+                Signature::Gemini(text) => signature = Some(text),
+                Signature::GeminiText(text) => {
+                    let mut part = String::from("{\"text\":\"\"");
+                    push_field(&mut part, "thoughtSignature", text);
+                    part.push('}');
+                    push_part(&mut parts, &part);
+                }
+                _ => {}
+            },
+            Content::ToolCall(call) => {
+                let mut part = String::from("{\"functionCall\":{\"name\":");
+                push_json(&mut part, &*tool_names::to_wire(&call.name));
+                push_id(&mut part, call.id.as_str());
+                part.push_str(",\"args\":");
+                match &call.arguments {
+                    Json::Object(arguments) => push_json(&mut part, arguments),
+                    // What is no object was never run, and the service takes nothing else.
+                    _ => part.push_str("{}"),
+                }
+                part.push('}');
+                // Of several calls only the first is signed.
+                let missing = (third && calls == 0).then_some(NO_SIGNATURE);
+                if let Some(signature) = signature.take().or(missing) {
+                    push_field(&mut part, "thoughtSignature", signature);
+                }
+                part.push('}');
+                push_part(&mut parts, &part);
+                calls += 1;
+            }
+            _ => {}
+        }
+    }
+    if !parts.is_empty() {
+        out.push_str("{\"parts\":[");
+        out.push_str(&parts);
+        out.push_str(MODEL_END);
+    }
+}
+
+fn push_part(parts: &mut String, part: &str) {
+    if !parts.is_empty() {
+        parts.push(',');
+    }
+    parts.push_str(part);
+}
+
+fn text_part(text: &str) -> String {
+    let mut part = String::from("{\"text\":");
+    push_json(&mut part, text);
+    part.push('}');
+    part
+}
+
+fn image_part(data: &str, mime_type: &str) -> String {
+    json!({"inlineData": {"mimeType": mime_type, "data": data}}).to_string()
+}

@@ -1,0 +1,122 @@
+//! The chunks of a Gemini stream as they stand on the wire. Nobody else's types. Unknown fields, and parts
+//! of an unknown kind, are no fault.
+
+use std::borrow::Cow;
+
+use archon_types::{Json, Usage};
+use serde::Deserialize;
+
+/// One event; also a whole answer that was not streamed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk<'a> {
+    #[serde(default)]
+    pub(super) candidates: Vec<Candidate>,
+    #[serde(default)]
+    pub(super) prompt_feedback: Option<Box<PromptFeedback>>,
+    #[serde(default)]
+    pub(super) usage_metadata: Option<Box<UsageMetadata>>,
+    #[serde(borrow, default)]
+    pub(super) model_version: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) response_id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) error: Option<Box<Json>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate {
+    /// Only the first answer is asked for and read.
+    #[serde(default)]
+    pub(super) index: u32,
+    #[serde(default)]
+    pub(super) content: Option<Content>,
+    #[serde(default)]
+    pub(super) finish_reason: Option<String>,
+    #[serde(default)]
+    pub(super) finish_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Content {
+    #[serde(default)]
+    pub(super) parts: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part {
+    #[serde(default)]
+    pub(super) text: Option<String>,
+    /// The text is thinking.
+    #[serde(default)]
+    pub(super) thought: bool,
+    #[serde(default)]
+    pub(super) thought_signature: Option<String>,
+    #[serde(default)]
+    pub(super) function_call: Option<Box<FunctionCall>>,
+    #[serde(default)]
+    pub(super) inline_data: Option<Box<Blob>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FunctionCall {
+    #[serde(default)]
+    pub(super) id: Option<String>,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) args: Option<Json>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Blob {
+    #[serde(default)]
+    pub(super) mime_type: String,
+    #[serde(default)]
+    pub(super) data: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback {
+    #[serde(default)]
+    pub(super) block_reason: Option<String>,
+    #[serde(default)]
+    pub(super) block_reason_message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageMetadata {
+    #[serde(default)]
+    prompt_token_count: Option<u64>,
+    #[serde(default)]
+    cached_content_token_count: Option<u64>,
+    #[serde(default)]
+    candidates_token_count: Option<u64>,
+    #[serde(default)]
+    thoughts_token_count: Option<u64>,
+    #[serde(default)]
+    tool_use_prompt_token_count: Option<u64>,
+    #[serde(default)]
+    total_token_count: Option<u64>,
+}
+
+impl From<&UsageMetadata> for Usage {
+    fn from(wire: &UsageMetadata) -> Self {
+        let count = |count: Option<u64>| count.unwrap_or(0);
+        let cached = count(wire.cached_content_token_count);
+        let prompt = count(wire.prompt_token_count).saturating_add(count(wire.tool_use_prompt_token_count));
+        Self {
+            // On the wire, cached tokens are part of the prompt's, and thoughts are no part of the answer's.
+            input: prompt.saturating_sub(cached),
+            output: count(wire.candidates_token_count).saturating_add(count(wire.thoughts_token_count)),
+            cache_read: cached,
+            cache_write: 0,
+            total_tokens: count(wire.total_token_count),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The clients behind the providers: built when they are first needed, kept, and shared by everybody who
+//! was given the same [`HttpOptions`].
+//!
+//! Connections are pooled by a client, so a program that hands one `HttpOptions` to all its providers
+//! has one pool. Addresses need clients of up to three kinds: reading the platform's root certificates
+//! takes longer than everything else a short run does, and a server on this machine is never reached
+//! through the proxy that the environment names.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use archon_types::Secret;
+use reqwest::{Client, Proxy, Url, redirect};
+
+use super::{HttpOptions, is_this_machine, setting, with_causes};
+use crate::error::SetupError;
+
+/// The clients of one [`HttpOptions`] and of its clones.
+#[derive(Clone, Default)]
+pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
+
+/// Everything that makes one client differ from another. A clone of the options may have been changed.
+#[derive(Clone, PartialEq)]
+struct Kind {
+    connect_timeout: Duration,
+    proxy: Option<Secret>,
+    ca: Option<Arc<[u8]>>,
+    is_encrypted: bool,
+    is_this_machine: bool,
+}
+
+impl ClientPool {
+    /// The client for this address, which is built unless there is one.
+    pub(super) fn client(&self, options: &HttpOptions, url: &Url) -> Result<Client, String> {
+        let kind = Kind {
+            connect_timeout: options.timeouts.connect,
+            proxy: options.proxy.clone(),
+            ca: options.ca_certificates.clone(),
+            is_encrypted: url.scheme() == "https",
+            // It makes no difference beside a proxy that was named.
+            is_this_machine: options.proxy.is_none() && is_this_machine(url),
+        };
+        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, client)) = clients.iter().find(|(known, _)| *known == kind) {
+            return Ok(client.clone());
+        }
+        let client = build(&kind)?;
+        clients.push((kind, client.clone()));
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for ClientPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientPool")
+    }
+}
+
+fn build(kind: &Kind) -> Result<Client, String> {
+    let mut builder = Client::builder()
+        .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(kind.connect_timeout)
+        // A redirected POST would silently become a GET; say where it leads instead.
+        .redirect(redirect::Policy::none());
+    if let Some(proxy) = &kind.proxy {
+        let proxy = Proxy::all(proxy.expose()).map_err(|_| "the proxy is not a URL".to_owned())?;
+        builder = builder.proxy(proxy);
+    } else if kind.is_this_machine {
+        builder = builder.no_proxy();
+    }
+    #[cfg(feature = "tls")]
+    {
+        // Without encryption no certificate is ever checked, so none is read. An https proxy in front of
+        // an http address needs them.
+        let proxy_is_encrypted = kind.proxy.as_ref().is_some_and(|p| p.expose().starts_with("https:"));
+        if !kind.is_encrypted && !proxy_is_encrypted {
+            builder = builder.tls_certs_only([]);
+        } else if let Some(pem) = &kind.ca {
+            builder = builder.tls_certs_merge(certificates(pem)?);
+        }
+    }
+    builder.build().map_err(|e| format!("no HTTP client: {}", with_causes(&e.without_url())))
+}
+
+#[cfg(feature = "tls")]
+fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
+    let wrong = || "holds no certificate in PEM form".to_owned();
+    let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|_| wrong())?;
+    if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
+}
+
+/// Whether the connection was gone before a byte of the answer came.
+pub(super) fn was_not_heard(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
+            return true;
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+            return matches!(error.kind(), BrokenPipe | ConnectionReset);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// What cannot be right whatever the address is.
+pub(super) fn check(options: &HttpOptions) -> Result<(), SetupError> {
+    if let Some(proxy) = &options.proxy {
+        let text = proxy.expose().trim();
+        if !text.contains("://") {
+            return Err(setting("proxy", "has no scheme; write http://HOST:PORT"));
+        }
+        let scheme = text.split("://").next().unwrap_or_default();
+        if !matches!(scheme, "http" | "https") {
+            return Err(setting("proxy", "only http and https proxies work"));
+        }
+        Proxy::all(text).map_err(|_| setting("proxy", "is not a URL"))?;
+    }
+    #[cfg(feature = "tls")]
+    if let Some(pem) = &options.ca_certificates {
+        certificates(pem).map_err(|reason| setting("the CA certificates", &reason))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clients(options: &HttpOptions) -> usize {
+        options.clients.0.lock().unwrap().len()
+    }
+
+    fn client(options: &HttpOptions, url: &str) {
+        options.clients.client(options, &Url::parse(url).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn clones_share_clients_and_what_differs_has_its_own() {
+        let options = HttpOptions::default();
+        let clone = options.clone();
+        client(&options, "http://a/v1");
+        client(&clone, "http://b/v1");
+        assert_eq!(clients(&options), 1);
+        client(&clone, "http://127.0.0.1:1/v1");
+        assert_eq!(clients(&options), 2);
+        let mut changed = options.clone();
+        changed.proxy = Some("http://proxy:3128".into());
+        client(&changed, "http://a/v1");
+        client(&changed, "http://127.0.0.1:1/v1");
+        assert_eq!(clients(&options), 3);
+        client(&HttpOptions::default(), "http://a/v1");
+        assert_eq!(clients(&options), 3);
+    }
+
+    #[test]
+    fn proxies_and_certificates_that_make_no_sense_are_refused_without_being_shown() {
+        let with_proxy = |proxy: &str| HttpOptions { proxy: Some(proxy.into()), ..HttpOptions::default() };
+        for (proxy, error) in [
+            ("::hunter2", "proxy: has no scheme; write http://HOST:PORT"),
+            ("hunter2:3128", "proxy: has no scheme; write http://HOST:PORT"),
+            ("ftp://hunter2", "proxy: only http and https proxies work"),
+            ("http://hunter2:x", "proxy: is not a URL"),
+        ] {
+            assert_eq!(check(&with_proxy(proxy)).unwrap_err().to_string(), error, "{proxy}");
+        }
+        check(&with_proxy("http://me:hunter2@proxy:3128")).unwrap();
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_are_read_when_the_provider_is_built() {
+        for pem in ["", "hunter2", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n"] {
+            let options = HttpOptions::default().with_ca_certificates(pem);
+            let error = check(&options).unwrap_err().to_string();
+            assert_eq!(error, "the CA certificates: holds no certificate in PEM form", "{pem}");
+        }
+    }
+}

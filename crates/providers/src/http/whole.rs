@@ -1,0 +1,45 @@
+//! One exchange whose answer is not streamed.
+
+use archon_types::{CancellationToken, ProviderError, Timestamp};
+use reqwest::Request;
+
+use super::{
+    Transport,
+    body::{Body, BodyError},
+    events::{body_error, failure_of},
+    watch::{Interrupt, Watch},
+};
+use crate::classify;
+
+/// Sends a request and reads the answer's text. What is no success is an error, as in a stream. Dropping
+/// the future closes the connection.
+pub(crate) async fn answer(
+    transport: &Transport,
+    request: Request,
+    now: Timestamp,
+) -> Result<String, ProviderError> {
+    let redacted = |error| classify::redacted(error, &transport.redactor);
+    let mut watch = Watch::new(CancellationToken::new(), transport.timeouts());
+    let mut sent = transport.send(request)?;
+    let response = std::future::poll_fn(|cx| match sent.as_mut().poll(cx) {
+        std::task::Poll::Pending => watch.poll(cx).map(Err),
+        ready => ready.map(Ok),
+    });
+    let response = match response.await {
+        Ok(response) => response.map_err(|e| redacted(transport.failure(e)))?,
+        Err(limit) => return Err(redacted(interrupted(limit, transport))),
+    };
+    let failure = failure_of(&response, now);
+    let is_success = response.status().is_success();
+    let (text, end) = Body::new(response, watch).text().await;
+    let text = transport.redactor.clean(text);
+    if !is_success || classify::is_error(&text) {
+        return Err(failure.classify(&text));
+    }
+    end.map_err(|e| redacted(body_error(e, transport)))?;
+    Ok(text)
+}
+
+fn interrupted(limit: Interrupt, transport: &Transport) -> ProviderError {
+    body_error(BodyError::Interrupted(limit), transport)
+}

@@ -1,0 +1,320 @@
+//! From the events of a Responses stream to model events and the final message.
+
+use std::collections::VecDeque;
+
+use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderError, Timestamp, Usage};
+use eventsource_stream::Event;
+use serde::Deserialize;
+
+use super::wire::{
+    ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
+};
+use crate::{
+    blocks::{Blocks, Part, Stop},
+    classify, content_filter,
+    http::{
+        events::{Decoder, Progress},
+        sse::Sse,
+    },
+};
+
+/// Decodes one answer.
+pub(crate) struct ResponsesDecoder {
+    blocks: Blocks,
+    stop: Option<Stop>,
+    /// Why the last event was cut off, in case it was not the last.
+    cut: Option<ProviderError>,
+}
+
+impl ResponsesDecoder {
+    pub(crate) fn new(blocks: Blocks) -> Self {
+        Self { blocks, stop: None, cut: None }
+    }
+
+    /// What an event of this type means. Types that are not named here say nothing that is kept.
+    fn typed(
+        &mut self,
+        kind: &str,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Progress, ProviderError> {
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.text(output_index, delta, out);
+                }
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.thinking(output_index, delta, out);
+                }
+            }
+            "response.reasoning_summary_part.added" => {
+                if let Some(PartAdded { output_index }) = self.read(data)?
+                    && self.blocks.has(output_index, Part::Thinking)
+                {
+                    self.blocks.thinking(output_index, "\n\n".to_owned(), out);
+                }
+            }
+            "response.output_item.added" => {
+                if let Some(ItemEvent { output_index, item }) = self.read(data)?
+                    && word(&item, "type") == "function_call"
+                {
+                    self.begin_call(output_index, &item, out);
+                }
+            }
+            "response.output_item.done" => {
+                if let Some(ItemEvent { output_index, item }) = self.read(data)? {
+                    self.item(output_index, &item, out);
+                }
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                if let Some(ResponseEvent::<Response> { response }) = self.read(data)? {
+                    self.blocks.set_model(response.model.as_deref().unwrap_or_default());
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+                return self.ended(data, out);
+            }
+            "error" => return Err(error_in(data)),
+            _ => {
+                if let Some(part) = kind.strip_prefix("response.function_call_arguments.") {
+                    self.arguments(part, data, out)?;
+                }
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// An event of a call's arguments; `part` is the rest of its type.
+    fn arguments(
+        &mut self,
+        part: &str,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ProviderError> {
+        match part {
+            "delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.arguments(output_index, delta, out);
+                }
+            }
+            "start" => {
+                if let Some(CallStart { output_index, call_id, name }) = self.read(data)? {
+                    let (id, name) = (call_id.unwrap_or_default(), name.unwrap_or_default());
+                    self.blocks.begin_call(output_index, &id, &name, out);
+                }
+            }
+            "done" => {
+                if let Some(ArgumentsDone { output_index, arguments }) = self.read(data)? {
+                    self.blocks.all_arguments(output_index, &arguments.unwrap_or_default(), out);
+                    self.blocks.end(output_index, out);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An event without a name: one that says its type, a whole answer, or an error.
+    fn untyped(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        let Some(Kind { kind, object }) = self.read(data)? else { return Ok(Progress::More) };
+        if let Some(kind) = kind.filter(|kind| !kind.is_empty()) {
+            return self.typed(&kind, data, out);
+        }
+        if object.as_deref() == Some("response") {
+            return match self.read::<Response>(data)? {
+                Some(response) => self.response(response, data, out),
+                None => Ok(Progress::More),
+            };
+        }
+        if classify::is_error(data) { Err(error_in(data)) } else { Ok(Progress::More) }
+    }
+
+    fn ended(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        match self.read::<ResponseEvent<Response>>(data)? {
+            Some(ResponseEvent { response }) => self.response(response, data, out),
+            None => Ok(Progress::More),
+        }
+    }
+
+    /// A response that is complete; `data` is the event that it came in, or itself.
+    fn response(
+        &mut self,
+        response: Response,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<Progress, ProviderError> {
+        self.blocks.set_model(response.model.as_deref().unwrap_or_default());
+        if let Some(usage) = &response.usage {
+            self.blocks.set_usage(Usage::from(usage));
+        }
+        if let Some(error) = response.error.filter(|error| !error.is_null()) {
+            return Err(failure(&error));
+        }
+        // Everything is said once more here; it is read only where nothing came before.
+        if self.blocks.is_empty() {
+            for (number, item) in (0..).zip(output(data)) {
+                self.item(number, &item, out);
+            }
+        }
+        let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
+        self.stop = Some(match (response.status.as_deref().unwrap_or_default(), reason.as_str()) {
+            (_, "max_output_tokens") => Stop::Length,
+            (_, "content_filter") => Stop::Broken(filtered(data)),
+            ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
+            ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
+            (status @ ("failed" | "cancelled"), _) => {
+                let message = format!("the answer is {status}, without a reason");
+                return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
+            }
+            _ => Stop::Done,
+        });
+        Ok(Progress::Last)
+    }
+
+    fn begin_call(&mut self, number: u64, item: &Json, out: &mut VecDeque<ModelEvent>) {
+        let id = match word(item, "call_id") {
+            "" => word(item, "id"),
+            id => id,
+        };
+        self.blocks.begin_call(number, id, word(item, "name"), out);
+    }
+
+    /// An item that is complete: what of it did not come in pieces, and what the service wants back.
+    fn item(&mut self, number: u64, item: &Json, out: &mut VecDeque<ModelEvent>) {
+        match word(item, "type") {
+            "message" if !self.blocks.has(number, Part::Text) => {
+                for part in list(item, "content") {
+                    let text = match word(part, "type") {
+                        "refusal" => word(part, "refusal"),
+                        _ => word(part, "text"),
+                    };
+                    self.blocks.text(number, text.to_owned(), out);
+                }
+            }
+            "function_call" => {
+                self.begin_call(number, item, out);
+                self.blocks.all_arguments(number, word(item, "arguments"), out);
+                self.blocks.end(number, out);
+            }
+            "reasoning" => {
+                if !self.blocks.has(number, Part::Thinking) {
+                    let parts: Vec<&str> = list(item, "summary").map(|part| word(part, "text")).collect();
+                    self.blocks.thinking(number, parts.join("\n\n"), out);
+                }
+                if !word(item, "encrypted_content").is_empty() {
+                    self.blocks.sign(number, replayed(item));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Reads an event; `None` when it was cut off, which must then be the end of the stream.
+    fn read<'a, T: Deserialize<'a>>(&mut self, data: &'a str) -> Result<Option<T>, ProviderError> {
+        match serde_json::from_str(data) {
+            Ok(event) => Ok(Some(event)),
+            Err(e) => {
+                let what = format!("an event that is none ({e}): {}", classify::first_words(data));
+                let error = ProviderError::Protocol(what);
+                if !e.is_eof() {
+                    return Err(error);
+                }
+                self.cut = Some(error);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Decoder for ResponsesDecoder {
+    type Frames = Sse;
+
+    fn event(&mut self, event: Event, out: &mut VecDeque<ModelEvent>) -> Result<Progress, ProviderError> {
+        if let Some(cut) = self.cut.take() {
+            return Err(cut);
+        }
+        let data = event.data.trim();
+        if data.is_empty() {
+            return Ok(Progress::More);
+        }
+        if data == "[DONE]" {
+            return Ok(Progress::Last);
+        }
+        match &*event.event {
+            // The parser's name for an event without one.
+            "" | "message" => self.untyped(data, out),
+            kind => self.typed(kind, data, out),
+        }
+    }
+
+    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = self.stop.take() else { return Err(self.blocks.broke_off()) };
+        self.blocks.finish(stop, out);
+        Ok(())
+    }
+
+    fn abort(&mut self) -> AssistantMessage {
+        self.blocks.abort()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.blocks.now()
+    }
+}
+
+/// The items of a response, whether it stands in an event or alone.
+fn output(data: &str) -> Vec<Json> {
+    let whole = serde_json::from_str::<ResponseEvent<Output>>(data).map(|event| event.response);
+    whole.or_else(|_| serde_json::from_str(data)).map_or_else(|_| Vec::new(), |whole| whole.output)
+}
+
+/// The reasoning item as it goes back with the next request: what the service made of it, without the
+/// fields that only describe its way here.
+fn replayed(item: &Json) -> String {
+    let mut item = item.clone();
+    if let Some(item) = item.as_object_mut() {
+        item.retain(|key, _| matches!(key.as_str(), "type" | "id" | "summary" | "encrypted_content"));
+    }
+    item.to_string()
+}
+
+/// Why a response failed, from its error object. A code that is no class of its own is a refusal of
+/// what was sent, for instance `invalid_prompt` or `image_too_large`.
+fn failure(error: &Json) -> ProviderError {
+    match classify::stream_error(&serde_json::json!({ "error": error })) {
+        ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message } => {
+            ProviderError::Api { status: 0, kind: ApiErrorKind::InvalidRequest, message }
+        }
+        other => other,
+    }
+}
+
+/// Why a filter stopped the answer; Azure names the categories in the response.
+fn filtered(data: &str) -> String {
+    let event: Json = serde_json::from_str(data).unwrap_or_default();
+    let response = event.get("response").unwrap_or(&event);
+    let blocked = list(response, "content_filters").find(|found| found["blocked"] == true);
+    content_filter::stopped(blocked.and_then(|found| found.get("content_filter_results")))
+}
+
+fn error_in(data: &str) -> ProviderError {
+    let event: Json = serde_json::from_str(data).unwrap_or_else(|_| Json::String(data.to_owned()));
+    match event.get("error").filter(|error| error.is_object()) {
+        Some(error) => failure(error),
+        None => failure(&event),
+    }
+}
+
+fn word<'a>(item: &'a Json, key: &str) -> &'a str {
+    item.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn list<'a>(item: &'a Json, key: &str) -> impl Iterator<Item = &'a Json> {
+    item.get(key).and_then(Json::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

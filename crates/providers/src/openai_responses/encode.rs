@@ -1,0 +1,247 @@
+//! The body of a request. Messages and tools are encoded once and then copied, so a turn costs no
+//! more than the bytes that have to be sent.
+//!
+//! <https://platform.openai.com/docs/api-reference/responses/create>. Nothing is stored by the service:
+//! the whole conversation goes along, with the model's reasoning as the service encrypted it.
+
+use archon_types::{
+    AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
+    ToolSpec, UserMessage,
+};
+
+use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
+use crate::{
+    call_ids,
+    json_text::{push_field, push_json},
+    tool_names,
+};
+
+// Names of the encodings; each fixes every option that changes its output.
+const MESSAGE: &str = "openai-responses";
+const INSTRUCTIONS: &str = "openai-responses-instructions";
+const TOOLS: &str = "openai-responses-tools";
+
+/// The fewest tokens that the service lets an answer have; less is refused.
+const FEWEST_TOKENS: u32 = 16;
+
+/// The JSON text of a request.
+pub(crate) fn body(request: &Request, compat: &ResponsesCompat) -> Vec<u8> {
+    let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
+    body.push_str("{\"model\":");
+    push_json(&mut body, &request.model);
+    body.push_str(",\"stream\":true,\"store\":false");
+    options(&mut body, request, compat);
+    if let Some(system) = &request.system {
+        body.push_str(",\"instructions\":");
+        let encode = |text: &String| Json::from(text.as_str()).to_string();
+        system.with_encoded(INSTRUCTIONS, encode, |text| body.push_str(text));
+    }
+    if !request.tools.is_empty() {
+        body.push_str(",\"tools\":");
+        request.tools.with_encoded(TOOLS, |t| tools(t), |text| body.push_str(text));
+    }
+    body.push_str(",\"input\":[");
+    let before = body.len();
+    // Every item ends with a comma, so that the text of the messages can be copied in one piece.
+    request.messages.encode_into(MESSAGE, &mut body, message);
+    if body.len() > before {
+        body.pop();
+    }
+    body.push_str("]}");
+    body.into_bytes()
+}
+
+/// Room for the options, the tools, the instructions and the newest messages, whose size is not known yet.
+const HEADROOM: usize = 4096;
+
+fn options(body: &mut String, request: &Request, compat: &ResponsesCompat) {
+    let options = &*request.options;
+    let reasons = match compat.reasoning_models {
+        ReasoningModels::All => true,
+        ReasoningModels::None => false,
+        ReasoningModels::ByName => reasons(&request.model),
+    };
+    if reasons {
+        push_field(body, "include", &["reasoning.encrypted_content"]);
+    }
+    if let Some(effort) = effort(options.thinking).filter(|_| reasons) {
+        body.push_str(",\"reasoning\":{\"effort\":");
+        push_json(body, effort);
+        match compat.reasoning_summary {
+            ReasoningSummary::Off => {}
+            ReasoningSummary::Auto => push_field(body, "summary", "auto"),
+            ReasoningSummary::Concise => push_field(body, "summary", "concise"),
+            ReasoningSummary::Detailed => push_field(body, "summary", "detailed"),
+        }
+        body.push('}');
+    }
+    if let Some(limit) = options.max_tokens {
+        push_field(body, "max_output_tokens", &limit.max(FEWEST_TOKENS));
+    }
+    // Models that reason refuse it.
+    if let Some(temperature) = options.temperature.filter(|_| !reasons) {
+        push_field(body, "temperature", &temperature);
+    }
+    if let Some(key) = &compat.prompt_cache_key {
+        push_field(body, "prompt_cache_key", key);
+    }
+    // A choice among no tools is refused.
+    if !request.tools.is_empty() {
+        tool_choice(body, &options.tool_choice, &request.tools);
+    }
+    if let Some(format) = &options.response_format {
+        body.push_str(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":");
+        push_json(body, &*tool_names::to_wire(&format.name));
+        body.push_str(",\"strict\":true");
+        push_field(body, "schema", &format.schema);
+        body.push_str("}}");
+    }
+}
+
+fn tool_choice(body: &mut String, choice: &ToolChoice, tools: &[ToolSpec]) {
+    match choice {
+        ToolChoice::None => push_field(body, "tool_choice", "none"),
+        ToolChoice::Required => push_field(body, "tool_choice", "required"),
+        ToolChoice::Tool(name) => {
+            let place = tools.iter().position(|tool| tool.name == *name);
+            let known = place.map(|place| tool_names::wire_names(tools).swap_remove(place));
+            body.push_str(",\"tool_choice\":{\"type\":\"function\",\"name\":");
+            push_json(body, &*known.unwrap_or_else(|| tool_names::to_wire(name)));
+            body.push('}');
+        }
+        // The service's default.
+        _ => {}
+    }
+}
+
+/// Whether OpenAI's model of this name reasons. Those that do not refuse to be asked for it; a name
+/// that is not known is a newer one, and newer ones reason.
+fn reasons(model: &str) -> bool {
+    // A fine-tuned model is named after its base: `ft:gpt-4o:…`.
+    let model = model.strip_prefix("ft:").unwrap_or(model);
+    let chats = ["gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"];
+    !chats.iter().any(|name| model.starts_with(name))
+}
+
+/// What all models that reason know; a glance is little, and nothing is their default.
+fn effort(level: ThinkingLevel) -> Option<&'static str> {
+    match level {
+        ThinkingLevel::Off => None,
+        ThinkingLevel::Minimal | ThinkingLevel::Low => Some("low"),
+        ThinkingLevel::Medium => Some("medium"),
+        ThinkingLevel::High => Some("high"),
+    }
+}
+
+fn tools(tools: &[ToolSpec]) -> String {
+    let mut text = String::from("[");
+    for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str("{\"type\":\"function\",\"name\":");
+        push_json(&mut text, &*name);
+        push_field(&mut text, "description", &tool.description);
+        push_field(&mut text, "parameters", &tool.parameters);
+        // Otherwise the service rewrites the schema, or refuses what it cannot rewrite.
+        text.push_str(",\"strict\":false}");
+    }
+    text.push(']');
+    text
+}
+
+/// Appends the items of a message, each with a comma behind it.
+fn message(message: &Message, json: &mut String) {
+    match message {
+        Message::User(m) => user(m, json),
+        Message::Assistant(m) => assistant(m, json),
+        Message::ToolResult(m) => tool_result(m, json),
+    }
+}
+
+fn user(message: &UserMessage, json: &mut String) {
+    json.push_str("{\"role\":\"user\",\"content\":");
+    content(&message.content, json);
+    json.push_str("},");
+}
+
+/// Text alone as a text, text and pictures as a list of parts.
+fn content(blocks: &[Content], json: &mut String) {
+    if blocks.iter().all(|block| block.as_text().is_some()) {
+        return push_json(json, &Content::join_text(blocks));
+    }
+    json.push('[');
+    let before = json.len();
+    for block in blocks {
+        match block {
+            Content::Text { text } => {
+                json.push_str("{\"type\":\"input_text\"");
+                push_field(json, "text", text);
+            }
+            Content::Image { data, mime_type } => {
+                json.push_str("{\"type\":\"input_image\",\"detail\":\"auto\"");
+                push_field(json, "image_url", &format!("data:{mime_type};base64,{data}"));
+            }
+            // Nobody but a model thinks or calls.
+            _ => continue,
+        }
+        json.push_str("},");
+    }
+    if json.len() > before {
+        json.pop();
+    }
+    json.push(']');
+}
+
+fn assistant(message: &AssistantMessage, json: &mut String) {
+    for (place, block) in message.content.iter().enumerate() {
+        match block {
+            Content::Text { text } if !text.is_empty() => {
+                json.push_str("{\"role\":\"assistant\",\"content\":");
+                push_json(json, text);
+                json.push_str("},");
+            }
+            // Reasoning that led to nothing, because it was cut off, is refused by the service.
+            Content::Thinking { signature: Some(signature), .. }
+                if message.content[place + 1..].iter().any(is_said) =>
+            {
+                if let Some(item) = reasoning(signature) {
+                    json.push_str(&item.to_string());
+                    json.push(',');
+                }
+            }
+            Content::ToolCall(call) => {
+                json.push_str("{\"type\":\"function_call\",\"call_id\":");
+                push_json(json, &*call_ids::to_wire(call.id.as_str()));
+                push_field(json, "name", &*tool_names::to_wire(&call.name));
+                // What was malformed was never run: it had no arguments.
+                let arguments =
+                    if call.malformed.is_some() { "{}".to_owned() } else { call.arguments.to_string() };
+                push_field(json, "arguments", &arguments);
+                json.push_str("},");
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_said(block: &Content) -> bool {
+    match block {
+        Content::Text { text } => !text.is_empty(),
+        other => matches!(other, Content::ToolCall(_)),
+    }
+}
+
+/// The service's own item from a signature; none if another service signed.
+fn reasoning(signature: &str) -> Option<Json> {
+    let item: Json = serde_json::from_str(signature).ok()?;
+    (item.get("type")? == "reasoning").then_some(item)
+}
+
+fn tool_result(message: &ToolResultMessage, json: &mut String) {
+    json.push_str("{\"type\":\"function_call_output\",\"call_id\":");
+    push_json(json, &*call_ids::to_wire(message.tool_call_id.as_str()));
+    json.push_str(",\"output\":");
+    content(&message.content, json);
+    json.push_str("},");
+}

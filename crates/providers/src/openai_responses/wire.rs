@@ -1,0 +1,134 @@
+//! The events of a Responses stream as they stand on the wire. Nobody else's types.
+//!
+//! <https://platform.openai.com/docs/api-reference/responses-streaming>. Which of these an event is says
+//! its type; fields that are not named here are skipped without being read.
+
+use std::borrow::Cow;
+
+use archon_types::{Json, Usage};
+use serde::Deserialize;
+
+/// The type of an event or an object, read when the event itself has no name.
+#[derive(Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Option<Cow<'a, str>>,
+    /// `response` for a whole answer that was not streamed.
+    #[serde(borrow, default)]
+    pub(super) object: Option<Cow<'a, str>>,
+}
+
+/// A piece of text, of thinking, of a refusal or of a call's arguments.
+#[derive(Deserialize)]
+pub(super) struct Delta {
+    #[serde(default)]
+    pub(super) output_index: u64,
+    #[serde(default)]
+    pub(super) delta: String,
+}
+
+/// The arguments of a call are complete.
+#[derive(Deserialize)]
+pub(super) struct ArgumentsDone {
+    #[serde(default)]
+    pub(super) output_index: u64,
+    #[serde(default)]
+    pub(super) arguments: Option<String>,
+}
+
+/// A call as some servers begin it, without an item.
+#[derive(Deserialize)]
+pub(super) struct CallStart {
+    #[serde(default)]
+    pub(super) output_index: u64,
+    #[serde(default)]
+    pub(super) call_id: Option<String>,
+    #[serde(default)]
+    pub(super) name: Option<String>,
+}
+
+/// A part of a summary begins.
+#[derive(Deserialize)]
+pub(super) struct PartAdded {
+    #[serde(default)]
+    pub(super) output_index: u64,
+}
+
+/// An item of the answer begins or is complete. Items are of many kinds, so they are read as they are.
+#[derive(Deserialize)]
+pub(super) struct ItemEvent {
+    #[serde(default)]
+    pub(super) output_index: u64,
+    #[serde(default)]
+    pub(super) item: Json,
+}
+
+/// The answer as a whole begins, goes on or ended.
+#[derive(Deserialize)]
+pub(super) struct ResponseEvent<T> {
+    pub(super) response: T,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Response {
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) status: Option<String>,
+    #[serde(default)]
+    pub(super) usage: Option<WireUsage>,
+    #[serde(default)]
+    pub(super) error: Option<Json>,
+    #[serde(default)]
+    pub(super) incomplete_details: Option<Incomplete>,
+}
+
+/// Everything that was said, for when it did not come in pieces.
+#[derive(Deserialize)]
+pub(super) struct Output {
+    #[serde(default)]
+    pub(super) output: Vec<Json>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Incomplete {
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireUsage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    total_tokens: Option<u64>,
+    #[serde(default)]
+    input_tokens_details: Option<InputDetails>,
+}
+
+#[derive(Deserialize)]
+struct InputDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+impl From<&WireUsage> for Usage {
+    fn from(wire: &WireUsage) -> Self {
+        let details = wire.input_tokens_details.as_ref();
+        let cached = details.and_then(|d| d.cached_tokens).unwrap_or(0);
+        let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
+        Self {
+            // On the wire, cached tokens are part of the prompt's.
+            input: wire.input_tokens.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
+            // Reasoning tokens are part of the output's.
+            output: wire.output_tokens.unwrap_or(0),
+            cache_read: cached,
+            cache_write: written,
+            total_tokens: wire.total_tokens.unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Writes every call of a model to a [cassette](crate::ReplayProvider), secrets taken out.
+
+use std::{
+    fmt, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon_types::{
+    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request, Secret,
+    StopReason,
+};
+
+use crate::{
+    cassette::{self, header, request_json},
+    error::SetupError,
+    scrub::Scrubber,
+    tap::{Heard, Tap},
+};
+
+/// A provider whose calls are kept in a file.
+///
+/// What looks like a key is replaced by `****` before it is written, and so is every secret that
+/// [`hide`](Self::hide) was told of. A call is written when it ends; one that is cancelled or dropped
+/// is not. A call that cannot be written fails with an error that says so, instead of being lost.
+#[derive(Clone)]
+pub struct RecordingProvider {
+    inner: Arc<dyn Provider>,
+    path: PathBuf,
+    file: Arc<Mutex<fs::File>>,
+    scrubber: Scrubber,
+}
+
+impl RecordingProvider {
+    /// Keeps the calls of `inner` in a new cassette, in place of one that is there.
+    ///
+    /// # Errors
+    /// [`SetupError::Cassette`] when the file cannot be written.
+    pub fn create(inner: Arc<dyn Provider>, path: impl Into<PathBuf>) -> Result<Self, SetupError> {
+        let path = path.into();
+        let file = fs::File::create(&path).and_then(|mut file| {
+            file.write_all(header().as_bytes())?;
+            Ok(file)
+        });
+        let file = file.map_err(|e| SetupError::cassette(&path, e.to_string()))?;
+        Ok(Self { inner, path, file: Arc::new(Mutex::new(file)), scrubber: Scrubber::default() })
+    }
+
+    /// The same, replacing this secret wherever it stands.
+    pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
+        self.scrubber.add(secret.into());
+        self
+    }
+
+    /// Where the cassette is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn keep(&self, request: &Request, heard: &Heard) -> Result<(), ProviderError> {
+        let cancelled = match heard.last() {
+            Some(Ok(ModelEvent::Done(message))) => message.stop_reason == StopReason::Aborted,
+            Some(Err(error)) => *error == ProviderError::Cancelled,
+            _ => true,
+        };
+        if cancelled {
+            return Ok(());
+        }
+        let line = cassette::line(&request_json(request, &self.scrubber), heard, &self.scrubber);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // One write for one line, so that a crash leaves no half of one in most cases.
+        file.write_all(line.as_bytes()).map_err(|e| {
+            ProviderError::Other(format!("the cassette {} cannot be written: {e}", self.path.display()))
+        })
+    }
+}
+
+impl Provider for RecordingProvider {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let (this, asked) = (self.clone(), request.clone());
+        let keep = move |heard: Heard| this.keep(&asked, &heard);
+        Box::pin(Tap::new(self.inner.stream(request, cancel), keep))
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.inner.capabilities(model)
+    }
+}
+
+impl fmt::Debug for RecordingProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordingProvider")
+            .field("inner", &self.inner.id())
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Answers from a cassette that a [`RecordingProvider`](crate::RecordingProvider) wrote.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{
+    AssistantMessage, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError,
+    Request, Secret, StopReason,
+};
+
+use crate::{
+    cassette::{self, Call, difference, request_json},
+    error::SetupError,
+    scrub::Scrubber,
+    tap::played,
+};
+
+/// A model that says what was recorded.
+///
+/// Each call of the cassette is replayed once, to the first request that is the same: calls that ran
+/// side by side find theirs in any order. A request that was not recorded fails with a
+/// [`ProviderError::Other`] that says where it differs from the next call of the cassette, or that none
+/// is left. Clones share the cassette.
+///
+/// The format is a text of JSON lines: `{"cassette":1}`, then `{"request":{…},"events":[…]}` for each
+/// call. Requests are compared as they were written, secrets replaced by `****`.
+#[derive(Clone)]
+pub struct ReplayProvider {
+    id: String,
+    path: PathBuf,
+    calls: Arc<Mutex<Vec<Option<Call>>>>,
+    capabilities: Capabilities,
+    scrubber: Scrubber,
+}
+
+impl ReplayProvider {
+    /// Replays the cassette in this file, under the id `replay`.
+    ///
+    /// # Errors
+    /// [`SetupError::Cassette`] when it cannot be read or is no cassette of a version that is known.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, SetupError> {
+        let path = path.into();
+        let text = fs::read_to_string(&path).map_err(|e| SetupError::cassette(&path, e.to_string()))?;
+        let calls = cassette::read(&text).map_err(|what| SetupError::cassette(&path, what))?;
+        Ok(Self {
+            id: "replay".to_owned(),
+            path,
+            calls: Arc::new(Mutex::new(calls.into_iter().map(Some).collect())),
+            capabilities: Capabilities::default(),
+            scrubber: Scrubber::default(),
+        })
+    }
+
+    /// The same under another id, for instance the recorded provider's.
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// The same, able to do this.
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// The same, with this secret replaced in requests, as it was when they were recorded.
+    pub fn hide(mut self, secret: impl Into<Secret>) -> Self {
+        self.scrubber.add(secret.into());
+        self
+    }
+
+    /// Where the cassette is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Calls that nobody has asked for yet; a test that expects all of them checks that none is left.
+    pub fn left(&self) -> usize {
+        self.lock().iter().flatten().count()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<Call>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, request: &Request) -> Result<Call, ProviderError> {
+        let asked = request_json(request, &self.scrubber);
+        let mut calls = self.lock();
+        let same = |call: &&mut Option<Call>| call.as_ref().is_some_and(|call| call.request == asked);
+        if let Some(call) = calls.iter_mut().find(same).and_then(Option::take) {
+            return Ok(call);
+        }
+        let path = self.path.display();
+        let next = calls.iter().enumerate().find_map(|(at, call)| Some((at + 1, call.as_ref()?)));
+        Err(ProviderError::Other(match next {
+            None => format!("{path} has no answer left: all its {} calls were replayed", calls.len()),
+            Some((number, call)) => {
+                // Equal requests were replayed above, so there is a difference.
+                let difference = difference(&call.request, &asked).unwrap_or_default();
+                format!("{path} has no answer to this request; from call {number} it differs at {difference}")
+            }
+        }))
+    }
+}
+
+impl Provider for ReplayProvider {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        if cancel.is_cancelled() {
+            let message = AssistantMessage {
+                model: request.model,
+                provider: self.id.clone(),
+                stop_reason: StopReason::Aborted,
+                ..AssistantMessage::default()
+            };
+            return played(vec![Ok(ModelEvent::Done(Box::new(message)))]);
+        }
+        played(self.take(&request).map_or_else(|error| vec![Err(error)], |call| call.events))
+    }
+
+    fn capabilities(&self, _: &str) -> Capabilities {
+        self.capabilities
+    }
+}
+
+impl fmt::Debug for ReplayProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayProvider")
+            .field("id", &self.id)
+            .field("path", &self.path)
+            .field("left", &self.left())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,112 @@
+//! Asks again after a failure that may pass, for callers that ask a model without a loop.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
+    RetryConfig,
+};
+
+use crate::attempts::{Attempts, at_once};
+
+/// Time-outs of one request after which it is asked again: who waited that long twice gives up.
+const MOST_TIMEOUTS: u32 = 1;
+
+/// A provider that asks again.
+///
+/// Rate limits, overload, broken connections and one time-out are tried again, as a [`RetryConfig`]
+/// says, unless the model has begun to speak. A wait that the service asks for wins over ours. Inside a
+/// run the loop does this and records each attempt; it sees from the
+/// [capabilities](Capabilities::retries) that it need not, and so does this wrapper around another.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use archon_providers::{RetryProvider, ScriptedProvider};
+/// # use archon_types::{Provider, RetryConfig};
+/// # fn with(clock: Arc<dyn archon_types::Clock>) {
+/// let model = Arc::new(ScriptedProvider::texts(["hi"]));
+/// let patient = RetryProvider::new(model, clock).with_config(RetryConfig::default());
+/// assert!(patient.capabilities("m").retries);
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RetryProvider {
+    inner: Arc<dyn Provider>,
+    clock: Arc<dyn Clock>,
+    config: RetryConfig,
+    jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
+}
+
+impl RetryProvider {
+    /// Asks `inner` again as [`RetryConfig::default`] says, and waits on this clock. Without
+    /// [`with_jitter`](Self::with_jitter) delays are exact.
+    pub fn new(inner: Arc<dyn Provider>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner, clock, config: RetryConfig::default(), jitter: Arc::new(|| 0.0) }
+    }
+
+    /// The same with other delays.
+    pub fn with_config(mut self, config: RetryConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// The same with delays that are spread. `draw` gives a number from -1.0 to 1.0 for each; many
+    /// clients that failed together should not come back together.
+    pub fn with_jitter(mut self, draw: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.jitter = Arc::new(draw);
+        self
+    }
+}
+
+impl Provider for RetryProvider {
+    fn id(&self) -> &str {
+        self.inner.id()
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let first = self.inner.stream(request.clone(), cancel.clone());
+        if self.inner.capabilities(&request.model).retries {
+            return first;
+        }
+        let Self { inner, clock, config, jitter } = self.clone();
+        let (mut attempt, mut timeouts) = (0, 0);
+        let (asked, token) = (request.clone(), cancel.clone());
+        let next = move |error: ProviderError| {
+            let is_timeout = matches!(error, ProviderError::Timeout(_));
+            timeouts += u32::from(is_timeout);
+            let patient = attempt < config.max_retries && !(is_timeout && timeouts > MOST_TIMEOUTS);
+            if !patient || !error.is_retryable() || token.is_cancelled() {
+                return Err(error);
+            }
+            let delay = error.retry_after().unwrap_or_else(|| config.delay_for_attempt(attempt, jitter()));
+            attempt += 1;
+            let asleep = clock.sleep_until(clock.now() + delay);
+            let (inner, request, cancel) = (inner.clone(), asked.clone(), token.clone());
+            let again: crate::attempts::Attempt = Box::pin(async move {
+                asleep.await;
+                inner.stream(request, cancel)
+            });
+            Ok(again)
+        };
+        Box::pin(Attempts::new(at_once(first), self.id(), &request, cancel, next))
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let mut capabilities = self.inner.capabilities(model);
+        capabilities.retries = true;
+        capabilities
+    }
+}
+
+impl fmt::Debug for RetryProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryProvider")
+            .field("inner", &self.inner.id())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Takes secrets out of what is written to a file: those that are known, and what looks like one.
+
+use archon_types::{Json, Secret};
+
+/// What stands in place of a secret.
+const HIDDEN: &str = "****";
+
+/// The shortest known secret that is looked for; shorter ones would blank out ordinary words.
+const SHORTEST: usize = 4;
+
+/// Beginnings of keys, and how many letters, digits, `_`, `-` and `.` follow at least. The last part
+/// names whose they are.
+const KEYS: &[(&str, usize, &str)] = &[
+    ("sk-", 16, "OpenAI, Anthropic, OpenRouter, DeepSeek, Moonshot"),
+    ("xai-", 16, "xAI"),
+    ("gsk_", 16, "Groq"),
+    ("csk-", 16, "Cerebras"),
+    ("fw_", 16, "Fireworks"),
+    ("nvapi-", 16, "NVIDIA"),
+    ("hf_", 16, "Hugging Face"),
+    ("AIza", 30, "Google"),
+    ("ya29.", 20, "Google: OAuth"),
+    ("AKIA", 16, "AWS: access key"),
+    ("ASIA", 16, "AWS: temporary access key"),
+    ("ABSK", 30, "Bedrock: API key"),
+    ("ghp_", 20, "GitHub"),
+    ("gho_", 20, "GitHub"),
+    ("ghs_", 20, "GitHub"),
+    ("github_pat_", 20, "GitHub"),
+    ("glpat-", 16, "GitLab"),
+    ("xoxb-", 16, "Slack"),
+    ("xoxp-", 16, "Slack"),
+    ("eyJ", 40, "a JSON Web Token"),
+    ("Bearer ", 16, "any bearer token"),
+];
+
+/// Knows what must not be written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scrubber(Vec<Secret>);
+
+impl Scrubber {
+    /// Looks for this secret too.
+    pub(crate) fn add(&mut self, secret: Secret) {
+        if secret.expose().len() >= SHORTEST {
+            self.0.push(secret);
+        }
+    }
+
+    /// The text without secrets; `None` when it holds none.
+    pub(crate) fn scrubbed(&self, text: &str) -> Option<String> {
+        let mut clean: Option<String> = None;
+        for secret in self.0.iter().map(Secret::expose) {
+            let seen = clean.as_deref().unwrap_or(text);
+            if seen.contains(secret.as_str()) {
+                clean = Some(seen.replace(secret.as_str(), HIDDEN));
+            }
+        }
+        for (start, least, _) in KEYS {
+            if let Some(cleaner) = without(clean.as_deref().unwrap_or(text), start, *least) {
+                clean = Some(cleaner);
+            }
+        }
+        clean
+    }
+
+    /// Every text in a value, keys of objects left alone.
+    pub(crate) fn clean(&self, value: &mut Json) {
+        match value {
+            Json::String(text) => {
+                if let Some(clean) = self.scrubbed(text) {
+                    *text = clean;
+                }
+            }
+            Json::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Json::Object(fields) => fields.values_mut().for_each(|field| self.clean(field)),
+            _ => {}
+        }
+    }
+}
+
+/// The text with each key that begins so replaced; `None` when there is none.
+fn without(text: &str, start: &str, least: usize) -> Option<String> {
+    let (mut clean, mut copied, mut from) = (String::new(), 0, 0);
+    while let Some(at) = text[from..].find(start).map(|at| from + at) {
+        from = at + start.len();
+        // In the middle of a word it is the word's: `task-…` holds `sk-`.
+        if text[..at].ends_with(|c: char| c.is_ascii_alphanumeric()) {
+            continue;
+        }
+        let belongs = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=');
+        let length = text[from..].find(|c| !belongs(c)).unwrap_or(text.len() - from);
+        // A word of letters alone is no key: `sk-learn-documentation`.
+        let is_key = length >= least && text[from..from + length].contains(|c: char| c.is_ascii_digit());
+        if is_key {
+            clean.push_str(&text[copied..at]);
+            clean.push_str(HIDDEN);
+            from += length;
+            copied = from;
+        }
+    }
+    (copied > 0).then(|| clean + &text[copied..])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn known_secrets_and_what_looks_like_one_are_hidden() {
+        let mut scrubber = Scrubber::default();
+        scrubber.add("hunter2".into());
+        scrubber.add("abc".into());
+        for (text, clean) in [
+            ("the password is hunter2.", Some("the password is ****.")),
+            ("abc", None),
+            ("key=sk-proj-0123456789abcdef, then", Some("key=****, then")),
+            ("Authorization: Bearer abcdefghijklmnop1", Some("Authorization: ****")),
+            ("Bearer of bad news arrived here today", None),
+            ("task-0123456789abcdef0", None),
+            ("sk-learn-documentation-page", None),
+            ("AKIA0123456789ABCDEF sk-aaaaaaaaaaaaaaaaaaa1", Some("**** ****")),
+            ("sk-", None),
+            ("ä sk-0123456789abcdefä", Some("ä ****ä")),
+            ("", None),
+        ] {
+            assert_eq!(scrubber.scrubbed(text).as_deref(), clean, "{text}");
+        }
+        let mut value = json!({"hunter2": ["hunter2", {"k": "a hunter2"}], "n": 1});
+        scrubber.clean(&mut value);
+        assert_eq!(value, json!({"hunter2": ["****", {"k": "a ****"}], "n": 1}));
+    }
+}

@@ -1,0 +1,191 @@
+//! Gemini's models at Google Cloud: the same protocol at another address, with access tokens that expire.
+//!
+//! Source: <https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference>.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
+};
+
+use crate::{
+    error::SetupError,
+    gemini::{Contents, SafetySetting},
+    http::{HttpOptions, Transport, events::Exchange},
+    token_source::{TokenSource, with_token},
+};
+
+/// Where the models run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VertexPlace {
+    /// The project's id.
+    pub project: String,
+    /// The region, for instance `europe-west4`, or `global`.
+    pub location: String,
+}
+
+impl VertexPlace {
+    /// A project in a region.
+    pub fn new(project: impl Into<String>, location: impl Into<String>) -> Self {
+        Self { project: project.into(), location: location.into() }
+    }
+
+    /// The address of the service that serves the region.
+    fn base_url(&self) -> String {
+        match self.location.as_str() {
+            "global" => "https://aiplatform.googleapis.com".to_owned(),
+            // Several regions at once have names of their own.
+            place @ ("us" | "eu") => format!("https://aiplatform.{place}.rep.googleapis.com"),
+            region => format!("https://{region}-aiplatform.googleapis.com"),
+        }
+    }
+
+    fn models_path(&self) -> Result<String, SetupError> {
+        let is_name = |text: &str| {
+            !text.is_empty()
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))
+        };
+        for (what, text) in [("the project", &self.project), ("the location", &self.location)] {
+            if !is_name(text) {
+                let reason = format!("{text:?} is not a name");
+                return Err(SetupError::Setting { what: what.to_owned(), reason });
+            }
+        }
+        let Self { project, location } = self;
+        Ok(format!("/v1/projects/{project}/locations/{location}/publishers/google/models"))
+    }
+}
+
+/// The choices of a [`Vertex`], each with a default.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct VertexOptions {
+    /// The provider's id in messages and records; `vertex`.
+    pub id: String,
+    /// The address before `/v1`; by default that of the region.
+    pub base_url: Option<String>,
+    /// More headers for every request. Values are treated as secrets.
+    pub headers: Vec<(String, Secret)>,
+    /// What the service blocks, where that is not its default.
+    pub safety: Vec<SafetySetting>,
+    /// How the service is reached.
+    pub http: HttpOptions,
+    /// What time it is; the system's clock if unset.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+impl Default for VertexOptions {
+    fn default() -> Self {
+        Self {
+            id: "vertex".to_owned(),
+            base_url: None,
+            headers: Vec::new(),
+            safety: Vec::new(),
+            http: HttpOptions::default(),
+            clock: None,
+        }
+    }
+}
+
+impl VertexOptions {
+    /// The same at another address, which ends before `/v1`.
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// The same with one more header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same with other ways to reach the service.
+    pub fn with_http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// The same with this clock.
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+}
+
+/// Gemini's models at Google Cloud. Clones share one pool of connections.
+#[derive(Clone)]
+pub struct Vertex {
+    contents: Arc<Contents>,
+    token: TokenSource,
+}
+
+impl Vertex {
+    /// The models at this place, with tokens from this source. Nothing is sent before the first request.
+    ///
+    /// # Errors
+    /// [`SetupError`] when the place, the address, a header or the proxy cannot be used.
+    pub fn new(place: &VertexPlace, token: TokenSource, options: VertexOptions) -> Result<Self, SetupError> {
+        let base_url = options.base_url.unwrap_or_else(|| place.base_url());
+        let mut transport = Transport::new(&base_url, &place.models_path()?, options.http)?;
+        transport.send_json();
+        for (name, value) in &options.headers {
+            transport.set_header(name, value)?;
+        }
+        let contents = Contents {
+            id: options.id,
+            id_prefix: "vertex-fc",
+            safety: options.safety,
+            clock: options.clock,
+            transport: Arc::new(transport),
+        };
+        Ok(Self { contents: Arc::new(contents), token })
+    }
+}
+
+impl Provider for Vertex {
+    fn id(&self) -> &str {
+        &self.contents.id
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        let transport = self.contents.transport.clone();
+        let (http, decoder) = self.contents.exchange(&request);
+        let prepared = with_token(http, self.token.clone(), transport.clone());
+        Box::pin(Exchange::prepared(transport, prepared, cancel, decoder))
+    }
+
+    fn capabilities(&self, model: &str) -> archon_types::Capabilities {
+        crate::catalogue::capabilities(self.id(), model)
+    }
+}
+
+impl fmt::Debug for Vertex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vertex")
+            .field("id", &self.contents.id)
+            .field("transport", &self.contents.transport)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for VertexOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VertexOptions")
+            .field("id", &self.id)
+            .field("base_url", &self.base_url)
+            .field("headers", &self.headers)
+            .field("safety", &self.safety)
+            .field("http", &self.http)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "vertex_tests.rs"]
+mod tests;

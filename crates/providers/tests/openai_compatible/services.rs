@@ -1,0 +1,134 @@
+//! What single services do differently: their streams, and how requests are spelled for them.
+
+use archon_providers::{PROFILES, Profile};
+use archon_testkit::MockResponse;
+use archon_types::{
+    Content, Encoded, RequestOptions, ResponseFormat, ThinkingLevel, ToolCall, ToolChoice, ToolResult,
+    ToolSpec,
+};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"n": {"type": "integer"}}})
+}
+
+/// A request with everything that services spell differently.
+fn everything(model: &str) -> Request {
+    let at = Timestamp::default();
+    let call = ToolCall::new("call_of_another_service", "add", json!({"a": 1}));
+    let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
+    let assistant = AssistantMessage {
+        content: vec![thinking, Content::ToolCall(call.clone())],
+        ..AssistantMessage::default()
+    };
+    let result = Message::tool_result(&call, &ToolResult::success("2"), at);
+    let mut request =
+        Request::new(model, vec![Message::user("hi", at), Message::Assistant(assistant), result]);
+    request.tools = Arc::new(Encoded::new(vec![ToolSpec::new("add", "Adds.", schema())]));
+    let mut options = RequestOptions::default();
+    options.max_tokens = Some(100);
+    options.temperature = Some(0.5);
+    options.seed = Some(1);
+    options.thinking = ThinkingLevel::Medium;
+    options.tool_choice = ToolChoice::Tool("add".into());
+    options.response_format = Some(ResponseFormat { name: "n".into(), schema: schema() });
+    request.options = Arc::new(options);
+    request
+}
+
+async fn sent(profile: &str, request: Request) -> Value {
+    let yes = [r#"{"choices":[{"delta":{"content":"{}"},"finish_reason":"stop"}]}"#, "[DONE]"];
+    let server = MockServer::start([MockResponse::events(yes)]).await;
+    let options = options().with_compat(Profile::named(profile).unwrap().compat);
+    let provider = OpenAiCompatible::new(&server.url(), options).unwrap();
+    finish(start(&provider, request)).await.1.unwrap();
+    server.assert_paired();
+    serde_json::from_str(&server.requests()[0].text).unwrap()
+}
+
+// spec: P-16, P-18
+#[tokio::test]
+async fn every_service_is_asked_in_its_own_words() {
+    let named = json!({"type": "function", "function": {"name": "add"}});
+    let required = json!("required");
+    for (profile, expected) in [
+        (
+            "openai",
+            json!({"max_completion_tokens": 100, "reasoning_effort": "medium", "seed": 1, "tool_choice": named}),
+        ),
+        ("openrouter", json!({"reasoning": {"effort": "medium"}, "max_tokens": 100, "tool_choice": named})),
+        ("deepseek", json!({"thinking": {"type": "enabled"}, "max_tokens": 100, "seed": null})),
+        ("zai", json!({"thinking": {"type": "enabled"}, "tool_choice": null, "seed": null})),
+        ("moonshot", json!({"thinking": {"type": "enabled"}, "tool_choice": null})),
+        ("vllm", json!({"chat_template_kwargs": {"enable_thinking": true}, "tool_choice": named})),
+        ("llamacpp", json!({"chat_template_kwargs": {"enable_thinking": true}, "tool_choice": required})),
+        ("lmstudio", json!({"tool_choice": required, "reasoning_effort": null})),
+        ("ollama", json!({"tool_choice": null, "reasoning_effort": "medium"})),
+        ("groq", json!({"max_completion_tokens": 100, "reasoning_effort": "medium"})),
+        ("cerebras", json!({"max_completion_tokens": 100, "reasoning_effort": "medium"})),
+        ("xai", json!({"max_tokens": 100, "reasoning_effort": "medium"})),
+        ("mistral", json!({"stream_options": null, "seed": null, "max_tokens": 100})),
+        ("together", json!({"reasoning_effort": null, "max_tokens": 100})),
+        ("fireworks", json!({"reasoning_effort": "medium", "max_tokens": 100})),
+    ] {
+        let body = sent(profile, everything("m")).await;
+        for (field, value) in expected.as_object().unwrap() {
+            assert_eq!(body.get(field).unwrap_or(&Value::Null), value, "{profile}: {field}");
+        }
+    }
+}
+
+// spec: P-18
+#[tokio::test]
+async fn reasoning_goes_back_under_the_name_that_a_service_knows() {
+    for (profile, field) in [
+        ("deepseek", Some("reasoning_content")),
+        ("moonshot", Some("reasoning_content")),
+        ("zai", Some("reasoning_content")),
+        ("openrouter", Some("reasoning")),
+        ("groq", Some("reasoning")),
+        ("openai", None),
+        ("xai", None),
+    ] {
+        let body = sent(profile, everything("m")).await;
+        let message = body["messages"].as_array().unwrap().iter().find(|m| m["role"] == "assistant").unwrap();
+        for name in ["reasoning", "reasoning_content"] {
+            assert_eq!(message.get(name).is_some(), field == Some(name), "{profile}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_a_service_takes_no_schema_the_model_is_told_it() {
+    for profile in PROFILES {
+        let body = sent(profile.name, everything("m")).await;
+        let told = body["messages"][0]["content"].as_str().unwrap_or_default().contains("JSON Schema");
+        match body["response_format"]["type"].as_str() {
+            Some("json_schema") => assert!(!told, "{}", profile.name),
+            Some("json_object") => assert!(told, "{}", profile.name),
+            other => panic!("{}: {other:?}", profile.name),
+        }
+        assert!(body["tools"].is_array(), "{}: tools stay usable", profile.name);
+    }
+}
+
+#[tokio::test]
+async fn models_that_take_no_temperature_are_sent_none() {
+    for (model, taken) in [("gpt-5-mini", false), ("o3", false), ("gpt-4.1", true), ("m", true)] {
+        let body = sent("openai", everything(model)).await;
+        assert_eq!(body.get("temperature").is_some(), taken, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn ids_of_calls_are_nine_letters_where_they_must_be() {
+    let body = sent("mistral", everything("m")).await;
+    let messages = body["messages"].as_array().unwrap();
+    let id = messages[1]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()), "{id}");
+    assert_eq!(messages[2]["tool_call_id"], id);
+    let body = sent("openai", everything("m")).await;
+    assert_eq!(body["messages"][1]["tool_calls"][0]["id"], "call_of_another_service");
+}

@@ -1,0 +1,104 @@
+//! Recording and replaying: the same answers, no secrets in the file, and what is missing is said.
+
+use archon_providers::{RecordingProvider, ReplayProvider};
+use archon_types::ToolCall;
+use serde_json::json;
+
+use super::*;
+
+fn conversation(model: &dyn Provider, text: &str) -> Events {
+    model.stream(ask(text), CancellationToken::new())
+}
+
+#[tokio::test]
+async fn what_was_recorded_is_replayed_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let script = [
+        Step::thinking("hm", "yes it is"),
+        Step::calls(vec![ToolCall::new("c", "add", json!({"a": 1}))]),
+        limited(Some(3)),
+        Step::text("again"),
+    ];
+    let (_, inner) = shared(script);
+    let recording = RecordingProvider::create(inner, &path).unwrap();
+    let mut recorded = Vec::new();
+    for text in ["a", "b", "c", "a"] {
+        recorded.push(all(conversation(&recording, text)).await);
+    }
+
+    let replay = ReplayProvider::open(&path).unwrap().with_id("scripted");
+    assert_eq!((replay.id(), replay.left()), ("scripted", 4));
+    for (text, place) in [("c", 2), ("a", 0), ("a", 3), ("b", 1)] {
+        assert_eq!(all(conversation(&replay, text)).await, recorded[place], "{text}");
+    }
+    assert_eq!(replay.left(), 0);
+    let error = end(conversation(&replay, "a")).await.unwrap_err().to_string();
+    assert!(error.ends_with("calls.jsonl has no answer left: all its 4 calls were replayed"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_that_was_not_recorded_fails_where_it_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let recording = RecordingProvider::create(shared([Step::text("yes")]).1, &path).unwrap();
+    end(conversation(&recording, "what is 1+1?")).await.unwrap();
+    let replay = ReplayProvider::open(&path).unwrap();
+    let error = end(conversation(&replay, "what is 1+2?")).await.unwrap_err().to_string();
+    let difference = "from call 1 it differs at messages[0].content[0].text: \
+                      recorded \"what is 1+1?\", asked \"what is 1+2?\"";
+    assert!(error.ends_with(difference), "{error}");
+    // The recorded call is still there for whoever asks for it.
+    assert_eq!(end(conversation(&replay, "what is 1+1?")).await.unwrap().text(), "yes");
+}
+
+// spec: P-05
+#[tokio::test]
+async fn secrets_are_not_written_and_the_replay_does_not_need_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let key = "sk-canary-0123456789abcdef";
+    let script = [
+        Step::text("your password is canary hunter two, and the key sk-canary-0123456789abcdef"),
+        Step::error(ProviderError::Auth(format!("{key} is wrong"))),
+    ];
+    let recording = RecordingProvider::create(shared(script).1, &path).unwrap().hide("canary hunter two");
+    for prompt in ["canary hunter two?", key] {
+        let _ = all(conversation(&recording, prompt)).await;
+    }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(!written.contains("canary"), "{written}");
+    assert!(!format!("{recording:?}").contains("canary"));
+
+    let replay = ReplayProvider::open(&path).unwrap().hide("canary hunter two");
+    let answer = end(conversation(&replay, "canary hunter two?")).await.unwrap();
+    assert_eq!(answer.text(), "your password is ****, and the key ****");
+    assert_eq!(end(conversation(&replay, key)).await, Err(ProviderError::Auth("**** is wrong".into())));
+}
+
+#[tokio::test]
+async fn calls_that_were_cancelled_are_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.jsonl");
+    let recording = RecordingProvider::create(shared([Step::text("yes")]).1, &path).unwrap();
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    end(recording.stream(ask("a"), cancel)).await.unwrap();
+    drop(conversation(&recording, "b"));
+    assert_eq!(ReplayProvider::open(&path).unwrap().left(), 0);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = RecordingProvider::create(shared([]).1, folder.path()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cassette ") && error.contains(&folder.path().display().to_string()),
+        "{error}"
+    );
+    let path = folder.path().join("x.jsonl");
+    assert!(ReplayProvider::open(&path).is_err());
+    std::fs::write(&path, "hello").unwrap();
+    let error = ReplayProvider::open(&path).unwrap_err().to_string();
+    assert!(error.ends_with("x.jsonl: it is no cassette: its first line is not {\"cassette\":1}"), "{error}");
+}

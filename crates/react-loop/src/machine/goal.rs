@@ -1,0 +1,75 @@
+//! Whether an answer is what was expected: who is asked, and what follows.
+
+use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus};
+
+use super::{Command, Phase, ReactMachine};
+
+/// Answers that are sent back. The next one stands.
+const MOST_CHECKS: u32 = 2;
+
+/// What a model is asked about an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GoalDue {
+    /// What was expected.
+    pub expected: String,
+    /// The answer.
+    pub answer: String,
+}
+
+impl ReactMachine {
+    /// The answer is there: it stands, or somebody looks at it first.
+    pub(super) fn check_goal(&mut self) {
+        let expected = self.config.expected_output.as_deref().filter(|text| !text.trim().is_empty());
+        let (Some(check), Some(expected)) = (self.config.goal_check, expected) else { return self.accept() };
+        if self.goal_checks >= MOST_CHECKS || self.cancelled {
+            return self.accept();
+        }
+        match check {
+            GoalCheck::Text if plain(&self.last_answer).contains(&plain(expected)) => self.accept(),
+            GoalCheck::Text => self.fall_short("it is not in your answer"),
+            // A question that cannot be paid for is not asked.
+            GoalCheck::Model if self.cost_due().is_some() => self.accept(),
+            GoalCheck::Model => self.phase = Phase::Checking,
+            _ => self.accept(),
+        }
+    }
+
+    pub(super) fn goal_due(&self) -> Command<'_> {
+        let expected = self.config.expected_output.clone().unwrap_or_default();
+        Command::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() })
+    }
+
+    pub(super) fn goal_checked(&mut self, verdict: &GoalVerdict) {
+        if !matches!(self.phase, Phase::Checking) {
+            return;
+        }
+        self.meter.usage += verdict.usage;
+        let price = self.price().copied();
+        self.meter.money.charge(&verdict.usage, price.as_ref());
+        match verdict.met {
+            Some(false) => self.fall_short(verdict.reason.trim()),
+            _ => self.accept(),
+        }
+    }
+
+    fn accept(&mut self) {
+        self.phase = Phase::Finishing(Box::new(self.outcome(OutcomeStatus::Finished)));
+        self.go_on_if_asked();
+    }
+
+    fn fall_short(&mut self, why: &str) {
+        self.goal_checks += 1;
+        let expected = self.config.expected_output.as_deref().unwrap_or_default();
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        self.note(format!(
+            "Your answer is not what was expected yet{why}. Expected output: {expected}\nGo on until it is, or say \
+             plainly why that cannot be done."
+        ));
+    }
+}
+
+/// Case and spaces do not count.
+fn plain(text: &str) -> String {
+    text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+}

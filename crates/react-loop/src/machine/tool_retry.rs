@@ -1,0 +1,103 @@
+//! Calls that failed in a way that may pass: when they are tried again, and what ends the wait.
+
+use archon_types::{CallId, Json, RecordBody, Timestamp, ToolResult, ToolResultStatus, ToolSpec, metadata};
+
+use super::{Command, ReactMachine};
+use crate::{CallStage, CallState};
+
+impl ReactMachine {
+    /// The record in place of a call's end, if the call is tried again.
+    pub(crate) fn tool_retry(
+        &self,
+        call: CallId,
+        result: &ToolResult,
+        at: Timestamp,
+        jitter: impl FnOnce() -> f64,
+    ) -> Option<RecordBody> {
+        let attempt = self.retry_of(call, result, at)?;
+        let result = Box::new(result.clone());
+        Some(RecordBody::ToolFailed { call, attempt, result, jitter: jitter() })
+    }
+
+    /// Which start of the call failed, if that is one after which it is tried again.
+    fn retry_of(&self, id: CallId, result: &ToolResult, at: Timestamp) -> Option<u32> {
+        let policy = self.config.failure.as_ref()?;
+        let call = self.calls().iter().find(|call| call.id == id)?;
+        let CallStage::Started { attempt, effect } = call.stage else { return None };
+        let spec = self.config.tools.iter().find(|tool| tool.name == call.call.name)?;
+        let tries = policy.tool_retry.max_retries.min(tries_after(result, spec));
+        let is_last = |breaker| self.circuits.is_last_try(&spec.name, breaker);
+        let may = effect.may_repeat()
+            && attempt < tries
+            && !self.cancelled
+            && !self.is_steered()
+            && !policy.breaker.as_ref().is_some_and(is_last)
+            // Whatever the jitter is.
+            && at + policy.tool_retry.delay_for_attempt(attempt, 1.0) < self.deadline();
+        may.then_some(attempt)
+    }
+
+    pub(super) fn tool_failed(
+        &mut self,
+        id: CallId,
+        attempt: u32,
+        result: &ToolResult,
+        jitter: f64,
+        at: Timestamp,
+    ) {
+        let due = match (self.retry_of(id, result, at), &self.config.failure) {
+            (Some(failed), Some(policy)) if failed == attempt => {
+                at + policy.tool_retry.delay_for_attempt(attempt, jitter)
+            }
+            (Some(_), _) => return,
+            // Nobody is to wait for ever, whatever a log says.
+            (None, _) => return self.tool_finished(id, result, at),
+        };
+        self.count_failure(id, result, at);
+        self.with_call(id, |call| call.wait(result, due));
+    }
+
+    /// What is to be done while all calls that are left wait for their next try.
+    pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Command<'_>> {
+        let now = self.meter.now();
+        if calls.iter().any(|call| call.is_due(now)) {
+            return None;
+        }
+        let due = |call: &CallState| match &call.stage {
+            CallStage::Waiting { due, .. } => Some(*due),
+            _ => None,
+        };
+        calls.iter().filter_map(due).min().map(Command::WaitUntil)
+    }
+
+    /// The end of a call that was to be tried again, when the run is to stop or somebody spoke into it.
+    pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Command<'_>> {
+        if !self.cancelled && !self.is_steered() {
+            return None;
+        }
+        calls.iter().find_map(|call| match &call.stage {
+            CallStage::Waiting { result, .. } => {
+                Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: result.clone() }))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// How often a call may be tried again after this failure.
+fn tries_after(result: &ToolResult, spec: &ToolSpec) -> u32 {
+    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    match result.status {
+        // The run of an agent is found again, and its time is up.
+        _ if spec.annotations.agent => 0,
+        // Whoever was slow twice is not asked a third time.
+        ToolResultStatus::Timeout => 1,
+        ToolResultStatus::Error
+            if spec.annotations.network
+                && matches!(kind, None | Some("execution_error" | "resource_error" | "timeout")) =>
+        {
+            u32::MAX
+        }
+        _ => 0,
+    }
+}

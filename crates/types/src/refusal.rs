@@ -1,0 +1,102 @@
+//! Whether an answer declines to do what was asked, by its words.
+//!
+//! A refusal is shown to whoever asked. Nothing here, or anywhere else, tries to talk a model out of one.
+
+/// Whether the text begins by declining. Looks at the first sentences only: an answer that does what was asked
+/// and says in passing what it cannot do is none.
+pub(crate) fn is_refusal(text: &str) -> bool {
+    let start: String = text.trim_start().chars().take(WITHIN).collect::<String>().to_lowercase();
+    let start = start.replace('\u{2019}', "'");
+    CANNOT.iter().any(|cannot| {
+        start.match_indices(cannot).any(|(at, _)| {
+            let rest = start[at + cannot.len()..].trim_start();
+            is_sentence_start(&start[..at])
+                && (rest.starts_with(['.', '!']) || WHAT.iter().any(|what| rest.starts_with(what)))
+        })
+    })
+}
+
+/// Only politeness may stand before the words.
+fn is_sentence_start(before: &str) -> bool {
+    let sentence = before.rsplit(['.', '!', '\n']).next().unwrap_or(before).trim();
+    let polite = [
+        "",
+        "i'm sorry, but",
+        "i'm sorry,",
+        "i am sorry, but",
+        "sorry, but",
+        "sorry,",
+        "unfortunately,",
+        "i apologize, but",
+    ];
+    polite.contains(&sentence)
+}
+
+/// Characters at the beginning that are looked at.
+const WITHIN: usize = 240;
+
+const CANNOT: &[&str] = &[
+    "i can't",
+    "i cannot",
+    "i can not",
+    "i won't",
+    "i will not",
+    "i'm unable to",
+    "i am unable to",
+    "i'm not able to",
+    "i am not able to",
+    "i'm not allowed to",
+    "i must decline",
+    "i have to decline",
+];
+
+const WHAT: &[&str] = &[
+    "do that",
+    "do this",
+    "help",
+    "assist",
+    "comply",
+    "fulfil",
+    "provide",
+    "create",
+    "write",
+    "generate",
+    "answer that",
+    "answer this",
+    "discuss",
+    "continue with",
+    "support",
+    "participate",
+    "engage",
+    "to ",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: R-29
+    #[test]
+    fn an_answer_that_declines_is_told_from_one_that_reports() {
+        for text in [
+            "I cannot do that.",
+            "I can\u{2019}t help with this request.",
+            "I'm sorry, but I can't assist with that.",
+            "Sorry, I won't write malware.",
+            "That is dangerous. I must decline to explain it.",
+            "I cannot.",
+        ] {
+            assert!(is_refusal(text), "{text}");
+        }
+        for text in [
+            "",
+            "The capital is Paris.",
+            "I can't find the file `a.txt`: it is not there.",
+            "Done. The script that says \"I cannot do that\" is in a.sh.",
+            "He said that I cannot help.",
+            "I am able to help: 4.",
+        ] {
+            assert!(!is_refusal(text), "{text}");
+        }
+    }
+}

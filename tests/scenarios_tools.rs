@@ -1,0 +1,142 @@
+//! The acceptance scenarios of single tools: a search, a shell, one that sleeps, one that fails at random.
+
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    OutcomeStatus, ToolContext, ToolError, ToolResult,
+    tools::FnTool,
+    types::{Clock, Json, RecordBody, ToolAnnotations, ToolResultStatus, ToolSpec},
+};
+use archon_testkit::{FnProvider, VirtualClock};
+use expect_test::expect;
+use serde_json::json;
+
+use crate::stage::{Stage, call, millis, names, reads};
+
+fn web_search() -> Arc<dyn archon::Tool> {
+    reads("web_search", |_, arguments| {
+        let query = arguments["query"].as_str().unwrap_or_default().to_lowercase();
+        Ok(match query {
+            q if q.contains("tokyo") => "Greater Tokyo has about 37 million inhabitants.".into(),
+            q if q.contains("360") => "A full turn has 360 degrees.".into(),
+            _ => "Nothing found.".into(),
+        })
+    })
+    .0
+}
+
+// spec: A-07
+#[tokio::test]
+async fn the_population_of_tokyo_takes_a_search_and_an_answer() {
+    let stage = Stage::new(|n, request| match n {
+        0 => call("c0", "web_search", json!({"query": "current population of Tokyo"})),
+        _ => FnProvider::text(&format!("I found: {}", request.messages.iter().last().unwrap().text())),
+    });
+    let (outcome, show) =
+        stage.with(|b| b.tool(web_search())).play("Find the current population of Tokyo").await;
+    assert!(outcome.is_finished() && outcome.answer.contains("37 million"), "{}", outcome.answer);
+    assert_eq!(outcome.turns, 2);
+    assert_eq!(show.results(), ["Greater Tokyo has about 37 million inhabitants."]);
+}
+
+// spec: A-13
+#[tokio::test]
+async fn one_agent_calculates_and_then_searches_for_the_result() {
+    let stage = Stage::new(|n, request| {
+        let last = request.messages.iter().last().unwrap().text();
+        match n {
+            0 => call("c0", "calculator", json!({"expression": "15 * 24"})),
+            1 => call("c1", "web_search", json!({ "query": format!("facts about {last}") })),
+            _ => FnProvider::text(&format!("15 * 24 = 360. {last}")),
+        }
+    });
+    let task = "What is 15 * 24? Also search for facts about 360.";
+    let (outcome, show) = stage.with(|b| b.tool(web_search())).play(task).await;
+    assert_eq!(show.results(), ["360", "A full turn has 360 degrees."]);
+    assert_eq!(outcome.answer, "15 * 24 = 360. A full turn has 360 degrees.");
+}
+
+/// A stand-in for the shell: runs the command, says what it printed as it comes, and with which code it ended.
+fn bash() -> Arc<dyn archon::Tool> {
+    let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+    let spec = ToolSpec::new("bash", "Runs a command.", schema);
+    let run = |arguments: Json, context: ToolContext| async move {
+        let command = arguments["command"].as_str().unwrap_or_default().to_owned();
+        context.on_progress(format!("running {command}"));
+        let output = tokio::process::Command::new("sh").arg("-c").arg(&command).output().await;
+        let output = output.map_err(|e| ToolError::Failed(e.to_string()))?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        context.on_update(ToolResult::success(said.clone()));
+        Ok(ToolResult::success(said).with_metadata("exit_code", output.status.code()))
+    };
+    Arc::new(FnTool::new(spec, run))
+}
+
+// spec: A-43, R-04
+#[tokio::test]
+async fn a_command_that_ends_with_3_is_a_result_with_its_code_and_its_events_come_in_order() {
+    let stage = Stage::new(|n, _| match n {
+        0 => call("c0", "bash", json!({"command": "echo before; exit 3"})),
+        _ => FnProvider::text("It ended with 3."),
+    });
+    let (outcome, show) = stage.with(|b| b.tool(bash())).play("Run it.").await;
+    assert!(outcome.is_finished());
+    let result = show.bodies().into_iter().find_map(|body| match body {
+        RecordBody::ToolFinished { result, .. } => Some(result),
+        _ => None,
+    });
+    let result = result.unwrap();
+    assert_eq!((result.status, result.text().as_str()), (ToolResultStatus::Success, "before\n"));
+    assert_eq!(result.metadata["exit_code"], 3);
+    expect![[r#"
+        AgentStart
+        TurnStart
+        MessageStart(user)
+        MessageEnd(user)
+        MessageStart(assistant)
+        MessageUpdate
+        MessageEnd(assistant)
+        ToolExecutionStart
+        ProgressMessage
+        ToolExecutionUpdate
+        ToolExecutionEnd
+        MessageStart(toolResult)
+        MessageEnd(toolResult)
+        TurnEnd
+        TurnStart
+        MessageStart(assistant)
+        MessageUpdate
+        MessageEnd(assistant)
+        TurnEnd
+        AgentEnd"#]]
+    .assert_eq(&names(&show.sink.events()));
+}
+
+// spec: A-27, TE-08
+#[tokio::test]
+async fn a_tool_that_sleeps_is_a_time_out_that_the_model_reads() {
+    let mut annotations = ToolAnnotations::default();
+    annotations.timeout_ms = Some(500);
+    let spec = ToolSpec::new("sleep", "Sleeps.", json!({"type": "object"})).with_annotations(annotations);
+    let sleep = FnTool::new(spec, |_: Json, _: ToolContext| async {
+        std::future::pending::<()>().await;
+        Ok(ToolResult::success("awake"))
+    });
+    let stage = Stage::new(|n, request| match n {
+        0 => call("c0", "sleep", json!({})),
+        _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),
+    });
+    let clock = VirtualClock::new();
+    let began = clock.now();
+    let stage = stage.with(|b| b.tool(sleep).clock(Arc::new(clock.clone())));
+    // The run's own deadline sleeps, and the call's.
+    let passes = async {
+        clock.until_asleep(2).await;
+        clock.advance(Duration::from_millis(500));
+    };
+    let ((outcome, show), ()) = futures_util::future::join(stage.play("Sleep."), passes).await;
+    assert_eq!(outcome.status, OutcomeStatus::Finished);
+    assert_eq!(show.results(), ["Tool execution timed out after 0.5 seconds"]);
+    assert_eq!(outcome.answer, "Tool execution timed out after 0.5 seconds");
+    assert_eq!(millis(clock.now().since(began)), 500);
+}

@@ -1,0 +1,74 @@
+//! `cargo xtask conformance providers`: what we send and understand against what the services' own clients do.
+//!
+//! The tests of the providers write down every exchange with a fixture. Python packages of the services (openai,
+//! anthropic, google-genai, botocore) then say whether the requests are such as they would send, and read the same
+//! answers; `tests/conformance/providers.py` compares. Last, a real server of an OpenAI-compatible protocol, see
+//! [`third_party`](crate::third_party). The packages come from PyPI, into a folder under cargo's target directory.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::args::Args;
+use crate::command_line::{CommandLine, find_on_path};
+use crate::metadata::Metadata;
+use crate::{eval, third_party};
+
+/// Pinned, so that a release of somebody else does not turn a check red; raised by hand.
+const PACKAGES: &[&str] =
+    &["openai==3.54.0", "anthropic==2.12.0", "google-genai==3.4.0", "botocore==1.44.5", "pydantic==2.14.3"];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let without_server = args.flag("--without-server");
+    let name = args.name()?;
+    args.finish()?;
+    if name != "providers" {
+        bail!("there is no conformance check `{name}`; there is: providers");
+    }
+    let folder = Metadata::load()?.target_directory.join("conformance");
+    let python = environment(&folder, PACKAGES)?;
+    let exchanges = folder.join("exchanges.jsonl");
+    if exchanges.exists() {
+        fs::remove_file(&exchanges).with_context(|| format!("cannot remove {}", exchanges.display()))?;
+    }
+    let exchanges = exchanges.display().to_string();
+    CommandLine::cargo("test --quiet -p archon-providers --all-features --lib")
+        .env("ARCHON_EXCHANGES", &exchanges)
+        .run()?;
+    CommandLine::new(&python).args(["tests/conformance/providers.py", &exchanges]).run()?;
+    if without_server {
+        return Ok(());
+    }
+    match eval::fetched_model() {
+        Some(_) => third_party::check(),
+        None => {
+            println!(
+                "SKIP: the real server: fetch the model first, `archon model pull {}`",
+                eval::LOCAL_MODEL
+            );
+            Ok(())
+        }
+    }
+}
+
+/// A Python environment with these packages; what is there already is not fetched again. Returns its `python`.
+pub(crate) fn environment(folder: &Path, packages: &[&str]) -> Result<String> {
+    ensure!(
+        find_on_path("python3").is_some(),
+        "the check needs Python packages; install python3 with its venv module"
+    );
+    let python = folder.join("bin").join("python").display().to_string();
+    let done = folder.join("packages.txt");
+    let wanted = packages.join("\n");
+    if fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
+        return Ok(python);
+    }
+    CommandLine::new("python3").args(["-m", "venv", &folder.display().to_string()]).run()?;
+    CommandLine::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(packages.iter().copied())
+        .run()?;
+    fs::write(&done, wanted).with_context(|| format!("cannot write {}", done.display()))?;
+    Ok(python)
+}
