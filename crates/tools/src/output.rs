@@ -85,6 +85,7 @@ impl<'t> Data<'t> {
     }
 
     /// What is in it, in a line.
+    #[cfg(any(feature = "files", test))]
     pub(crate) fn summary(&self) -> String {
         match &self.value {
             Json::Array(items) => {

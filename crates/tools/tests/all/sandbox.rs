@@ -93,11 +93,10 @@ fn processes_with(text: &str) -> usize {
         .count()
 }
 
+/// Without the kernel's help there is nothing to be tested; `ARCHON_ACCEPT=full` does not let that pass.
 fn can_be_held() -> bool {
     let missing = sandbox::missing();
-    if let Some(missing) = &missing {
-        eprintln!("not run: {missing}");
-    }
+    assert!(missing.is_none() || std::env::var_os("ARCHON_ACCEPT").is_none(), "{missing:?}");
     missing.is_none()
 }
 
