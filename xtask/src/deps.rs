@@ -63,7 +63,6 @@ const PURPOSES: &[(&str, &str)] = &[
     ("crc32fast", "sums of lines in the log on disk"),
     ("data-encoding", "pictures that tools read, in base64"),
     ("globset", "patterns of file names"),
-    ("hyper", "the kind of an error of reqwest's"),
     ("llama-cpp-2", "the engine of local models"),
     ("zip", "models that come in a package of Python's"),
     ("uuid", "ids"),
