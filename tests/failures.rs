@@ -10,14 +10,15 @@ use std::{
 
 use archon::{
     Archon, ArchonBuilder, Outcome, OutcomeStatus, RunId, RunOptions, Tool, ToolContext, ToolError,
+    providers::{OpenAiCompatible, OpenAiOptions, model_info},
     react_loop::{Fallback, LoopError, replay},
     store::MemoryJournal,
     tools::FnTool,
     types::{
         ApiErrorKind, BoxStream, CancellationToken, Capabilities, CircuitBreaker, Delta, DeltaKind,
-        Durability, Event, ExecutionLimits, FailureStep, Journal, ModelEvent, ModelPrice, OpenMode, Provider,
-        ProviderError, Record, RecordBody, Request, RequestOptions, RetryConfig, ThinkingLevel, ToolCall,
-        ToolResult, ToolSpec,
+        Durability, Event, ExecutionLimits, FailureStep, Journal, LimitReached, ModelEvent, ModelPrice,
+        OpenMode, Provider, ProviderError, Record, RecordBody, Request, RequestOptions, RetryConfig,
+        ThinkingLevel, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
@@ -160,6 +161,72 @@ async fn a_refused_key_gives_way_to_the_next_and_no_key_is_kept() {
     .await;
     let kept = serde_json::to_string(&log(&journal).await).unwrap();
     assert!(!kept.contains("sk-"), "{kept}");
+}
+
+// spec: P-31
+#[tokio::test]
+async fn a_kept_connection_that_dies_costs_an_attempt_that_is_recorded() {
+    let asks = wire::asks_for("c", "look", "{}");
+    let server = MockServer::start([asks, MockResponse::nothing(), wire::answer("done")]).await;
+    let journal = MemoryJournal::new();
+    let mut retry = RetryConfig::default();
+    retry.initial_delay_ms = 1;
+    let agent = agent(&journal)
+        .clock(Arc::new(archon::SystemClock)) // A real server takes real time.
+        .model(format!("openai-compatible@{}/v1:mock", server.url()))
+        .retry(retry)
+        .tools([tool(spec("look"), |_| Ok("seen".into())).0]);
+    assert_eq!(work(agent).await.answer, "done");
+    let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0, 0, 1], "one request for each attempt");
+    let codes: Vec<_> = log(&journal)
+        .await
+        .iter()
+        .filter_map(|record| match &record.body {
+            RecordBody::ModelFailed { attempt, failure, .. } => Some((*attempt, failure.code.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes, [(0, "network".into())]);
+}
+
+// spec: P-40
+#[tokio::test]
+async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
+    let used = json!({"choices": [], "usage": {"prompt_tokens": 100_000, "completion_tokens": 0}});
+    let asks = || {
+        let (call, finish) = (wire::call(0, "c", "look", "{}"), wire::finish("tool_calls"));
+        MockResponse::events([call, finish, used.to_string(), "[DONE]".to_owned()])
+    };
+    let agent = |id: &str, server: &MockServer, cap| {
+        let mut limits = ExecutionLimits::default();
+        limits.max_cost = cap;
+        let mut options = RequestOptions::default();
+        options.max_tokens = Some(10);
+        let mut service = OpenAiOptions::default();
+        service.id = id.to_owned();
+        agent(&MemoryJournal::new())
+            .clock(Arc::new(VirtualClock::new())) // A real server takes real time.
+            .provider(Arc::new(OpenAiCompatible::new(&server.url(), service).unwrap()), "gpt-5-mini")
+            .limits(limits)
+            .request_options(options)
+            .tools([tool(spec("look"), |_| Ok("seen".into())).0])
+            .build()
+            .unwrap()
+    };
+    let price = model_info("openai", "gpt-5-mini").unwrap().price.unwrap();
+    let max = price.input / 10 + 1;
+    let server = MockServer::start([asks(), asks()]).await;
+    let outcome = agent("openai", &server, Some(max)).run("?").await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Cost { max }), "{outcome:?}");
+    assert_eq!((outcome.cost, server.requests().len()), (Some(max - 1), 1));
+
+    let server = MockServer::start([wire::answer("done")]).await;
+    let unknown = agent("somebody", &server, Some(max)).run("?").await.unwrap_err();
+    assert!(unknown.to_string().contains("the price of gpt-5-mini is unknown"), "{unknown}");
+    assert!(server.requests().is_empty());
+    let unlimited = agent("somebody", &server, None).run("?").await.unwrap();
+    assert_eq!((unlimited.answer.as_str(), unlimited.cost), ("done", None));
 }
 
 // spec: ER-09

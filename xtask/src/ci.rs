@@ -31,6 +31,7 @@ const STEPS: &[Step] = &[
     step("tools that cargo does not bring", "xtask prepare"),
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
+    step("how many crates ours bring", "xtask deps"),
     step("lints", "clippy --workspace --all-targets --features archon/tokens -- -D warnings"),
     step(
         "lints of the local engine",

@@ -44,6 +44,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("futures-core", "the trait of streams"),
     ("futures-util", "waiting for one of several things"),
     ("heck", "names of types in the macro's output"),
+    ("hmac-sha256", "names of large values that are kept apart"),
     ("http-body", "the frames of a response's body"),
     ("ignore", "which files a search leaves out"),
     ("indicatif", "a line that shows that something is under way"),
@@ -53,7 +54,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("quote", "macros"),
     ("regex", "search with patterns"),
     ("rustix", "locks, process groups and the terminal without unsafe code"),
-    ("sha2", "names of large values that are kept apart, and checks of downloads"),
+    ("sha2", "checks of downloads"),
     ("strsim", "names that were misspelt"),
     ("syn", "macros"),
     ("thiserror", "error types"),
@@ -63,10 +64,8 @@ const PURPOSES: &[(&str, &str)] = &[
     ("crc32fast", "sums of lines in the log on disk"),
     ("data-encoding", "pictures that tools read, in base64"),
     ("globset", "patterns of file names"),
-    ("hyper", "the kind of an error of reqwest's"),
     ("llama-cpp-2", "the engine of local models"),
     ("zip", "models that come in a package of Python's"),
-    ("uuid", "ids"),
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

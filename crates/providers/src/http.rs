@@ -14,10 +14,7 @@ use std::{
     future::Future,
     net::IpAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -101,8 +98,6 @@ pub(crate) struct Transport {
     url: Url,
     headers: HeaderMap,
     options: HttpOptions,
-    /// Something was sent before, so a connection may be used again.
-    used: AtomicBool,
     pub(crate) redactor: Redactor,
 }
 
@@ -124,7 +119,7 @@ impl Transport {
             password.iter().for_each(|password| redactor.add(password));
         }
         client::check(&options)?;
-        Ok(Self { url, headers: HeaderMap::new(), options, used: AtomicBool::new(false), redactor })
+        Ok(Self { url, headers: HeaderMap::new(), options, redactor })
     }
 
     /// Says that bodies are JSON.
@@ -200,22 +195,15 @@ impl Transport {
         request
     }
 
-    /// Sends a request, which need not have been made here.
+    /// Sends a request, which need not have been made here, once: whether it goes out again is decided
+    /// where attempts are recorded.
     pub(crate) fn send(&self, request: Request) -> Result<Pending<reqwest::Result<Response>>, ProviderError> {
         #[cfg(test)]
         if let Some(response) = crate::wire_fixture::answer(&request) {
             return Ok(Box::pin(std::future::ready(Ok(response))));
         }
         let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
-        // Some servers say that they keep a connection open, and close it. Whoever sends into that is not
-        // heard by anybody, so the request goes out once more, on a new connection.
-        let again = self.used.swap(true, Ordering::Relaxed).then(|| request.try_clone()).flatten();
-        Ok(Box::pin(async move {
-            match (client.execute(request).await, again) {
-                (Err(error), Some(again)) if client::was_not_heard(&error) => client.execute(again).await,
-                (sent, _) => sent,
-            }
-        }))
+        Ok(Box::pin(client.execute(request)))
     }
 
     /// What a failed exchange is to the caller. The address is left out: its query may be secret.

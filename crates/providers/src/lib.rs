@@ -127,7 +127,7 @@ pub use {
     fallback::FallbackProvider,
     key_rotation::KeyRotationProvider,
     profile::{
-        Compat, MaxTokensField, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
+        Compat, MaxTokensField, Models, PROFILES, Profile, ReasoningField, ResponseFormatSupport, SystemRole,
         ThinkingParameter, ToolCallIds, ToolChoiceSupport,
     },
     rate_limit::{RateLimitProvider, RateLimiter},

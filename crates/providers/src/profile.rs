@@ -1,8 +1,9 @@
 //! The services that speak chat completions, as data: where they are, which variable holds their key,
 //! and what they do differently.
 //!
-//! What stands here is from the services' own documentation, as of November 2026; a comment says what
-//! is not obvious from a field's name.
+//! Stored copies of the services' documentation and reports of what they refuse, looked through in
+//! November 2026, say what stands here of DeepSeek, Mistral, Groq, xAI, OpenRouter, Moonshot, Z.ai and
+//! Cerebras; no request was sent to a service to check it. A comment says what is not obvious from a field's name.
 
 /// What a service does differently. The defaults suit most servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Compat {
     pub system_role: SystemRole,
     /// How a model is told how much to think.
     pub thinking: ThinkingParameter,
+    /// Which models are told; the others refuse it, or always think.
+    pub thinking_models: Models,
     /// Under which name the service wants the model's reasoning back, with the message that it led to.
     pub reasoning_in_history: ReasoningField,
     /// Takes `stream_options.include_usage`; some servers refuse what they do not know.
@@ -38,6 +41,7 @@ impl Compat {
         max_tokens_field: MaxTokensField::MaxTokens,
         system_role: SystemRole::System,
         thinking: ThinkingParameter::Unsupported,
+        thinking_models: Models::All,
         reasoning_in_history: ReasoningField::None,
         usage_in_stream: true,
         seed: true,
@@ -90,6 +94,30 @@ pub enum ThinkingParameter {
     ThinkingObject,
     /// `"chat_template_kwargs": {"enable_thinking": true}`: what the template of an open model knows.
     ChatTemplate,
+}
+
+/// Some of a service's models, by the beginnings of their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Models {
+    /// All of them.
+    All,
+    /// Those that begin with one of these.
+    Only(&'static [&'static str]),
+    /// Those that begin with none of these.
+    Except(&'static [&'static str]),
+}
+
+impl Models {
+    /// Whether this model is one of them.
+    pub fn includes(&self, model: &str) -> bool {
+        let begins = |starts: &[&str]| starts.iter().any(|start| model.starts_with(start));
+        match self {
+            Self::All => true,
+            Self::Only(starts) => begins(starts),
+            Self::Except(starts) => !begins(starts),
+        }
+    }
 }
 
 /// The field of an assistant message in which its reasoning goes back.
@@ -198,6 +226,8 @@ const VLLM: Compat = Compat { thinking: ThinkingParameter::ChatTemplate, ..Compa
 const GROQ: Compat = Compat {
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     thinking: ThinkingParameter::Effort,
+    // Others take other words than these, or none.
+    thinking_models: Models::Only(&["openai/gpt-oss"]),
     reasoning_in_history: ReasoningField::Reasoning,
     ..Compat::DEFAULT
 };
@@ -210,6 +240,8 @@ const OPENROUTER: Compat = Compat {
 
 const DEEPSEEK: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
+    // Models think unasked, and then refuse a call that is forced.
+    tool_choice: ToolChoiceSupport::AutoOrNone,
     // Refuses a turn of tool calls whose reasoning is missing.
     reasoning_in_history: ReasoningField::ReasoningContent,
     seed: false,
@@ -217,10 +249,16 @@ const DEEPSEEK: Compat = Compat {
     ..Compat::DEFAULT
 };
 
-const XAI: Compat = Compat { thinking: ThinkingParameter::Effort, ..Compat::DEFAULT };
+const EFFORT: Compat = Compat { thinking: ThinkingParameter::Effort, ..Compat::DEFAULT };
+
+const XAI: Compat = Compat {
+    // The others think as they like, and refuse the parameter.
+    thinking_models: Models::Only(&["grok-3-mini", "grok-4.20-multi-agent", "grok-4.3"]),
+    ..EFFORT
+};
 
 const MISTRAL: Compat = Compat {
-    // Reports usage unasked; unknown fields are refused. The seed is called `random_seed` there.
+    // Reports usage unasked and refuses unknown fields, `stream_options` among them. The seed is called `random_seed` there.
     usage_in_stream: false,
     seed: false,
     tool_call_ids: ToolCallIds::NineLetters,
@@ -228,17 +266,20 @@ const MISTRAL: Compat = Compat {
 };
 
 const CEREBRAS: Compat = Compat {
+    // Takes reasoning back as a part of the text only, in each model's own notation; it is left out.
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     thinking: ThinkingParameter::Effort,
-    reasoning_in_history: ReasoningField::Reasoning,
     ..Compat::DEFAULT
 };
 
 const MOONSHOT: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
+    // Always thinks, and knows no such field.
+    thinking_models: Models::Except(&["kimi-k3"]),
+    // Refuses a turn of tool calls whose reasoning is missing.
     reasoning_in_history: ReasoningField::ReasoningContent,
     seed: false,
-    // Refuses `required`.
+    // Most models think unasked, and then refuse a call that is forced.
     tool_choice: ToolChoiceSupport::AutoOrNone,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
@@ -248,6 +289,7 @@ const ZAI: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     reasoning_in_history: ReasoningField::ReasoningContent,
     seed: false,
+    // Refuses all others.
     tool_choice: ToolChoiceSupport::Auto,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
@@ -266,7 +308,7 @@ pub const PROFILES: &[Profile] = &[
     service("xai", "https://api.x.ai/v1", "XAI_API_KEY", XAI),
     service("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", MISTRAL),
     service("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", Compat::DEFAULT),
-    service("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", XAI),
+    service("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", EFFORT),
     service("cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", CEREBRAS),
     service("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", MOONSHOT),
     service("zai", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY", ZAI),

@@ -13,7 +13,6 @@
 
 use archon_types::{JournalError, Record, RecordBody, RunId, Timestamp};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use crate::{damage::corrupt, line};
 
@@ -99,5 +98,5 @@ impl Reference {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hmac_sha256::Hash::hash(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,12 @@
 //! Wakes whoever waits for messages to a run: at once within this process, and soon across processes.
 
 use std::sync::Arc;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+};
 
 use archon_types::BoxFuture;
 use tokio::sync::Notify;
@@ -31,10 +37,12 @@ impl Doorbell {
             if tokio::runtime::Handle::try_current().is_err() {
                 return rung.await;
             }
-            tokio::select! {
-                () = rung => {}
-                () = watch::elsewhere(&place, before) => {}
-            }
+            let (mut rung, mut elsewhere) = (rung, pin!(watch::elsewhere(&place, before)));
+            poll_fn(|cx| match rung.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => elsewhere.as_mut().poll(cx),
+            })
+            .await;
         })
     }
 }

@@ -40,6 +40,8 @@ pub struct MockResponse {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) steps: Vec<Step>,
     pub(crate) every_byte: bool,
+    /// Nothing is sent, not even a status.
+    pub(crate) is_nothing: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +57,12 @@ pub(crate) enum Step {
 impl MockResponse {
     /// An empty response.
     pub fn new(status: u16) -> Self {
-        Self { status, headers: Vec::new(), steps: Vec::new(), every_byte: false }
+        Self { status, headers: Vec::new(), steps: Vec::new(), every_byte: false, is_nothing: false }
+    }
+
+    /// No response: the connection is closed as soon as the request is read.
+    pub fn nothing() -> Self {
+        Self { is_nothing: true, ..Self::new(0) }
     }
 
     /// A stream of server-sent events with this text, status 200.

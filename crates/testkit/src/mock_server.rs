@@ -161,6 +161,9 @@ enum Ending {
 
 /// An error means that the client went away.
 async fn answer(stream: &mut TcpStream, response: MockResponse) -> std::io::Result<Ending> {
+    if response.is_nothing {
+        return Ok(Ending::Close);
+    }
     let mut head = format!("HTTP/1.1 {} Scripted\r\ntransfer-encoding: chunked\r\n", response.status);
     for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));

@@ -18,6 +18,10 @@ use reqwest::{Client, Proxy, Url, redirect};
 use super::{HttpOptions, is_this_machine, setting, with_causes};
 use crate::error::SetupError;
 
+/// How long an idle connection to this machine is kept. Some local servers say that they keep connections
+/// and close them; a request into such a one fails. A new one costs next to nothing here.
+const KEPT_ON_THIS_MACHINE: Duration = Duration::from_secs(1);
+
 /// The clients of one [`HttpOptions`] and of its clones.
 #[derive(Clone, Default)]
 pub(crate) struct ClientPool(Arc<Mutex<Vec<(Kind, Client)>>>);
@@ -64,7 +68,12 @@ fn build(kind: &Kind) -> Result<Client, String> {
         .user_agent(concat!("archon/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(kind.connect_timeout)
         // A redirected POST would silently become a GET; say where it leads instead.
-        .redirect(redirect::Policy::none());
+        .redirect(redirect::Policy::none())
+        // By default what a service gave back unread is sent again, which nobody would see.
+        .retry(reqwest::retry::never());
+    if kind.is_this_machine {
+        builder = builder.pool_idle_timeout(KEPT_ON_THIS_MACHINE);
+    }
     if let Some(proxy) = &kind.proxy {
         let proxy = Proxy::all(proxy.expose()).map_err(|_| "the proxy is not a URL".to_owned())?;
         builder = builder.proxy(proxy);
@@ -90,22 +99,6 @@ fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
     let wrong = || "holds no certificate in PEM form".to_owned();
     let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|_| wrong())?;
     if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
-}
-
-/// Whether the connection was gone before a byte of the answer came.
-pub(super) fn was_not_heard(error: &reqwest::Error) -> bool {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message) {
-            return true;
-        }
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
-            return matches!(error.kind(), BrokenPipe | ConnectionReset);
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// What cannot be right whatever the address is.

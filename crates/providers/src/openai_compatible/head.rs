@@ -44,7 +44,8 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     if !options.stop.is_empty() {
         push_field(head, "stop", &options.stop);
     }
-    if let Some(effort) = effort(options.thinking) {
+    if let Some(effort) = effort(options.thinking).filter(|_| compat.thinking_models.includes(&request.model))
+    {
         thinking(head, compat.thinking, effort);
     }
     // A choice among no tools is refused by services.

@@ -187,6 +187,23 @@ async fn a_server_that_closes_the_connection_that_it_kept_is_asked_on_a_new_one(
     assert_eq!(server.requests().len(), 50);
 }
 
+// spec: P-15, P-31
+#[tokio::test]
+async fn a_kept_connection_that_dies_before_an_answer_is_an_error_to_retry_and_nothing_is_sent_again() {
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server =
+        MockServer::start([MockResponse::sse(body), MockResponse::nothing(), MockResponse::sse(body)]).await;
+    let provider = provider(&server);
+    finish(start(&provider, ask())).await.1.unwrap();
+    let error = finish(start(&provider, ask())).await.1.unwrap_err();
+    assert!(matches!(error, ProviderError::Network(_)) && error.is_retryable(), "{error:?}");
+    let connections =
+        |server: &MockServer| server.requests().iter().map(|r| r.connection).collect::<Vec<_>>();
+    assert_eq!(connections(&server), [0, 0], "the second request went over the kept connection, once");
+    assert_eq!(finish(start(&provider, ask())).await.1.unwrap().text(), "a");
+    assert_eq!(connections(&server), [0, 0, 1]);
+}
+
 // spec: P-31
 #[tokio::test]
 async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key() {

@@ -59,16 +59,19 @@ async fn every_service_is_asked_in_its_own_words() {
             json!({"max_completion_tokens": 100, "reasoning_effort": "medium", "seed": 1, "tool_choice": named}),
         ),
         ("openrouter", json!({"reasoning": {"effort": "medium"}, "max_tokens": 100, "tool_choice": named})),
-        ("deepseek", json!({"thinking": {"type": "enabled"}, "max_tokens": 100, "seed": null})),
+        (
+            "deepseek",
+            json!({"thinking": {"type": "enabled"}, "max_tokens": 100, "seed": null, "tool_choice": null}),
+        ),
         ("zai", json!({"thinking": {"type": "enabled"}, "tool_choice": null, "seed": null})),
         ("moonshot", json!({"thinking": {"type": "enabled"}, "tool_choice": null})),
         ("vllm", json!({"chat_template_kwargs": {"enable_thinking": true}, "tool_choice": named})),
         ("llamacpp", json!({"chat_template_kwargs": {"enable_thinking": true}, "tool_choice": required})),
         ("lmstudio", json!({"tool_choice": required, "reasoning_effort": null})),
         ("ollama", json!({"tool_choice": null, "reasoning_effort": "medium"})),
-        ("groq", json!({"max_completion_tokens": 100, "reasoning_effort": "medium"})),
+        ("groq", json!({"max_completion_tokens": 100, "reasoning_effort": null})),
         ("cerebras", json!({"max_completion_tokens": 100, "reasoning_effort": "medium"})),
-        ("xai", json!({"max_tokens": 100, "reasoning_effort": "medium"})),
+        ("xai", json!({"max_tokens": 100, "reasoning_effort": null})),
         ("mistral", json!({"stream_options": null, "seed": null, "max_tokens": 100})),
         ("together", json!({"reasoning_effort": null, "max_tokens": 100})),
         ("fireworks", json!({"reasoning_effort": "medium", "max_tokens": 100})),
@@ -90,6 +93,7 @@ async fn reasoning_goes_back_under_the_name_that_a_service_knows() {
         ("openrouter", Some("reasoning")),
         ("groq", Some("reasoning")),
         ("openai", None),
+        ("cerebras", None),
         ("xai", None),
     ] {
         let body = sent(profile, everything("m")).await;
@@ -111,6 +115,23 @@ async fn where_a_service_takes_no_schema_the_model_is_told_it() {
             other => panic!("{}: {other:?}", profile.name),
         }
         assert!(body["tools"].is_array(), "{}: tools stay usable", profile.name);
+    }
+}
+
+// spec: P-16
+#[tokio::test]
+async fn only_models_that_can_be_told_how_much_to_think_are_told() {
+    for (profile, model, field, told) in [
+        ("xai", "grok-3-mini", "reasoning_effort", true),
+        ("xai", "grok-3", "reasoning_effort", false),
+        ("xai", "grok-4.3", "reasoning_effort", true),
+        ("xai", "grok-4-0709", "reasoning_effort", false),
+        ("groq", "openai/gpt-oss-20b", "reasoning_effort", true),
+        ("groq", "qwen/qwen3-32b", "reasoning_effort", false),
+        ("moonshot", "kimi-k2.6", "thinking", true),
+        ("moonshot", "kimi-k3", "thinking", false),
+    ] {
+        assert_eq!(sent(profile, everything(model)).await.get(field).is_some(), told, "{model}");
     }
 }
 
