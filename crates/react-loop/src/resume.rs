@@ -9,7 +9,7 @@ use crate::{ContextParts, History, LoopError, ReactMachine};
 /// Folds a run's records, after the conversation that it continues.
 ///
 /// # Errors
-/// [`LoopError::NotARun`] if the log does not begin as a run's log does.
+/// [`LoopError::NotARun`] if the log does not begin as a run's log does, [`LoopError::Plan`] if it is a plan's.
 pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
     fold_with(run, records, history, ContextParts::default())
 }
@@ -100,11 +100,22 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
 }
 
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+    if follows_plan(records) {
+        return Err(LoopError::Plan { run: run.clone() });
+    }
     match records.first().map(|r| &r.body) {
         Some(RecordBody::RunStarted(started)) => Ok(started),
         _ => Err(LoopError::NotARun { run: run.clone() }),
     }
 }
+
+/// Whether a log is the one of a plan, which says so near its beginning.
+pub(crate) fn follows_plan(records: &[Arc<Record>]) -> bool {
+    records.iter().take(LOOKED_AT).any(|record| matches!(record.body, RecordBody::Plan(_)))
+}
+
+/// A plan's first record follows the start of its run, or what took the run up at once.
+const LOOKED_AT: usize = 8;
 
 /// More runs than a person ever puts into one conversation.
 const LONGEST_CHAIN: usize = 100_000;
