@@ -119,3 +119,28 @@ const LOOKED_AT: usize = 8;
 
 /// More runs than a person ever puts into one conversation.
 const LONGEST_CHAIN: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{AgentId, LoopId, PlanRecord, PlanSettings, RunConfig, SessionId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_plan_is_not_folded_as_a_run_of_the_loop() {
+        let run = RunId::new("run_1");
+        let (session, agent, loop_id) = (SessionId::new("s"), AgentId::new("a"), LoopId::new("s.plan.1"));
+        let started = RunStarted::new(run.clone(), session, agent, loop_id, RunConfig::default());
+        let settings = PlanRecord::Settings(PlanSettings::default());
+        let bodies = [
+            RecordBody::RunStarted(Box::new(started)),
+            RecordBody::Resumed,
+            RecordBody::Plan(Box::new(settings)),
+        ];
+        let at = Timestamp::from_millis(0);
+        let log: Vec<_> = (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
+        let folded = fold(&run, &log, History::default());
+        assert!(matches!(folded, Err(LoopError::Plan { run: named }) if named == run));
+        assert!(fold(&run, &log[..2], History::default()).is_ok());
+    }
+}

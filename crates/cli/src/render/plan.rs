@@ -63,8 +63,8 @@ impl PlanView {
 
     fn said(&self, said: &PlanRecord, output: &Output) {
         match said {
-            PlanRecord::Asked { reason, .. } => {
-                if let Some(reason) = reason {
+            PlanRecord::Asked { attempt, reason, .. } => {
+                if let (0, Some(reason)) = (attempt, reason) {
                     output.note(Look::Warning, format!("planning again: {}", one_line(reason, 2 * SHOWN)));
                 }
                 output.wait("planning");
