@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod auto_save;
+mod call_order;
 mod failures;
 mod fork;
 mod goal_checks;

@@ -3,8 +3,9 @@
 //! The model is in the process and answers at once with a call of a tool that only adds, so what is measured is the
 //! loop: the machine, the journal in memory, the guards, the events and the text of the request. Prints the time of
 //! a turn around turn 10 (goal: 50 µs at the median), what a byte that is sent costs around turn 1,000 beside turn
-//! 10 (goal: at most 1.3 times), and the memory of 1,000 agents that wait for their model (goal: 60 MB). The
-//! goals are checked by eye: a busy machine is no broken program.
+//! 10 (goal: at most 1.3 times), the memory of 1,000 agents that wait for their model (goal: 60 MB), and how long it
+//! takes until a run of 100,000 records can go on: its log read and folded (goal: under a second; with the feature
+//! `sqlite` from SQLite, too). The goals are checked by eye: a busy machine is no broken program.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and stops where it fails")]
 
 use std::{
@@ -17,11 +18,15 @@ use std::{
 };
 
 use archon::{
-    Archon, RunOptions, Tool, ToolContext,
+    Archon, Journal, RunId, RunOptions, Tool, ToolContext,
+    react_loop::{Command, History, ReactMachine, fold},
+    store::JsonlJournal,
     tools::FnTool,
     types::{
-        BoxStream, CancellationToken, ExecutionLimits, Message, ModelEvent, Provider, ProviderError, Request,
-        ToolAnnotations, ToolCall, ToolResult, ToolSpec,
+        AssistantMessage, BoxStream, CancellationToken, Content, ContextConfig, Durability, Effect, Encoded,
+        ExecutionLimits, Message, ModelEvent, OpenMode, PromptSource, Provider, ProviderError, Record,
+        RecordBody, Request, RunConfig, RunStarted, StopReason, Timestamp, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec,
     },
 };
 use archon_testkit::FnProvider;
@@ -30,6 +35,8 @@ use futures_util::stream;
 const RUNS: usize = 20;
 const TURNS: usize = 1_005;
 const IDLE: usize = 1_000;
+const LONG: usize = 100_000;
+const RESUMES: usize = 7;
 
 fn main() {
     println!("load average {}", load());
@@ -37,6 +44,7 @@ fn main() {
     // First, while the process has touched little memory of its own.
     runtime.block_on(idle_agents());
     runtime.block_on(turns());
+    runtime.block_on(resume());
     println!("load average {}", load());
 }
 
@@ -95,6 +103,101 @@ async fn idle_agents() {
         after as f64 / 1e6
     );
     drop(runs);
+}
+
+async fn resume() {
+    let records = long_log();
+    let dir = tempfile::tempdir().unwrap();
+    let mut journals: Vec<(&str, Box<dyn Journal>)> =
+        vec![("files", Box::new(JsonlJournal::open(dir.path()).unwrap()))];
+    #[cfg(feature = "sqlite")]
+    journals
+        .push(("SQLite", Box::new(archon::store::SqliteJournal::open(dir.path().join("runs.db")).unwrap())));
+    for (kind, journal) in journals {
+        let run = RunId::new("long");
+        let mut open = journal.open(&run, OpenMode::Create).await.unwrap();
+        for some in records.chunks(1_000) {
+            open.writer.append(some, Durability::Buffered).await.unwrap();
+        }
+        drop(open);
+        let mut took = Vec::new();
+        for _ in 0..RESUMES {
+            let begin = Instant::now();
+            let open = journal.open(&run, OpenMode::Existing).await.unwrap();
+            let machine = fold(&run, &open.records, History::default()).unwrap();
+            took.push(begin.elapsed());
+            assert!(machine.ended().is_none() && open.records.len() == records.len());
+        }
+        took.sort();
+        println!(
+            "{kind}: {} records are read and folded in {:?} at the median of {RESUMES}",
+            records.len(),
+            took[RESUMES / 2]
+        );
+    }
+}
+
+/// The log of a run that has called the tool so often that it has 100,000 records, compactions among them.
+fn long_log() -> Vec<Arc<Record>> {
+    let mut config = RunConfig::default();
+    (config.limits.max_turns, config.limits.max_total_tokens) = (u32::MAX, u64::MAX);
+    config.context = Some(ContextConfig::default());
+    config.tools = Arc::new(Encoded::new(vec![add().spec().clone()]));
+    let started = RunStarted::new("long".into(), "s".into(), "a".into(), "l".into(), config);
+    let mut log = Log {
+        machine: ReactMachine::new(&started, Timestamp::from_millis(0), History::default()),
+        records: Vec::new(),
+    };
+    log.push(RecordBody::RunStarted(Box::new(started)));
+    while log.records.len() < LONG {
+        let next = match log.machine.next() {
+            Command::WaitForPrompt => {
+                let message = Message::user("Add the numbers.", Timestamp::default()).into();
+                RecordBody::Prompted { message, source: PromptSource::Prompt }
+            }
+            Command::AskModel { command, attempt, turn } => {
+                let request_hash = format!("{turn:016x}");
+                log.push(RecordBody::ModelAsked { command, attempt, turn, request_hash });
+                let call =
+                    ToolCall::new(format!("call_{turn:024}"), "add", serde_json::json!({"a": turn, "b": 1}));
+                let content = vec![Content::text("I will add the next number."), Content::ToolCall(call)];
+                let message =
+                    AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
+                RecordBody::ModelAnswered { command, attempt, message: Box::new(message) }
+            }
+            Command::RunCalls(calls) => {
+                let call = calls[0].id;
+                log.push(RecordBody::ToolStarted {
+                    call,
+                    attempt: 0,
+                    effect: Effect::ReadOnly,
+                    child_run: None,
+                });
+                RecordBody::ToolFinished { call, result: Box::new(ToolResult::success("42")) }
+            }
+            Command::Append(body) => body,
+            other => panic!("{other:?}"),
+        };
+        log.push(next);
+    }
+    log.records
+}
+
+/// What a driver would have recorded.
+struct Log {
+    machine: ReactMachine,
+    records: Vec<Arc<Record>>,
+}
+
+impl Log {
+    fn push(&mut self, body: RecordBody) {
+        let seq = self.records.len() as u64;
+        let record = Arc::new(Record { seq, at: Timestamp::from_millis(seq), body });
+        if seq > 0 {
+            self.machine.apply(&record);
+        }
+        self.records.push(record);
+    }
 }
 
 fn agent(model: Arc<dyn Provider>) -> Archon {

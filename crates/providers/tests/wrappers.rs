@@ -229,6 +229,7 @@ fn is_waiting(events: &mut Events) -> bool {
     events.as_mut().poll_next(&mut cx).is_pending()
 }
 
+// spec: ER-11
 #[tokio::test]
 async fn calls_wait_in_order_for_the_limit() {
     let clock = VirtualClock::new();
@@ -272,6 +273,7 @@ async fn a_call_that_waits_for_the_limit_can_be_cancelled() {
     assert_eq!(model.call_count(), 1);
 }
 
+// spec: ER-12
 #[tokio::test]
 async fn the_same_question_is_answered_once() {
     let usage = Usage { input: 5, output: 2, ..Usage::default() };

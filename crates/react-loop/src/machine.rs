@@ -286,11 +286,6 @@ impl ReactMachine {
         History { spent, ..self.window.into_history() }
     }
 
-    /// The latest time that a record told.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.meter.now()
-    }
-
     /// Turns that were taken in this run.
     pub(crate) fn turns(&self) -> u32 {
         self.meter.turns

@@ -25,11 +25,8 @@ pub(crate) async fn run<'c>(
     watch: &mut Watch<'c>,
     context: &'c Context,
 ) -> Result<(), JournalError> {
-    let crate::Command::RunCalls(calls) = machine.next() else { return Ok(()) };
-    let now = machine.now();
-    let open: Vec<CallState> = calls.iter().filter(|c| c.is_due(now)).cloned().collect();
-    let together = |call| is_concurrency_safe(call, machine) && !machine.is_on_trial(call);
-    let side_by_side = open.len() > 1 && open.iter().all(together);
+    let open = machine.due_calls();
+    let side_by_side = open.len() > 1 && machine.run_together(open.iter());
     let before = machine.window().usage();
     let notice = match machine.window().tool_gate(open.len()) {
         ToolGate::Warn(text) => Some(text),
@@ -49,7 +46,11 @@ pub(crate) async fn run<'c>(
             if batch.is_interrupted(&call) || batch.is_blocked(done) || batch.machine.is_left_alone(&call) {
                 break; // The machine settles the calls that were not started.
             }
+            let id = call.id;
             batch.run_together(vec![call]).await?;
+            if batch.machine.is_waiting(id) {
+                break; // The calls behind it wait with it.
+            }
             batch.watch_window(all - done - 1);
         }
     }
@@ -57,11 +58,6 @@ pub(crate) async fn run<'c>(
         tracing::debug!(run = %context.run, "{change}");
     }
     Ok(())
-}
-
-fn is_concurrency_safe(call: &CallState, machine: &ReactMachine) -> bool {
-    let tools = &machine.config().tools;
-    tools.iter().any(|t| t.name == call.call.name && t.annotations.concurrency_safe)
 }
 
 struct Batch<'a, 'c> {

@@ -173,7 +173,7 @@ fn turn(n: u64) -> Vec<Arc<Record>> {
     let result =
         json!({"content": [{"type": "text", "text": format!("fn function_{n}() {{}}\n").repeat(4)}]});
     let bodies = [
-        json!({"type": "model_asked", "command": n, "attempt": 0, "turn": n}),
+        json!({"type": "model_asked", "command": n, "attempt": 0, "turn": n, "request_hash": format!("{n:016x}")}),
         json!({"type": "model_answered", "command": n, "attempt": 0, "message": answer}),
         json!({"type": "tool_started", "call": call, "attempt": 0, "effect": "side_effect"}),
         json!({"type": "tool_finished", "call": call, "result": result}),

@@ -1,10 +1,24 @@
-//! The tools that come with the crate: all of them read-only so far. One file each, one line in
-//! [`builtin_tools`].
+//! The tools that come with the crate. One file each, and one line in [`builtin_tools`] if it only reads, or
+//! in [`file_tools`] if it may change files.
 
+#[cfg(all(unix, feature = "bash"))]
+mod bash;
 mod calculator;
+#[cfg(feature = "files")]
+mod edit_file;
 mod expression;
 #[cfg(feature = "files")]
 mod file_pattern;
+#[cfg(all(unix, feature = "git"))]
+mod git;
+#[cfg(all(unix, feature = "git"))]
+mod git_diff;
+#[cfg(all(unix, feature = "git"))]
+mod git_log;
+#[cfg(all(unix, feature = "git"))]
+mod git_status;
+#[cfg(feature = "files")]
+mod glob;
 #[cfg(feature = "files")]
 mod list_files;
 mod rational;
@@ -12,11 +26,29 @@ mod rational;
 mod read_file;
 #[cfg(feature = "files")]
 mod search;
+#[cfg(feature = "web")]
+mod web_fetch;
+#[cfg(feature = "web")]
+mod web_search;
+#[cfg(feature = "files")]
+mod write_file;
 
+#[cfg(all(unix, feature = "bash"))]
+pub use bash::{Bash, BashOptions};
 pub use calculator::Calculator;
+#[cfg(feature = "files")]
+pub use edit_file::EditFile;
 pub use expression::evaluate;
 #[cfg(feature = "files")]
 use file_pattern::FilePattern;
+#[cfg(all(unix, feature = "git"))]
+pub use git_diff::GitDiff;
+#[cfg(all(unix, feature = "git"))]
+pub use git_log::GitLog;
+#[cfg(all(unix, feature = "git"))]
+pub use git_status::GitStatus;
+#[cfg(feature = "files")]
+pub use glob::Glob;
 #[cfg(feature = "files")]
 pub use list_files::ListFiles;
 pub use rational::Number;
@@ -24,6 +56,12 @@ pub use rational::Number;
 pub use read_file::ReadFile;
 #[cfg(feature = "files")]
 pub use search::Search;
+#[cfg(feature = "web")]
+pub use web_fetch::WebFetch;
+#[cfg(feature = "web")]
+pub use web_search::{BraveSearch, OfflineSearch, SearchBackend, SearchHit, WebSearch};
+#[cfg(feature = "files")]
+pub use write_file::WriteFile;
 
 #[cfg(feature = "files")]
 use {
@@ -32,7 +70,7 @@ use {
     std::sync::Arc,
 };
 
-/// Every tool that comes with the crate, for one workspace.
+/// The tools that need no permission, for one workspace: none of them changes anything.
 ///
 /// ```
 /// use archon_tools::{ToolRegistry, Workspace, builtin};
@@ -59,6 +97,29 @@ pub fn default_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     let mut tools = builtin_tools(workspace);
     tools.retain(|tool| tool.spec().annotations.effect == Effect::ReadOnly);
     tools
+}
+
+/// All tools for the files of one workspace, those that change them included. These need the permission
+/// `fs_write`, and refuse to touch a file that the session has not read with the same workspace's `read_file`.
+///
+/// ```
+/// use archon_tools::{EngineOptions, ToolEngine, ToolRegistry, Workspace, builtin};
+///
+/// let registry = ToolRegistry::new();
+/// registry.register_all(builtin::file_tools(&Workspace::new(".")?))?;
+/// let engine = ToolEngine::new(registry).with_options(EngineOptions::default().granting(["fs_write"]));
+/// # Ok::<(), archon_tools::Error>(())
+/// ```
+#[cfg(feature = "files")]
+pub fn file_tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(EditFile::new(workspace.clone())),
+        Arc::new(Glob::new(workspace.clone())),
+        Arc::new(ListFiles::new(workspace.clone())),
+        Arc::new(ReadFile::new(workspace.clone())),
+        Arc::new(Search::new(workspace.clone())),
+        Arc::new(WriteFile::new(workspace.clone())),
+    ]
 }
 
 /// Files are read with calls that block.

@@ -1,18 +1,10 @@
 //! The engine: lets a call through to its tool, or answers in the tool's place.
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Delta, DeltaKind, Encoded,
-    Event, Executed, Json, Prepared, Progress, ReadyCall, ToolCall, ToolContext, ToolResult, ToolSpec,
-    Toolbox,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Encoded, Executed, Json,
+    Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
 };
 
 use tracing::Instrument;
@@ -23,38 +15,16 @@ use crate::process::{self, CallProcesses};
 use archon_types::ProcessGroup;
 
 use crate::{
-    ToolRegistry,
+    EngineOptions, MetricsCollector, ToolRegistry, ToolStats,
     execute::execute,
-    guard::{Inspection, Verdict},
-    guards::GUARDS,
+    guard::{Ended, Inspection, Verdict, Wanted},
+    guards::{GUARDS, millis, stamp},
     log,
+    progress::Partial,
     registry::Registered,
+    retry,
+    statistics::Statistics,
 };
-
-/// What an engine allows a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EngineOptions {
-    /// Time limit of a call whose tool has none of its own. Default 30 s.
-    pub timeout: Duration,
-    /// Largest arguments, in bytes as JSON. Default 10 MB.
-    pub max_argument_bytes: usize,
-    /// Deepest nesting of arguments, in levels. Default 128, which is what the JSON parser allows.
-    pub max_argument_depth: usize,
-}
-
-impl Default for EngineOptions {
-    fn default() -> Self {
-        Self { timeout: Duration::from_secs(30), max_argument_bytes: 10_000_000, max_argument_depth: 128 }
-    }
-}
-
-impl EngineOptions {
-    /// For tools that are agents or run commands: 120 s.
-    pub fn for_agent_tools() -> Self {
-        Self { timeout: Duration::from_secs(120), ..Self::default() }
-    }
-}
 
 /// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in their one order, then
 /// runs under a time limit, and comes back as a result whatever happened.
@@ -89,21 +59,49 @@ pub struct ToolEngine {
     registry: ToolRegistry,
     options: EngineOptions,
     approver: Option<Arc<dyn Approver>>,
+    statistics: Statistics,
+    metrics: Option<Arc<MetricsCollector>>,
+    context_usage: Option<ContextUsage>,
     #[cfg(unix)]
     processes: process::Table,
+}
+
+/// Says how full a run's context window is, 0 to 1.
+type ContextUsage = Arc<dyn Fn(&RunId) -> f64 + Send + Sync>;
+
+/// What a caller says about one call, before all defaults.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallOptions {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) wanted: Wanted,
+    pub(crate) tries: Tries,
+}
+
+/// Who tries a call again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tries {
+    /// The loop that the call belongs to: each try stands in its log.
+    #[default]
+    ByCaller,
+    /// The engine, as its policy says.
+    Here,
+    /// The engine, unless the call ran out of time.
+    HereUnlessTimedOut,
 }
 
 /// What the engine remembers of a call between preparing and executing it.
 struct Notes {
     tool: Arc<Registered>,
-    validation_ms: u64,
-    timeout: Option<Duration>,
+    validation: Duration,
+    argument_bytes: usize,
+    options: CallOptions,
 }
 
 /// A call that may run: its tool, and the arguments of a person who changed them.
 struct Admitted {
     tool: Arc<Registered>,
     edited: Option<Json>,
+    argument_bytes: usize,
 }
 
 /// Why a call does not run now.
@@ -127,6 +125,9 @@ impl ToolEngine {
             registry,
             options: EngineOptions::default(),
             approver: None,
+            statistics: Statistics::default(),
+            metrics: None,
+            context_usage: None,
             #[cfg(unix)]
             processes: process::Table::default(),
         }
@@ -144,25 +145,43 @@ impl ToolEngine {
         self
     }
 
+    /// The same engine, which tells `metrics` of every call that ran.
+    pub fn with_metrics(mut self, metrics: Arc<MetricsCollector>) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// The same engine with somebody who knows how full a run's context window is, 0 to 1. Above 0.8 results
+    /// whose detail nobody chose are a line.
+    pub fn with_context_usage(mut self, usage: impl Fn(&RunId) -> f64 + Send + Sync + 'static) -> Self {
+        self.context_usage = Some(Arc::new(usage));
+        self
+    }
+
     /// The tools; adding or removing one takes effect with the next call.
     pub fn registry(&self) -> &ToolRegistry {
         &self.registry
     }
 
-    /// Prepares a call; `timeout` goes before the limits of the tool and of the engine.
-    pub(crate) async fn prepare_within(
+    /// What was counted of each tool by this engine and its clones, by name.
+    pub fn stats(&self) -> BTreeMap<String, ToolStats> {
+        self.statistics.all()
+    }
+
+    /// Prepares a call; what `options` say goes before the tool and the engine.
+    pub(crate) async fn prepare_with(
         &self,
         id: CallId,
         call: &ToolCall,
         run: &Context,
-        timeout: Option<Duration>,
+        options: CallOptions,
     ) -> Prepared {
         let started = run.clock.now();
         let admitted = self.admit(call, run, Consent::Needed).await;
-        let validation_ms = millis(run.clock.now().since(started));
+        let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, edited }) => {
-                log::inspected(call, run.run.as_str(), validation_ms, None);
+            Ok(Admitted { tool, edited, argument_bytes }) => {
+                log::inspected(call, run.run.as_str(), millis(validation), None);
                 let call = match edited {
                     Some(arguments) => ToolCall { arguments, malformed: None, ..call.clone() },
                     None => call.clone(),
@@ -170,13 +189,14 @@ impl ToolEngine {
                 let annotations = &tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes = Some(Box::new(Notes { tool, validation_ms, timeout }));
+                ready.notes = Some(Box::new(Notes { tool, validation, argument_bytes, options }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
-                log::inspected(call, run.run.as_str(), validation_ms, Some(&refused));
-                let version = self.registry.find(&call.name).map(|tool| tool.spec.version.clone());
-                Facts { validation_ms, execution_ms: 0, attempts: 0, version }.stamp(&mut refused);
+                log::inspected(call, run.run.as_str(), millis(validation), Some(&refused));
+                let tool = self.registry.find(&call.name);
+                let version = tool.as_ref().map(|tool| tool.spec.version.as_str());
+                stamp(&mut refused, validation, Duration::ZERO, 0, version);
                 Prepared::Refused(refused)
             }
             Err(Stopped::Asked(question)) => Prepared::Ask(question),
@@ -197,7 +217,10 @@ impl ToolEngine {
             consent = Consent::Given;
         }
         match inspection.tool.take() {
-            Some(tool) => Ok(Admitted { tool, edited: inspection.edited }),
+            Some(tool) => {
+                let argument_bytes = inspection.argument_bytes;
+                Ok(Admitted { tool, edited: inspection.edited, argument_bytes })
+            }
             None => {
                 Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
             }
@@ -235,37 +258,92 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, Consent::Given).await {
-                Ok(Admitted { tool, .. }) => Notes { tool, validation_ms: 0, timeout: None },
+                Ok(Admitted { tool, argument_bytes, .. }) => Notes {
+                    tool,
+                    validation: Duration::ZERO,
+                    argument_bytes,
+                    options: CallOptions::default(),
+                },
                 Err(Stopped::Refused(result)) => return Executed::Done(result),
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
         };
-        Executed::Done(Box::new(self.run_once(ready, notes, run).await))
+        Executed::Done(Box::new(self.run_to_result(ready, notes, run).await))
     }
 
-    async fn run_once(&self, ready: ReadyCall, notes: Notes, run: &Context) -> ToolResult {
-        let ReadyCall { id, call: ToolCall { id: call_id, name, arguments, .. }, .. } = ready;
+    /// Runs the tool, for callers without a loop again where that may help, and lets every guard see the result.
+    async fn run_to_result(&self, ready: ReadyCall, notes: Notes, run: &Context) -> ToolResult {
+        let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, .. } = ready;
         let spec = &notes.tool.spec;
-        let limit = notes.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
-        let mut context = ToolContext::new(run.clone(), call_id, name);
-        context.progress = Some(progress_to_sink(run, id));
+        let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
+        let policy = &self.options.retry;
+        let tries = notes.options.tries;
+        let may_repeat =
+            tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
+        let mut context = ToolContext::new(run.clone(), call_id, name);
+        let mut attempt = 1;
+        let mut result = loop {
+            let spare = may_repeat.then(|| arguments.clone());
+            let limit = policy.limit(limit, attempt);
+            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await;
+            let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
+            let again = !final_timeout && policy.again(spec, &result, attempt);
+            match spare.filter(|_| again) {
+                Some(spare) => arguments = spare,
+                None => break result,
+            }
+            attempt += 1;
+            let why = result.error_message.as_deref().unwrap_or_default();
+            context.on_progress(format!("Retry {} after: {why}\n", attempt - 1));
+            if retry::wait(&*run.clock, policy.delay_before(attempt), &run.cancel).await {
+                break ToolResult::cancelled("Cancelled").with_metadata("error_type", "cancelled");
+            }
+            // A call that ran out of time has a token that says so.
+            context.cancel = run.cancel.child_token();
+        };
+        let ended = Ended {
+            tool: &notes.tool,
+            context: &context,
+            options: &self.options,
+            statistics: &self.statistics,
+            metrics: self.metrics.as_deref(),
+            context_usage: self.context_usage.as_ref().map(|usage| usage(&run.run)),
+            argument_bytes: notes.argument_bytes,
+            wanted: notes.options.wanted,
+            validation: notes.validation,
+            execution: run.clock.now().since(started),
+            attempts: attempt,
+        };
+        GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
+        result
+    }
+
+    async fn run_once(
+        &self,
+        id: CallId,
+        tool: &Registered,
+        arguments: Json,
+        context: &mut ToolContext,
+        limit: Duration,
+    ) -> ToolResult {
+        let partial = Partial::default();
+        context.progress = Some(partial.listener(&context.run, id));
         #[cfg(unix)]
-        let processes = CallProcesses::new(id, run, self.processes.clone());
+        let processes = CallProcesses::new(id, &context.run, self.processes.clone());
         #[cfg(unix)]
         {
             context.processes = Some(processes.registry());
         }
         let span =
             log::call_span(&context.tool_name, context.tool_call_id.as_str(), context.run.run.as_str());
-        let mut result = execute(&notes.tool.tool, arguments, &context, limit).instrument(span).await;
+        let mut result = execute(&tool.tool, arguments, context, limit).instrument(span).await;
         #[cfg(unix)]
-        processes.end(&*run.clock).await;
-        let execution_ms = millis(run.clock.now().since(started));
-        let (call, run) = (context.tool_call_id.as_str(), run.run.as_str());
-        log::finished(&context.tool_name, call, run, 1, execution_ms, &result);
-        let version = Some(spec.version.clone());
-        Facts { validation_ms: notes.validation_ms, execution_ms, attempts: 1, version }.stamp(&mut result);
+        processes.end(&*context.run.clock).await;
+        // Fires before the end only when the time is up; a tool that says so itself has said all.
+        if context.cancel.is_cancelled() {
+            partial.complete(&mut result);
+        }
         result
     }
 }
@@ -276,7 +354,7 @@ impl Toolbox for ToolEngine {
     }
 
     fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, run: &'a Context) -> BoxFuture<'a, Prepared> {
-        Box::pin(self.prepare_within(id, call, run, None))
+        Box::pin(self.prepare_with(id, call, run, CallOptions::default()))
     }
 
     /// A ready call that this engine did not prepare (one that a person approved while the run was
@@ -308,7 +386,7 @@ impl fmt::Debug for ToolEngine {
 /// The verdict of the first guard that does not let the call pass.
 fn first_objection(inspection: &mut Inspection<'_>, consent: Consent) -> Verdict {
     for guard in GUARDS {
-        match guard.check(inspection) {
+        match guard.before(inspection) {
             Verdict::Pass => {}
             Verdict::Ask(_) if consent == Consent::Given => {}
             objection => return objection,
@@ -317,41 +395,6 @@ fn first_objection(inspection: &mut Inspection<'_>, consent: Consent) -> Verdict
     Verdict::Pass
 }
 
-/// What the engine knows of a call, for the result's metadata.
-struct Facts {
-    validation_ms: u64,
-    execution_ms: u64,
-    attempts: u32,
-    version: Option<String>,
-}
-
-impl Facts {
-    fn stamp(self, result: &mut ToolResult) {
-        let facts = &mut result.metadata;
-        facts.insert("validation_time_ms".to_owned(), self.validation_ms.into());
-        facts.insert("execution_time_ms".to_owned(), self.execution_ms.into());
-        facts.insert("attempts".to_owned(), self.attempts.into());
-        if let Some(version) = self.version {
-            facts.insert("tool_version".to_owned(), version.into());
-        }
-    }
-}
-
-/// Lets those who watch the run hear what the tool says before it is done.
-fn progress_to_sink(run: &Context, call: CallId) -> Arc<dyn Fn(Progress) + Send + Sync> {
-    let (run, sink) = (run.run.clone(), run.sink.clone());
-    let said = AtomicU64::new(0);
-    Arc::new(move |progress| {
-        let (offset, kind) = match progress {
-            Progress::Text(text) => {
-                (said.fetch_add(text.len() as u64, Ordering::Relaxed), DeltaKind::Progress { call, text })
-            }
-            Progress::Partial(result) => (0, DeltaKind::Partial { call, result: Box::new(result) }),
-        };
-        sink.emit(Event::Delta(Delta { run: run.clone(), command: call.command, attempt: 0, offset, kind }));
-    })
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+fn is_timeout(result: &ToolResult) -> bool {
+    result.status == archon_types::ToolResultStatus::Timeout
 }

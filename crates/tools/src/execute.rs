@@ -23,7 +23,14 @@ const ERROR_SHOWN: usize = 1_000;
 type Work<'a> = BoxFuture<'a, Result<Result<ToolResult, ToolError>, Panic>>;
 
 /// What a panic said.
-struct Panic(String);
+#[derive(Debug)]
+pub(crate) struct Panic(String);
+
+impl std::fmt::Display for Panic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// How an execution ended.
 enum Ended {
@@ -142,7 +149,7 @@ impl Drop for Contained<'_> {
     }
 }
 
-fn contain<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
+pub(crate) fn contain<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
     // A tool that panicked is dropped, not used again, and what it shares is its own to keep sound.
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| Panic::from_payload(&*payload))
 }

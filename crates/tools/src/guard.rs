@@ -1,15 +1,26 @@
-//! What stands between a model's call and a tool: one question each, asked in order.
+//! What stands between a model's call and a tool, and between the tool's result and the model: small
+//! steps of one kind, in one order.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use archon_types::{ApprovalRequest, Context, Json, ToolCall, ToolResult};
+use archon_types::{ApprovalRequest, Context, Json, OutputLevel, Preview, ToolCall, ToolContext, ToolResult};
 
-use crate::{EngineOptions, ToolRegistry, registry::Registered};
+use crate::{EngineOptions, MetricsCollector, ToolRegistry, registry::Registered, statistics::Statistics};
 
-/// A question about a call. Guards have no effect on the world and do not wait.
+/// A step that a call passes on its way to the tool, or that its result passes on the way back.
+///
+/// Guards have no effect on what the tool works on, and do not wait.
 pub(crate) trait Guard: Send + Sync {
-    /// Looks at the call, given what earlier guards found.
-    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict;
+    /// Looks at a call before it runs, given what earlier guards found.
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
+        let _ = inspection;
+        Verdict::Pass
+    }
+
+    /// Sees what the tool returned, given what earlier guards made of it.
+    fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
+        let _ = (ended, result);
+    }
 }
 
 /// What a guard makes of a call.
@@ -34,6 +45,8 @@ pub(crate) struct Inspection<'c> {
     pub(crate) tool: Option<Arc<Registered>>,
     /// Of the arguments, in bytes; measured before anything looks inside them.
     pub(crate) argument_bytes: usize,
+    /// What the tool says that the call would change.
+    pub(crate) preview: Option<Preview>,
 }
 
 impl<'c> Inspection<'c> {
@@ -43,13 +56,39 @@ impl<'c> Inspection<'c> {
         registry: &'c ToolRegistry,
         options: &'c EngineOptions,
     ) -> Self {
-        Self { call, run, registry, options, edited: None, tool: None, argument_bytes: 0 }
+        Self { call, run, registry, options, edited: None, tool: None, argument_bytes: 0, preview: None }
     }
 
     /// The arguments that the tool would get.
     pub(crate) fn arguments(&self) -> &Json {
         self.edited.as_ref().unwrap_or(&self.call.arguments)
     }
+}
+
+/// A call that ran, while guards look at its result.
+pub(crate) struct Ended<'e> {
+    pub(crate) tool: &'e Registered,
+    pub(crate) context: &'e ToolContext,
+    pub(crate) options: &'e EngineOptions,
+    pub(crate) statistics: &'e Statistics,
+    pub(crate) metrics: Option<&'e MetricsCollector>,
+    /// How full the run's context window is, 0 to 1, where somebody knows.
+    pub(crate) context_usage: Option<f64>,
+    /// Of the arguments, in bytes.
+    pub(crate) argument_bytes: usize,
+    /// How much detail the caller wants, and where it wants large data, before all defaults.
+    pub(crate) wanted: Wanted,
+    pub(crate) validation: Duration,
+    pub(crate) execution: Duration,
+    /// How often the tool was called; 1 unless the call was retried.
+    pub(crate) attempts: u32,
+}
+
+/// What a caller wants of a result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) level: Option<OutputLevel>,
+    pub(crate) storage_dir: Option<std::path::PathBuf>,
 }
 
 impl Verdict {

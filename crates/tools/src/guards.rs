@@ -1,18 +1,42 @@
-//! The guards, one file each, and the order in which a call meets them.
+//! The guards, one file each, and the order in which a call and its result meet them.
+//!
+//! Some guards of the whole are not here, because what they decide by is in the run's log: the circuit breaker
+//! (a tool that keeps failing is left alone), the tries of a call, and the look for calls that were made before. They are
+//! the loop's (`crates/react-loop/src/circuit_breaker.rs`, `machine/tool_retry.rs`, `repetition.rs`), and so is the cut of a result to
+//! its share of the context window (`window/truncate.rs`). They see a call before, and its result after, all
+//! that is listed here.
 
 mod consent;
 mod exists;
+mod facts;
+mod format;
+mod log;
+mod markup;
 mod matches_schema;
+mod permission;
+mod preview;
 mod size;
+mod statistics;
 mod well_formed;
 
 use crate::guard::Guard;
 
+pub(crate) use facts::{millis, stamp};
+
 /// Every guard in order. A new one is a new file and a line here.
 pub(crate) const GUARDS: &[&dyn Guard] = &[
+    // Before the tool runs.
     &exists::Exists,                // the tool is registered
     &well_formed::WellFormed,       // the arguments were JSON
     &size::Size,                    // they are neither too large nor too deep
     &matches_schema::MatchesSchema, // they fit the tool's schema
+    &permission::Permission,        // the tool may do what it does
+    &preview::Preview,              // the tool foresees no obstacle, such as a file that nobody has read
     &consent::Consent,              // a person agrees, where one has to
+    // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.
+    &facts::Facts,           // times, attempts, version
+    &markup::Markup,         // tags that a result may not have are taken out
+    &format::Format,         // as much detail as is wanted, large data in a file
+    &statistics::Statistics, // counted for the tool
+    &log::Log,               // a line in the application's log
 ];

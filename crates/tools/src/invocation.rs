@@ -7,7 +7,11 @@ use archon_types::{
     Toolbox,
 };
 
-use crate::ToolEngine;
+use crate::{
+    ToolEngine,
+    engine::{CallOptions, Tries},
+    guard::Wanted,
+};
 
 impl ToolEngine {
     /// Runs one call from start to end.
@@ -15,23 +19,29 @@ impl ToolEngine {
     /// A call that waits for a person is an error result here: there is no run to suspend.
     pub async fn execute_tool_call(&self, name: &str, arguments: Json, run: &Context) -> ToolResult {
         let call = ToolCall::new(run.ids.fresh("call"), name, arguments);
-        self.run_to_end(&call, run, None).await
+        let options = CallOptions { tries: Tries::Here, ..CallOptions::default() };
+        self.run_to_end(&call, run, options).await
     }
 
-    /// Runs one call with what the caller says about it: its id and its time limit.
+    /// Runs one call with what the caller says about it: its id, its time limit and whether a time-out is tried
+    /// again, how much detail the result has and where large data goes.
     pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
-        let limit = Duration::from_millis(request.timeout_ms);
+        let options = CallOptions {
+            timeout: Some(Duration::from_millis(request.timeout_ms)),
+            wanted: Wanted { level: request.output_level, storage_dir: request.storage_dir.map(Into::into) },
+            tries: if request.retry_on_timeout { Tries::Here } else { Tries::HereUnlessTimedOut },
+        };
         let call = ToolCall::new(request.request_id, request.tool_name, request.parameters);
-        self.run_to_end(&call, run, Some(limit)).await
+        self.run_to_end(&call, run, options).await
     }
 
-    async fn run_to_end(&self, call: &ToolCall, run: &Context, limit: Option<Duration>) -> ToolResult {
+    async fn run_to_end(&self, call: &ToolCall, run: &Context, options: CallOptions) -> ToolResult {
         let id = CallId::new(CommandId(0), 0);
         let asked = |summary: &str| {
             ToolResult::error(format!("{summary}: a person has to decide first. It was not run."))
                 .with_metadata("error_type", "permission_denied")
         };
-        match self.prepare_within(id, call, run, limit).await {
+        match self.prepare_with(id, call, run, options).await {
             Prepared::Ready(ready) => match self.execute(ready, run).await {
                 Executed::Done(result) => *result,
                 Executed::Suspended(question) => asked(&question.action_summary),

@@ -9,7 +9,11 @@
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
 //! | what a call has to pass, in order | `guard.rs` and `guards/` |
 //! | time limit, cancellation, panics | `execute.rs` |
+//! | the second and third try | `retry.rs` |
+//! | how much detail results have, large ones in files | `output.rs` |
+//! | [`ToolStats`], [`MetricsCollector`], what was counted | `statistics.rs`, `metrics.rs` |
 //! | [`process`], what tools start outside this process | `process.rs` |
+//! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
@@ -41,7 +45,11 @@
 extern crate self as archon_tools;
 
 mod arguments;
+#[cfg(all(unix, feature = "files"))]
+mod beneath;
 mod dialect;
+#[cfg(feature = "files")]
+mod diff;
 mod engine;
 mod error;
 mod execute;
@@ -52,12 +60,25 @@ mod into_tool;
 mod invocation;
 mod lint;
 mod log;
+mod metrics;
+mod options;
+mod output;
 #[cfg(unix)]
 pub mod process;
+mod progress;
 mod registry;
+mod result_schema;
+mod retry;
+#[cfg(all(unix, feature = "bash"))]
+pub mod sandbox;
 mod schema;
+#[cfg(feature = "files")]
+mod seen;
+mod statistics;
 mod suggestion;
 mod violations;
+#[cfg(feature = "web")]
+mod web;
 #[cfg(feature = "files")]
 mod workspace;
 
@@ -65,13 +86,23 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
-pub use engine::{EngineOptions, ToolEngine};
+#[cfg(feature = "files")]
+pub use diff::DiffOptions;
+pub use engine::ToolEngine;
 pub use error::Error;
 pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
+pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
+pub use options::{Ask, EngineOptions, ErrorText};
+pub use output::effective_level;
 pub use registry::ToolRegistry;
+pub use result_schema::ResultSchema;
+pub use retry::ToolRetryPolicy;
 pub use schema::schema_of;
+pub use statistics::ToolStats;
+#[cfg(feature = "web")]
+pub use web::WebOptions;
 #[cfg(feature = "files")]
 pub use workspace::Workspace;
 

@@ -9,7 +9,11 @@ use std::{
 
 use archon_types::ToolError;
 
-use crate::{Error, arguments::clip};
+use crate::{Error, arguments::clip, seen::Seen};
+
+mod write;
+
+pub(crate) use write::Target;
 
 /// Entries that are looked through for a file of the same name elsewhere.
 const LOOKED_THROUGH: usize = 2_000;
@@ -17,8 +21,8 @@ const LOOKED_THROUGH: usize = 2_000;
 /// One or more folders; nothing outside them exists for a tool.
 ///
 /// A path is taken relative to the first folder, or absolute. It is made canonical, symbolic links
-/// followed, before it is compared, and a file is compared again after it was opened, so that a link
-/// that appears in between leads nowhere. Hard links and mounts inside a folder belong to it.
+/// followed, before it is compared, and a file is then reached step by step from the folder without following
+/// any, so that a link that appears in between leads nowhere. Hard links and mounts inside a folder belong to it.
 ///
 /// ```
 /// use archon_tools::Workspace;
@@ -32,6 +36,8 @@ const LOOKED_THROUGH: usize = 2_000;
 pub struct Workspace {
     /// Canonical; never empty.
     roots: Arc<Vec<PathBuf>>,
+    /// What each session has read, for the tools that write.
+    seen: Seen,
 }
 
 impl Workspace {
@@ -40,7 +46,7 @@ impl Workspace {
     /// # Errors
     /// The folder is not there, cannot be read, or is no folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self { roots: Arc::new(vec![canonical_folder(root.as_ref())?]) })
+        Ok(Self { roots: Arc::new(vec![canonical_folder(root.as_ref())?]), seen: Seen::default() })
     }
 
     /// The same workspace with one more folder, which is reached by absolute paths.
@@ -50,12 +56,17 @@ impl Workspace {
     pub fn and(self, root: impl AsRef<Path>) -> Result<Self, Error> {
         let mut roots = (*self.roots).clone();
         roots.push(canonical_folder(root.as_ref())?);
-        Ok(Self { roots: Arc::new(roots) })
+        Ok(Self { roots: Arc::new(roots), seen: self.seen })
     }
 
     /// The first folder, canonical.
     pub fn root(&self) -> &Path {
         &self.roots[0]
+    }
+
+    /// All folders, canonical, the first one first.
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.roots
     }
 
     /// The canonical form of a path that exists inside the workspace.
@@ -92,6 +103,20 @@ impl Workspace {
     }
 
     /// Opens a canonical path, unless it turns out to lead elsewhere by now.
+    #[cfg(unix)]
+    pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
+        use crate::beneath::{Missing, Place};
+
+        let root = self.roots.iter().find(|root| real.starts_with(root)).ok_or(io::ErrorKind::NotFound)?;
+        if real == root {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let relative = real.strip_prefix(root).map_err(io::Error::other)?;
+        Place::find(root, relative, Missing::Refuse)?.open()
+    }
+
+    /// Opens a canonical path, unless it turns out to lead elsewhere by now.
+    #[cfg(not(unix))]
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         let before = fs::symlink_metadata(real)?;
         if before.is_dir() {
@@ -203,12 +228,6 @@ fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
     let real = path.canonicalize().map_err(failed)?;
     fs::read_dir(&real).map_err(failed)?;
     Ok(real)
-}
-
-#[cfg(unix)]
-fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 #[cfg(not(unix))]

@@ -61,6 +61,7 @@ mod message;
 mod nearest;
 mod plan;
 mod plan_record;
+mod preview;
 mod price;
 mod process;
 mod projection;
@@ -126,6 +127,7 @@ pub use message::{
 pub use nearest::{likeness, nearest};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
+pub use preview::{FileChange, Preview};
 pub use price::ModelPrice;
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;

@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, Json, Processes, ToolCallId, ToolResult, metadata};
+use crate::{Context, Json, Preview, Processes, ToolCallId, ToolResult, metadata};
 
 /// Something that a model can call.
 ///
@@ -25,6 +25,16 @@ pub trait Tool: Send + Sync {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>>;
+
+    /// What a call with these arguments would change, for the person who is asked about it, or why it cannot
+    /// be done. Changes nothing and does not wait. By default nothing is known.
+    ///
+    /// # Errors
+    /// The call would fail with this error; it is refused.
+    fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
+        let _ = (arguments, run);
+        Ok(None)
+    }
 }
 
 /// What a tool says of itself.

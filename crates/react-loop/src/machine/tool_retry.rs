@@ -57,17 +57,46 @@ impl ReactMachine {
         self.with_call(id, |call| call.wait(result, due));
     }
 
-    /// What is to be done while all calls that are left wait for their next try.
-    pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Command<'_>> {
+    /// The calls of the turn that may be worked on now, in order. Where calls are made one after the other, those
+    /// behind a call that is to be tried again wait with it.
+    pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
-        if calls.iter().any(|call| call.is_due(now)) {
-            return None;
+        let mut left: Vec<&CallState> = self.calls().iter().filter(|call| call.result().is_none()).collect();
+        match self.run_together(left.iter().copied()) {
+            true => left.retain(|call| call.is_due(now)),
+            false => left.truncate(left.iter().take_while(|call| call.is_due(now)).count()),
         }
+        left.into_iter().cloned().collect()
+    }
+
+    /// Whether a call failed and is to be tried again.
+    pub(crate) fn is_waiting(&self, id: CallId) -> bool {
+        let mut calls = self.calls().iter();
+        calls.any(|call| call.id == id && matches!(call.stage, CallStage::Waiting { .. }))
+    }
+
+    /// Whether the tools of all these calls may be called side by side.
+    pub(crate) fn run_together<'c>(&self, mut calls: impl Iterator<Item = &'c CallState>) -> bool {
+        let is_safe = |call: &CallState| {
+            let mut tools = self.config.tools.iter();
+            tools.any(|tool| tool.name == call.call.name && tool.annotations.concurrency_safe)
+        };
+        calls.all(|call| is_safe(call) && !self.is_on_trial(call))
+    }
+
+    /// What is to be done while the calls that are next wait for another try.
+    pub(super) fn wait_for_calls(&self, calls: &[CallState]) -> Option<Command<'_>> {
         let due = |call: &CallState| match &call.stage {
             CallStage::Waiting { due, .. } => Some(*due),
             _ => None,
         };
-        calls.iter().filter_map(due).min().map(Command::WaitUntil)
+        if calls.iter().filter_map(due).next().is_none() || !self.due_calls().is_empty() {
+            return None;
+        }
+        let mut left = calls.iter().filter(|call| call.result().is_none());
+        let together = self.run_together(left.clone());
+        let next = if together { left.filter_map(due).min() } else { left.next().and_then(due) };
+        next.map(Command::WaitUntil)
     }
 
     /// The end of a call that was to be tried again, when the run is to stop or somebody spoke into it.

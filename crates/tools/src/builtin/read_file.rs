@@ -58,13 +58,16 @@ impl ReadFile {
         Self { spec, workspace }
     }
 
-    fn read(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    fn read(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, start_line, end_line } = crate::macro_support::arguments(arguments)?;
         let lines = line_range(start_line, end_line)?;
         let (real, file) = self.workspace.open(&path)?;
+        // The version that is about to be read: what is changed from now on counts as unread.
+        self.workspace.note_seen(&context.run.session, &real, &file);
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
         let size = file.metadata().map_err(failed)?.len();
-        let mut file = Opened { reader: BufReader::with_capacity(64 * 1024, file), size, cancel };
+        let reader = BufReader::with_capacity(64 * 1024, file);
+        let mut file = Opened { reader, size, cancel: &context.cancel };
         let head = file.head().map_err(failed)?;
         let result = match image_type(head) {
             Some(mime_type) => file.image(&path, mime_type)?,
@@ -96,7 +99,7 @@ impl Tool for ReadFile {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.read(arguments, &context.cancel) })
+        Box::pin(async move { self.read(arguments, context) })
     }
 }
 

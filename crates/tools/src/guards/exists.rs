@@ -11,7 +11,7 @@ const NAMES_LISTED: usize = 50;
 pub(crate) struct Exists;
 
 impl Guard for Exists {
-    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         inspection.tool = inspection.registry.find(&inspection.call.name);
         match inspection.tool {
             Some(_) => Verdict::Pass,

@@ -10,7 +10,7 @@ use crate::{
 pub(crate) struct MatchesSchema;
 
 impl Guard for MatchesSchema {
-    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let Some(tool) = &inspection.tool else { return Verdict::Pass };
         let arguments = inspection.arguments();
         if arguments.is_object() && tool.validator.is_valid(arguments) {

@@ -8,7 +8,7 @@ use crate::{
 pub(crate) struct Size;
 
 impl Guard for Size {
-    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         let options = inspection.options;
         // Depth first: only a shallow value may be walked without fear for the stack.
         if is_deeper_than(inspection.arguments(), options.max_argument_depth) {

@@ -13,7 +13,7 @@ const QUOTED: usize = 40;
 pub(crate) struct WellFormed;
 
 impl Guard for WellFormed {
-    fn check(&self, inspection: &mut Inspection<'_>) -> Verdict {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
         match (&inspection.call.malformed, &inspection.edited) {
             // A person's edit is a value, whatever the model's text was.
             (None, _) | (Some(_), Some(_)) => Verdict::Pass,

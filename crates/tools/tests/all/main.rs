@@ -4,9 +4,18 @@
 mod calculator;
 mod consent;
 mod engine;
+mod error_texts;
 mod execution;
 mod files;
 mod fixture;
+#[cfg(all(unix, feature = "git"))]
+mod git;
+mod pipeline;
 mod registry;
+#[cfg(all(unix, feature = "bash"))]
+mod sandbox;
 mod tool_macro;
+#[cfg(feature = "web")]
+mod web;
 mod workspace;
+mod writing;

@@ -1,0 +1,111 @@
+//! Files below a folder, reached step by step without following a link, so that nothing that is moved or
+//! linked meanwhile leads out of the folder.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{self, Write},
+    path::{Component, Path},
+};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::{AtFlags, CWD, FileType, Mode, OFlags},
+};
+
+/// What to do about folders on the way that are not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Create,
+    Refuse,
+}
+
+/// A place for a file: its folder, held open, and its name there.
+pub(crate) struct Place {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+impl Place {
+    /// The place of `relative` below `root`, which holds neither `..` nor a link: both are canonical.
+    pub(crate) fn find(root: &Path, relative: &Path, missing: Missing) -> io::Result<Self> {
+        let mut steps = Vec::new();
+        for component in relative.components() {
+            match component {
+                Component::Normal(step) => steps.push(step),
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not a plain one")),
+            }
+        }
+        let name = steps.pop().ok_or(io::ErrorKind::IsADirectory)?;
+        let mut folder = rustix::fs::openat(CWD, root, folder_flags(), Mode::empty())?;
+        for step in steps {
+            folder = enter(&folder, step, missing)?;
+        }
+        Ok(Self { folder, name: name.to_owned() })
+    }
+
+    /// Opens the file that is there for reading; it must be a regular one.
+    pub(crate) fn open(&self) -> io::Result<File> {
+        // Without waiting: a pipe or a device is looked at, and refused.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let before = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(before.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+            _ => return Err(io::Error::other("it is not a regular file")),
+        }
+        let file = File::from(rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(file)
+    }
+
+    /// Puts a file with this content there, in place of the one that may be there, in one step: a reader sees
+    /// the old content or the new one. The mode of the old file is kept. Returns the new file.
+    pub(crate) fn replace(&self, content: &[u8], old: Option<&File>) -> io::Result<File> {
+        let (temporary, mut file) = self.temporary()?;
+        let written = file
+            .write_all(content)
+            .and_then(|()| match old {
+                Some(old) => file.set_permissions(old.metadata()?.permissions()),
+                None => Ok(()),
+            })
+            .and_then(|()| Ok(rustix::fs::renameat(&self.folder, &temporary, &self.folder, &self.name)?));
+        if let Err(e) = written {
+            let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
+            return Err(e);
+        }
+        Ok(file)
+    }
+
+    fn temporary(&self) -> io::Result<(String, File)> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for number in 0..1_000 {
+            let name = format!(".archon-{}-{number}.tmp", std::process::id());
+            match rustix::fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(0o666)) {
+                Ok(file) => return Ok((name, file.into())),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(io::Error::other("no name for a temporary file is free"))
+    }
+}
+
+fn enter(folder: &OwnedFd, step: &OsStr, missing: Missing) -> io::Result<OwnedFd> {
+    let open = || rustix::fs::openat(folder, step, folder_flags(), Mode::empty());
+    match open() {
+        Err(rustix::io::Errno::NOENT) if missing == Missing::Create => {
+            match rustix::fs::mkdirat(folder, step, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(open()?),
+                Err(e) => Err(e.into()),
+            }
+        }
+        other => Ok(other?),
+    }
+}
+
+fn folder_flags() -> OFlags {
+    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}

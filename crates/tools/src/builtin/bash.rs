@@ -1,0 +1,247 @@
+//! `bash` and `bash_readonly`: a command line, run where it can do no harm outside the workspace.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use archon_types::{
+    BoxFuture, Context, Effect, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolResultStatus, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    Workspace,
+    arguments::clip,
+    sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
+};
+
+/// What the engine waits longer than the tool itself, which knows what the command said so far.
+const SLACK: Duration = Duration::from_secs(5);
+
+/// How commands run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BashOptions {
+    /// What the kernel grants a command.
+    pub sandbox: SandboxOptions,
+    /// Time limit of a command that has none of its own. Default 120 s.
+    pub timeout: Duration,
+    /// No command asks for more. Default 600 s.
+    pub max_timeout: Duration,
+    /// A command that holds one of these texts is refused. This is a guard rail against accidents and nothing
+    /// more: a command can be written in any number of ways. What holds is the sandbox.
+    pub deny: Vec<String>,
+    /// The shell. Default `bash`.
+    pub shell: PathBuf,
+}
+
+impl Default for BashOptions {
+    fn default() -> Self {
+        Self {
+            sandbox: SandboxOptions::default(),
+            timeout: Duration::from_secs(120),
+            max_timeout: Duration::from_secs(600),
+            deny: [
+                "rm -rf /",
+                "rm -rf ~",
+                "mkfs",
+                "dd if=",
+                "> /dev/sd",
+                ":(){ :|:& };:",
+                "shutdown",
+                "reboot",
+            ]
+            .map(str::to_owned)
+            .into(),
+            shell: PathBuf::from("bash"),
+        }
+    }
+}
+
+/// Runs a command line in the first folder of a [`Workspace`]. It needs the permission `shell_exec`.
+///
+/// The command may change the workspace, or with [`read_only`](Self::read_only) only look at it; see
+/// [`sandbox`](crate::sandbox) for how it is held to that. Its input is empty. A command that fails is a result
+/// like any other, with its exit code. Whatever it left running ends with the call.
+#[derive(Clone, Debug)]
+pub struct Bash {
+    spec: ToolSpec,
+    workspace: Workspace,
+    options: BashOptions,
+    cage: Cage,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Shell command
+    command: String,
+    /// Time limit in seconds
+    #[schemars(range(min = 1))]
+    timeout_seconds: Option<u64>,
+}
+
+impl Bash {
+    /// `bash`: commands that may change the workspace.
+    pub fn new(workspace: Workspace, options: BashOptions) -> Self {
+        let mut annotations = ToolAnnotations::default();
+        annotations.destructive = true;
+        let about = "Runs a shell command in the workspace and returns its output and exit code. Use it to build, test \
+                     and run programs.";
+        Self::with(workspace, options, sandbox::Access::Write, ("bash", "Shell", about), annotations)
+    }
+
+    /// `bash_readonly`: commands that may only look.
+    pub fn read_only(workspace: Workspace, options: BashOptions) -> Self {
+        let about = "Runs a shell command that only reads, and returns its output and exit code. Use it to look at \
+                     things with the usual programs; it cannot change any file.";
+        let words = ("bash_readonly", "Shell (read-only)", about);
+        Self::with(workspace, options, sandbox::Access::Read, words, ToolAnnotations::read_only())
+    }
+
+    fn with(
+        workspace: Workspace,
+        options: BashOptions,
+        access: sandbox::Access,
+        (name, label, about): (&str, &str, &str),
+        mut annotations: ToolAnnotations,
+    ) -> Self {
+        annotations.permissions = vec!["shell_exec".to_owned()];
+        let cage = Cage::new(workspace.roots().to_vec(), access, options.sandbox.clone());
+        if annotations.effect == Effect::ReadOnly && !cage.is_closed() {
+            // Nothing keeps it from changing things.
+            annotations.effect = Effect::SideEffect;
+            annotations.concurrency_safe = false;
+        }
+        let longest = options.max_timeout.max(options.timeout) + SLACK;
+        annotations.timeout_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
+        let mut spec =
+            ToolSpec::new(name, about, crate::schema_of::<Arguments>()).with_annotations(annotations);
+        spec.label = label.to_owned();
+        spec.examples.push(serde_json::json!({ "command": "ls -la" }));
+        Self { spec, workspace, options, cage }
+    }
+
+    /// Why a command does not run.
+    fn objection(&self, command: &str) -> Result<(), ToolError> {
+        if let Some(refusal) = self.cage.refusal() {
+            return Err(ToolError::PermissionDenied(refusal));
+        }
+        match self.options.deny.iter().find(|pattern| command.contains(pattern.as_str())) {
+            Some(pattern) => Err(ToolError::PermissionDenied(format!(
+                "Commands with '{pattern}' are not run here. Use another command, or ask the person to run it."
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Arguments { command, timeout_seconds } = crate::macro_support::arguments(arguments)?;
+        self.objection(&command)?;
+        let limit =
+            timeout_seconds.map_or(self.options.timeout, Duration::from_secs).min(self.options.max_timeout);
+        let mut shell = Command::new(&self.options.shell);
+        shell.arg("-c").arg(&command).current_dir(self.workspace.root());
+        let finished = sandbox::run(&shell, &self.cage, context, limit).await?;
+        Ok(self.result(finished, limit))
+    }
+
+    fn result(&self, finished: Finished, limit: Duration) -> ToolResult {
+        let Finished { ended, stdout, stderr } = finished;
+        let mut text = stdout.text;
+        if !stderr.text.is_empty() {
+            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            text.push_str(&format!("{gap}[stderr]\n{}", stderr.text));
+        }
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let code = ended.code();
+        let end = match (&ended, code) {
+            (Ended::TimedOut, _) => format!("[stopped after {} seconds]", limit.as_secs_f64()),
+            (Ended::Flooded, _) => {
+                format!("[stopped: it wrote more than {} bytes]", self.options.sandbox.max_flood)
+            }
+            (_, Some(0)) if text.is_empty() => "(no output)".to_owned(),
+            (_, Some(0)) => String::new(),
+            (_, Some(code)) => format!("[exit code {code}{}]", self.hint(code, &text)),
+            (_, None) => "[ended without an exit code]".to_owned(),
+        };
+        if !end.is_empty() {
+            text.push_str(&format!("{gap}{end}"));
+        }
+        let mut result = match ended {
+            Ended::TimedOut => {
+                let detail = format!("The command was stopped after {} seconds", limit.as_secs_f64());
+                ToolResult::failed(ToolResultStatus::Timeout, text, detail)
+                    .with_metadata("error_type", "timeout")
+            }
+            _ => ToolResult::success(text),
+        };
+        if let Some(code) = code {
+            result = result.with_metadata("exit_code", code);
+        }
+        result
+            .with_metadata("stdout_bytes", stdout.bytes)
+            .with_metadata("stderr_bytes", stderr.bytes)
+            .with_metadata("truncated", stdout.truncated || stderr.truncated)
+            .with_metadata("sandboxed", self.cage.is_closed())
+    }
+
+    /// What an exit code says of our limits; signal numbers are those of Linux.
+    fn hint(&self, code: i32, text: &str) -> &'static str {
+        let network = self.options.sandbox.network == Network::Denied;
+        match code {
+            152 => ": it used up its processor time",
+            153 => ": a file grew beyond the limit",
+            137 => ": it was killed, perhaps for want of memory",
+            127 => ": no such program",
+            _ if text.contains("Operation not permitted") && network => {
+                ": there is no network here, and files outside the workspace cannot be changed"
+            }
+            _ if text.contains("Permission denied") => ": files outside the workspace cannot be used",
+            _ => "",
+        }
+    }
+}
+
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.run(arguments, context))
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let command = arguments.get("command").and_then(Json::as_str).unwrap_or_default();
+        self.objection(command)?;
+        Ok(Some(Preview::new(format!("Run `{}`", clip(command, 500)))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: TE-39
+    #[test]
+    fn where_the_kernel_cannot_hold_a_command_it_is_refused() {
+        let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut bash = Bash::new(workspace, BashOptions::default());
+        bash.cage.missing = Some("the kernel has no Landlock of version 3 (Linux 6.2)".to_owned());
+        let refused = bash.objection("ls").unwrap_err();
+        assert_eq!(refused.code(), "permission_denied");
+        expect!["Commands cannot be held within the workspace on this system: the kernel has no Landlock of version 3 (Linux 6.2). The command was not run. Use the file tools instead; the person can allow commands without a sandbox."]
+        .assert_eq(&refused.to_string());
+        bash.cage.options.isolation = sandbox::Isolation::WithoutKernel;
+        assert_eq!(bash.objection("ls"), Ok(()));
+        assert_eq!(json!(bash.spec.annotations.permissions), json!(["shell_exec"]));
+    }
+}

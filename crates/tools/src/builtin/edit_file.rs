@@ -1,0 +1,177 @@
+//! `edit_file`: replaces a text in a file that stands there exactly once.
+
+use archon_types::{
+    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{DiffOptions, Workspace, diff, workspace::Target};
+
+/// Largest file that can be edited, in bytes.
+const MAX_FILE: u64 = 10_000_000;
+
+/// Edits a text file of a [`Workspace`]. It needs the permission `fs_write`. The file must have been read
+/// in the same session, as it is now.
+#[derive(Clone, Debug)]
+pub struct EditFile {
+    spec: ToolSpec,
+    workspace: Workspace,
+    diff: DiffOptions,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// File path
+    path: String,
+    /// Text to replace, exactly as it stands in the file; it must stand there once
+    old_text: String,
+    /// Text to put in its place
+    new_text: String,
+    /// Replace it wherever it stands
+    replace_all: Option<bool>,
+}
+
+/// An edit that can be made.
+struct Edit {
+    target: Target,
+    before: String,
+    after: String,
+    count: usize,
+}
+
+impl EditFile {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut annotations = ToolAnnotations::default();
+        annotations.destructive = true;
+        annotations.blocking = true;
+        annotations.permissions = vec!["fs_write".to_owned()];
+        let mut spec = ToolSpec::new(
+            "edit_file",
+            "Replaces a text in a file. The text must stand there exactly once; take enough lines around it. Read the \
+             file first.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(annotations);
+        spec.label = "Edit file".to_owned();
+        spec.examples.push(
+            serde_json::json!({ "path": "config.toml", "old_text": "port = 80\n", "new_text": "port = 8080\n" }),
+        );
+        Self { spec, workspace, diff: DiffOptions::default() }
+    }
+
+    /// The same tool with another way to show what it will change.
+    pub fn with_diff(mut self, diff: DiffOptions) -> Self {
+        self.diff = diff;
+        self
+    }
+
+    fn plan(&self, arguments: Json, run: &Context) -> Result<Edit, ToolError> {
+        let Arguments { path, old_text, new_text, replace_all } = crate::macro_support::arguments(arguments)?;
+        if old_text.is_empty() {
+            return Err(ToolError::InvalidArgs(
+                "old_text is empty. Say which text is to be replaced; to write a whole file use write_file."
+                    .to_owned(),
+            ));
+        }
+        if old_text == new_text {
+            return Err(ToolError::InvalidArgs(
+                "old_text and new_text are the same: nothing to do.".to_owned(),
+            ));
+        }
+        let target = self.workspace.target(&path)?;
+        let Some(existing) = &target.existing else {
+            // The path is inside and nothing is there: say what is near it.
+            self.workspace.resolve(&path)?;
+            return Err(ToolError::NotFound(format!("'{}' not found.", target.name)));
+        };
+        self.workspace.check_seen(&run.session, &target)?;
+        let before = existing.text(&target.name, MAX_FILE)?;
+        let count = before.matches(&old_text).count();
+        let after = match (count, replace_all.unwrap_or(false)) {
+            (0, _) => return Err(ToolError::InvalidArgs(absent(&target.name, &before, &old_text))),
+            (1, _) | (_, true) => before.replace(&old_text, &new_text),
+            (count, false) => {
+                return Err(ToolError::InvalidArgs(format!(
+                    "old_text stands {count} times in '{}' (lines {}); it must stand there exactly once. Take more of \
+                     the text around it, or set replace_all to replace all of them.",
+                    target.name,
+                    lines_of(&before, &old_text)
+                )));
+            }
+        };
+        Ok(Edit { target, before, after, count })
+    }
+
+    fn edit(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Edit { target, before, after, count } = self.plan(arguments, &context.run)?;
+        self.workspace.replace(&context.run.session, &target, after.as_bytes())?;
+        let change = diff::change(&target.name, Some(&before), &after, self.diff);
+        let times = if count == 1 { String::new() } else { format!(" in {count} places") };
+        let mut result = ToolResult::success(format!("Edited '{}'{times}.", target.name));
+        if let Some(diff) = change.diff {
+            result = result.with_metadata("diff", diff);
+        }
+        Ok(result.with_metadata("path", target.name).with_metadata("replaced", count))
+    }
+}
+
+impl Tool for EditFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.edit(arguments, context) })
+    }
+
+    fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
+        let Edit { target, before, after, .. } = self.plan(arguments.clone(), run)?;
+        let mut preview = Preview::new(format!("Edit '{}'", target.name));
+        preview.outside_cwd = target.is_outside(&self.workspace);
+        preview.changes.push(diff::change(&target.name, Some(&before), &after, self.diff));
+        Ok(Some(preview))
+    }
+}
+
+/// Why a text was not found: often only its white space differs.
+fn absent(name: &str, text: &str, wanted: &str) -> String {
+    let advice = match first_likely_line(text, wanted) {
+        Some(line) => {
+            format!(
+                "Line {line} differs from it only in white space: copy it from there, spaces and tabs included."
+            )
+        }
+        None => "Read the file again and copy the text exactly, without line numbers.".to_owned(),
+    };
+    format!("old_text stands 0 times in '{name}'; it must stand there exactly once. {advice}")
+}
+
+/// The line, counted from 1, where the text would begin if white space did not count.
+fn first_likely_line(text: &str, wanted: &str) -> Option<usize> {
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted: Vec<_> = wanted.lines().map(squeezed).skip_while(String::is_empty).collect();
+    let first = wanted.first()?;
+    let lines: Vec<_> = text.lines().map(squeezed).collect();
+    let candidates = lines.iter().enumerate().filter(|(_, line)| *line == first).take(50);
+    candidates
+        .map(|(at, _)| at)
+        .find(|&at| lines[at..].len() >= wanted.len() && lines[at..at + wanted.len()] == wanted[..])
+        .map(|at| at + 1)
+}
+
+/// The lines where it stands, the first few of them.
+fn lines_of(text: &str, wanted: &str) -> String {
+    let lines: Vec<_> = text
+        .match_indices(wanted)
+        .take(5)
+        .map(|(at, _)| (text[..at].matches('\n').count() + 1).to_string())
+        .collect();
+    lines.join(", ")
+}

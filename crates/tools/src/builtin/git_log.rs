@@ -1,0 +1,66 @@
+//! `git_log`: the commits, the newest first.
+
+use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::git::{self, Git};
+use crate::{Workspace, sandbox::SandboxOptions};
+
+/// The history of the repository in a [`Workspace`], by the git program.
+#[derive(Clone, Debug)]
+pub struct GitLog {
+    spec: ToolSpec,
+    git: Git,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Branch, tag, commit or range; the current branch if left out
+    revision: Option<String>,
+    /// Only commits that changed this file or directory
+    path: Option<String>,
+    /// Maximum number of commits
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+}
+
+impl GitLog {
+    /// The tool for the repository of one workspace. Of the options the limits count; git only reads.
+    pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
+        let parameters = crate::schema_of::<Arguments>();
+        let spec = git::spec(
+            "git_log",
+            "Git log",
+            "Lists commits, the newest first: hash, date, author, subject.",
+            parameters,
+            serde_json::json!({ "limit": 10 }),
+        );
+        Self { spec, git: Git::new(workspace, options) }
+    }
+
+    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Arguments { revision, path, limit } = crate::macro_support::arguments(arguments)?;
+        let count = format!("--max-count={}", limit.unwrap_or(20).min(500));
+        let format = "--format=%h %ad %an: %s";
+        let mut command: Vec<String> =
+            ["log", &count, "--date=format:%Y-%m-%d %H:%M:%S %z", format].map(str::to_owned).into();
+        command.extend(git::revision_and_path(revision, path));
+        self.git.run(&command, "No commits.", context).await
+    }
+}
+
+impl Tool for GitLog {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.run(arguments, context))
+    }
+}

@@ -1,0 +1,59 @@
+//! `git_status`: what was changed since the last commit.
+
+use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::git::{self, Git};
+use crate::{Workspace, sandbox::SandboxOptions};
+
+/// The state of the repository in a [`Workspace`], by the git program.
+#[derive(Clone, Debug)]
+pub struct GitStatus {
+    spec: ToolSpec,
+    git: Git,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Only this file or directory
+    path: Option<String>,
+}
+
+impl GitStatus {
+    /// The tool for the repository of one workspace. Of the options the limits count; git only reads.
+    pub fn new(workspace: Workspace, options: SandboxOptions) -> Self {
+        let parameters = crate::schema_of::<Arguments>();
+        let spec = git::spec(
+            "git_status",
+            "Git status",
+            "Shows the branch and which files were changed, added or deleted since the last commit.",
+            parameters,
+            serde_json::json!({}),
+        );
+        Self { spec, git: Git::new(workspace, options) }
+    }
+
+    async fn run(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
+        let Arguments { path } = crate::macro_support::arguments(arguments)?;
+        let mut command: Vec<String> = ["status", "--short", "--branch"].map(str::to_owned).into();
+        command.push("--".to_owned());
+        command.extend(path.filter(|path| !path.is_empty()));
+        self.git.run(&command, "Nothing was changed.", context).await
+    }
+}
+
+impl Tool for GitStatus {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.run(arguments, context))
+    }
+}

@@ -1,0 +1,96 @@
+//! `glob`: the files whose path matches a pattern, the newest first.
+
+use std::time::SystemTime;
+
+use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::FilePattern;
+use crate::{Workspace, workspace::walker};
+
+const DEFAULT_LIMIT: usize = 100;
+const HIGHEST_LIMIT: usize = 2_000;
+/// Files that are looked at.
+const LOOKED_AT: usize = 200_000;
+
+/// Finds files of a [`Workspace`] by pattern, hidden and ignored ones left out.
+#[derive(Clone, Debug)]
+pub struct Glob {
+    spec: ToolSpec,
+    workspace: Workspace,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Pattern of paths, for example src/**/*.rs
+    pattern: String,
+    /// Directory to search; everything if left out
+    path: Option<String>,
+    /// Maximum number of files
+    #[schemars(range(min = 1))]
+    limit: Option<usize>,
+}
+
+impl Glob {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut spec = ToolSpec::new(
+            "glob",
+            "Finds files by a pattern of their path and returns them, the most recently changed first.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(super::file_tool());
+        spec.label = "Find files".to_owned();
+        spec.examples.push(serde_json::json!({ "pattern": "src/**/*.rs" }));
+        Self { spec, workspace }
+    }
+
+    fn find(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+        let Arguments { pattern, path, limit } = crate::macro_support::arguments(arguments)?;
+        let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
+        let folder = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
+        let wanted = FilePattern::new(&pattern)?;
+        let mut found = Vec::new();
+        for entry in walker(&folder).build().flatten().take(LOOKED_AT) {
+            if cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            let relative = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
+            if entry.file_type().is_some_and(|kind| kind.is_file()) && wanted.matches(relative) {
+                let modified = entry.metadata().ok().and_then(|of| of.modified().ok());
+                found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.into_path()));
+            }
+        }
+        // Files of the same time keep the order of their paths.
+        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let there = found.len();
+        let names: Vec<_> = found.iter().take(limit).map(|(_, path)| self.workspace.display(path)).collect();
+        let mut result = match there {
+            0 => ToolResult::success(format!(
+                "No files found for '{}'.",
+                crate::arguments::clip(&pattern, 100)
+            )),
+            _ => ToolResult::success(names.join("\n")),
+        };
+        if there > limit {
+            result.content.push(format!("({} more. Narrow the pattern or the path.)", there - limit).into());
+        }
+        Ok(result.with_metadata("matches", there).with_metadata("truncated", there > limit))
+    }
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.find(arguments, &context.cancel) })
+    }
+}

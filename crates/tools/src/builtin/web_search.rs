@@ -1,0 +1,269 @@
+//! `web_search`: titles, addresses and excerpts for a query, from whichever service is behind it.
+
+use std::{fmt, sync::Arc};
+
+use archon_types::{
+    BoxFuture, Json, Secret, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use reqwest::{
+    Url,
+    header::{HeaderMap, HeaderValue},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{WebOptions, arguments::clip, web::Web};
+
+/// Results of one search at most.
+const HIGHEST: usize = 5;
+
+/// A service that finds pages.
+pub trait SearchBackend: Send + Sync {
+    /// Up to `count` pages for a query, the best first.
+    fn search<'a>(&'a self, query: &'a str, count: usize)
+    -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>>;
+}
+
+/// A page that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchHit {
+    /// The page's title.
+    pub title: String,
+    /// A piece of its text.
+    pub snippet: String,
+    /// Its address.
+    pub url: String,
+}
+
+/// Searches the web. It needs the permission `network`.
+#[derive(Clone)]
+pub struct WebSearch {
+    spec: ToolSpec,
+    backend: Arc<dyn SearchBackend>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// What to look for
+    query: String,
+    /// Number of results, up to 5
+    #[schemars(range(min = 1))]
+    num_results: Option<usize>,
+}
+
+impl WebSearch {
+    /// The tool over a service.
+    pub fn new(backend: impl SearchBackend + 'static) -> Self {
+        let mut annotations = ToolAnnotations::read_only();
+        annotations.network = true;
+        annotations.permissions = vec!["network".to_owned()];
+        let mut spec = ToolSpec::new(
+            "web_search",
+            "Searches the web and returns titles, addresses and excerpts of pages. Use it for what you do not know or \
+             what may have changed.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(annotations);
+        spec.label = "Web search".to_owned();
+        spec.examples.push(serde_json::json!({ "query": "latest Rust release" }));
+        Self { spec, backend: Arc::new(backend) }
+    }
+
+    async fn search(&self, arguments: Json) -> Result<ToolResult, ToolError> {
+        let Arguments { query, num_results } = crate::macro_support::arguments(arguments)?;
+        let query = query.trim();
+        if query.is_empty() {
+            return Err(ToolError::InvalidArgs("The query is empty. Say what to look for.".to_owned()));
+        }
+        let count = num_results.unwrap_or(HIGHEST).min(HIGHEST);
+        let mut hits = self.backend.search(query, count).await?;
+        hits.truncate(count);
+        let lines: Vec<_> = hits
+            .iter()
+            .enumerate()
+            .map(|(index, hit)| {
+                let snippet = clip(hit.snippet.trim(), 500);
+                format!(
+                    "{}. {}\n   {}\n   {snippet}",
+                    index + 1,
+                    clip(hit.title.trim(), 200),
+                    clip(&hit.url, 500)
+                )
+            })
+            .collect();
+        let text = match lines.as_slice() {
+            [] => format!("No pages found for '{}'.", clip(query, 200)),
+            lines => lines.join("\n"),
+        };
+        Ok(ToolResult::success(text).with_metadata("results", serde_json::json!(hits)))
+    }
+}
+
+impl Tool for WebSearch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(self.search(arguments))
+    }
+}
+
+impl fmt::Debug for WebSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSearch").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// Pages that are known beforehand, found by the words of the query: for tests, and where there is no network.
+#[derive(Clone, Debug, Default)]
+pub struct OfflineSearch(Vec<SearchHit>);
+
+impl OfflineSearch {
+    /// A service that knows these pages.
+    pub fn new(pages: impl IntoIterator<Item = SearchHit>) -> Self {
+        Self(pages.into_iter().collect())
+    }
+}
+
+impl SearchBackend for OfflineSearch {
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        count: usize,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>> {
+        let query = query.to_lowercase();
+        let score = |hit: &SearchHit| {
+            let text = format!("{} {}", hit.title, hit.snippet).to_lowercase();
+            query.split_whitespace().filter(|word| text.contains(word)).count()
+        };
+        let mut found: Vec<_> =
+            self.0.iter().map(|hit| (score(hit), hit)).filter(|(score, _)| *score > 0).collect();
+        // The sort keeps the order of equals.
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        let found = found.into_iter().take(count).map(|(_, hit)| hit.clone()).collect();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+}
+
+/// Brave Search, with a key of one's own; the format is that of its documentation of `web/search`.
+#[derive(Clone)]
+pub struct BraveSearch {
+    key: Secret,
+    endpoint: String,
+    web: Web,
+}
+
+/// Where the service is.
+const BRAVE: &str = "https://api.search.brave.com/res/v1/web/search";
+/// The variable that holds the key.
+const BRAVE_KEY: &str = "BRAVE_API_KEY";
+
+#[derive(Deserialize)]
+struct BraveAnswer {
+    #[serde(default)]
+    web: BravePages,
+}
+
+#[derive(Default, Deserialize)]
+struct BravePages {
+    #[serde(default)]
+    results: Vec<BravePage>,
+}
+
+#[derive(Deserialize)]
+struct BravePage {
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    description: String,
+    url: String,
+}
+
+impl BraveSearch {
+    /// The service with a key.
+    ///
+    /// # Errors
+    /// There is no TLS on this system.
+    pub fn new(key: Secret) -> Result<Self, ToolError> {
+        Self::at(BRAVE, key, WebOptions::default())
+    }
+
+    /// The service with the key in `BRAVE_API_KEY`; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_env() -> Result<Option<Self>, ToolError> {
+        match std::env::var(BRAVE_KEY) {
+            Ok(key) if !key.trim().is_empty() => Self::new(Secret::new(key.trim().to_owned())).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The same service elsewhere.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn at(endpoint: impl Into<String>, key: Secret, options: WebOptions) -> Result<Self, ToolError> {
+        Ok(Self { key, endpoint: endpoint.into(), web: Web::new(options)? })
+    }
+
+    async fn ask(&self, query: &str, count: usize) -> Result<Vec<SearchHit>, ToolError> {
+        let parameters = [("q", query), ("count", &count.to_string())];
+        let url = Url::parse_with_params(&self.endpoint, parameters)
+            .map_err(|e| ToolError::Failed(format!("The search service's address is wrong: {e}")))?;
+        let mut key = HeaderValue::from_str(self.key.expose())
+            .map_err(|_| ToolError::Failed("The search service's key cannot be sent.".to_owned()))?;
+        key.set_sensitive(true);
+        let mut headers = HeaderMap::new();
+        headers.insert("x-subscription-token", key);
+        headers.insert("accept", HeaderValue::from_static("application/json"));
+        let page = self.web.get(url.as_str(), headers).await?;
+        match page.status {
+            200 => {}
+            401 | 403 => {
+                return Err(ToolError::PermissionDenied(
+                    "The search service does not take the key.".to_owned(),
+                ));
+            }
+            429 => return Err(ToolError::Resource("The search service has had enough for now.".to_owned())),
+            status => {
+                return Err(ToolError::Failed(format!("The search service answered with HTTP {status}.")));
+            }
+        }
+        let answer: BraveAnswer = serde_json::from_slice(&page.body)
+            .map_err(|e| ToolError::Failed(format!("The search service's answer cannot be read: {e}")))?;
+        let hit = |page: BravePage| SearchHit {
+            title: without_markup(&page.title),
+            snippet: without_markup(&page.description),
+            url: page.url,
+        };
+        Ok(answer.web.results.into_iter().map(hit).collect())
+    }
+}
+
+impl SearchBackend for BraveSearch {
+    fn search<'a>(
+        &'a self,
+        query: &'a str,
+        count: usize,
+    ) -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>> {
+        Box::pin(self.ask(query, count))
+    }
+}
+
+impl fmt::Debug for BraveSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BraveSearch").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// The service marks the words that it found with `<strong>`.
+fn without_markup(text: &str) -> String {
+    text.replace("<strong>", "").replace("</strong>", "")
+}

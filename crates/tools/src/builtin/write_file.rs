@@ -1,0 +1,118 @@
+//! `write_file`: a new file, or a new content of one that the session has read.
+
+use archon_types::{
+    BoxFuture, Context, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
+    ToolResult, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{DiffOptions, Workspace, diff};
+
+/// Writes a file of a [`Workspace`], folders included, in one step. It needs the permission `fs_write`. A file
+/// that is there must have been read in the same session, as it is now.
+#[derive(Clone, Debug)]
+pub struct WriteFile {
+    spec: ToolSpec,
+    workspace: Workspace,
+    diff: DiffOptions,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// File path
+    path: String,
+    /// The whole new content
+    content: String,
+}
+
+impl WriteFile {
+    /// The tool for the files of one workspace.
+    pub fn new(workspace: Workspace) -> Self {
+        let mut annotations = ToolAnnotations::default();
+        annotations.effect = Effect::Idempotent;
+        annotations.destructive = true;
+        annotations.blocking = true;
+        annotations.permissions = vec!["fs_write".to_owned()];
+        let mut spec = ToolSpec::new(
+            "write_file",
+            "Writes a file: creates it, or replaces its whole content. Read a file first if it exists; to change a part \
+             of it use edit_file.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(annotations);
+        spec.label = "Write file".to_owned();
+        spec.examples.push(serde_json::json!({ "path": "notes.txt", "content": "hello\n" }));
+        Self { spec, workspace, diff: DiffOptions::default() }
+    }
+
+    /// The same tool with another way to show what it will change.
+    pub fn with_diff(mut self, diff: DiffOptions) -> Self {
+        self.diff = diff;
+        self
+    }
+
+    fn write(&self, arguments: Json, session: &SessionId) -> Result<ToolResult, ToolError> {
+        let Arguments { path, content } = crate::macro_support::arguments(arguments)?;
+        let target = self.workspace.target(&path)?;
+        let name = &target.name;
+        let created = target.existing.is_none();
+        let done = |text: String| {
+            ToolResult::success(text)
+                .with_metadata("path", name.as_str())
+                .with_metadata("size_bytes", content.len())
+                .with_metadata("created", created)
+        };
+        if let Some(existing) = &target.existing
+            && existing.bytes == content.len() as u64
+            && existing.text(name, existing.bytes).is_ok_and(|text| text == content)
+        {
+            // The second of two equal calls, for instance after a crash.
+            return Ok(done(format!("'{name}' has exactly this content already.")));
+        }
+        self.workspace.check_seen(session, &target)?;
+        self.workspace.replace(session, &target, content.as_bytes())?;
+        let verb = if created { "Created" } else { "Replaced" };
+        Ok(done(format!("{verb} '{name}' ({} bytes, {} lines).", content.len(), content.lines().count())))
+    }
+}
+
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move { self.write(arguments, &context.run.session) })
+    }
+
+    fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
+        let Arguments { path, content } = crate::macro_support::arguments(arguments.clone())?;
+        let target = self.workspace.target(&path)?;
+        let before = match &target.existing {
+            // What is no text, or too large, is not compared.
+            Some(existing) => {
+                let text = existing.text(&target.name, self.diff.max_file_size as u64).ok();
+                if text.as_ref() != Some(&content) {
+                    self.workspace.check_seen(&run.session, &target)?;
+                }
+                Some(text)
+            }
+            None => None,
+        };
+        let verb = if before.is_some() { "Replace" } else { "Create" };
+        let mut preview = Preview::new(format!("{verb} '{}'", target.name));
+        preview.outside_cwd = target.is_outside(&self.workspace);
+        preview.changes.push(match before {
+            Some(None) => archon_types::FileChange::new(&target.name),
+            Some(Some(text)) => diff::change(&target.name, Some(&text), &content, self.diff),
+            None => diff::change(&target.name, None, &content, self.diff),
+        });
+        Ok(Some(preview))
+    }
+}

@@ -1,0 +1,36 @@
+//! What the engine knows of a call, in its result's metadata.
+
+use std::time::Duration;
+
+use archon_types::{ToolResult, metadata};
+
+use crate::guard::{Ended, Guard};
+
+pub(crate) struct Facts;
+
+impl Guard for Facts {
+    fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
+        stamp(result, ended.validation, ended.execution, ended.attempts, Some(&ended.tool.spec.version));
+    }
+}
+
+/// Writes the facts of a call, of one that was refused as well.
+pub(crate) fn stamp(
+    result: &mut ToolResult,
+    validation: Duration,
+    execution: Duration,
+    attempts: u32,
+    version: Option<&str>,
+) {
+    let facts = &mut result.metadata;
+    facts.insert("validation_time_ms".to_owned(), millis(validation).into());
+    facts.insert(metadata::EXECUTION_TIME_MS.to_owned(), millis(execution).into());
+    facts.insert("attempts".to_owned(), attempts.into());
+    if let Some(version) = version {
+        facts.insert(metadata::TOOL_VERSION.to_owned(), version.into());
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

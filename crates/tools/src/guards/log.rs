@@ -1,0 +1,19 @@
+//! A line in the application's log about each call that ran.
+
+use archon_types::ToolResult;
+
+use crate::{
+    guard::{Ended, Guard},
+    guards::facts::millis,
+    log,
+};
+
+pub(crate) struct Log;
+
+impl Guard for Log {
+    fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
+        let context = ended.context;
+        let (call, run) = (context.tool_call_id.as_str(), context.run.run.as_str());
+        log::finished(&context.tool_name, call, run, ended.attempts, millis(ended.execution), result);
+    }
+}

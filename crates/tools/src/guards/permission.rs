@@ -1,0 +1,29 @@
+//! May the tool do what it does at all? What it needs must have been granted.
+
+use crate::guard::{Guard, Inspection, Verdict};
+
+pub(crate) struct Permission;
+
+impl Guard for Permission {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
+        let Some(tool) = &inspection.tool else { return Verdict::Pass };
+        let needed = &tool.spec.annotations.permissions;
+        let missing: Vec<_> = needed
+            .iter()
+            .filter(|permission| !inspection.options.grants.contains(*permission))
+            .map(String::as_str)
+            .collect();
+        match missing.as_slice() {
+            [] => Verdict::Pass,
+            missing => Verdict::refuse(
+                "permission_denied",
+                format!(
+                    "Tool '{}' needs the permission {}, which was not granted. It was not run. Go on without it, or \
+                     ask the person to grant it.",
+                    inspection.call.name,
+                    missing.join(" and ")
+                ),
+            ),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Counts each call that ran.
+
+use archon_types::ToolResult;
+
+use crate::guard::{Ended, Guard};
+
+pub(crate) struct Statistics;
+
+impl Guard for Statistics {
+    fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
+        ended.statistics.count(&ended.tool.spec.name, ended.execution, !result.is_error());
+        if let Some(metrics) = ended.metrics {
+            metrics.record_result(ended, result);
+        }
+    }
+}

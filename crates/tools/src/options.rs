@@ -1,0 +1,90 @@
+//! What an engine allows a call, and what it makes of a result.
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+
+use archon_types::OutputLevel;
+
+use crate::ToolRetryPolicy;
+
+/// What an engine allows a call, and what it makes of a result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// Time limit of a call whose tool has none of its own. Default 30 s.
+    pub timeout: Duration,
+    /// Largest arguments, in bytes as JSON. Default 10 MB.
+    pub max_argument_bytes: usize,
+    /// Deepest nesting of arguments, in levels. Default 128, which is what the JSON parser allows.
+    pub max_argument_depth: usize,
+    /// The permissions that tools have, for instance `fs_write`; see
+    /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools that
+    /// need one are refused.
+    pub grants: BTreeSet<String>,
+    /// Which calls a person is asked about.
+    pub ask: Ask,
+    /// What is tried again of calls outside a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); in a run the
+    /// loop decides.
+    pub retry: ToolRetryPolicy,
+    /// How much detail results have whose caller and tool do not say. Default none: as the tool wrote them.
+    pub output_level: Option<OutputLevel>,
+    /// How failures are told to the model.
+    pub error_text: ErrorText,
+    /// Where large results are kept, in its subfolder `tool_data`. Default none: they are kept nowhere.
+    pub storage_dir: Option<PathBuf>,
+    /// Elements that are taken out of results, with what is in them.
+    pub stripped_tags: Vec<String>,
+}
+
+/// Which calls a person is asked about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ask {
+    /// Those of tools that require it.
+    #[default]
+    WhereRequired,
+    /// Those too that may change something.
+    BeforeChanges,
+}
+
+/// How failures are told to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorText {
+    /// In a line: `Error: …`.
+    #[default]
+    Short,
+    /// With their type, code and call: `Operation failed.` and five lines.
+    Standard,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            max_argument_bytes: 10_000_000,
+            max_argument_depth: 128,
+            grants: BTreeSet::new(),
+            ask: Ask::default(),
+            retry: ToolRetryPolicy::default(),
+            output_level: None,
+            error_text: ErrorText::default(),
+            storage_dir: None,
+            stripped_tags: ["tool_response", "search_reminders", "automated_reminder_from_anthropic"]
+                .map(str::to_owned)
+                .into(),
+        }
+    }
+}
+
+impl EngineOptions {
+    /// For tools that are agents or run commands: 120 s.
+    pub fn for_agent_tools() -> Self {
+        Self { timeout: Duration::from_secs(120), ..Self::default() }
+    }
+
+    /// The same options with these permissions as well.
+    pub fn granting<T: Into<String>>(mut self, permissions: impl IntoIterator<Item = T>) -> Self {
+        self.grants.extend(permissions.into_iter().map(Into::into));
+        self
+    }
+}

@@ -1,0 +1,109 @@
+//! Calling a tool again that ran out of time or of resources, where a second call can do no harm: for callers
+//! without a loop. A loop decides itself, because each try stands in its log, and the engine does not add to it.
+
+use std::{pin::pin, time::Duration};
+
+use archon_types::{CancellationToken, Clock, Json, ToolResult, ToolSpec, metadata};
+use futures_util::future::{Either, select};
+
+/// When and how a call outside a run is tried again. Only tools that are read-only or idempotent are.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ToolRetryPolicy {
+    /// Calls after the first one. Default 2.
+    pub max_retries: u32,
+    /// Kinds of failure ([`ToolError::code`](archon_types::ToolError::code)) that may pass by themselves.
+    /// Default `timeout` and `resource_error`.
+    pub retry_on: Vec<String>,
+    /// Before the second call. Default 1 s.
+    pub initial_delay: Duration,
+    /// What each wait is longer by. Default 1.5.
+    pub backoff_multiplier: f64,
+    /// No wait is longer. Default 10 s.
+    pub max_delay: Duration,
+    /// What the time limit of each call is longer by. Default 2.
+    pub timeout_multiplier: f64,
+    /// No time limit is made longer than this. Default 300 s.
+    pub max_timeout: Duration,
+}
+
+impl Default for ToolRetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_retries: 2,
+            retry_on: vec!["timeout".to_owned(), "resource_error".to_owned()],
+            initial_delay: Duration::from_secs(1),
+            backoff_multiplier: 1.5,
+            max_delay: Duration::from_secs(10),
+            timeout_multiplier: 2.0,
+            max_timeout: Duration::from_secs(300),
+        }
+    }
+}
+
+impl ToolRetryPolicy {
+    /// Every call is made once.
+    pub fn never() -> Self {
+        Self { max_retries: 0, ..Self::default() }
+    }
+
+    /// Whether the result of call number `attempt`, counted from 1, is followed by another call.
+    pub(crate) fn again(&self, spec: &ToolSpec, result: &ToolResult, attempt: u32) -> bool {
+        let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or_default();
+        let annotations = &spec.annotations;
+        result.is_error()
+            && attempt <= self.max_retries
+            && annotations.effect.may_repeat()
+            && !annotations.agent
+            && self.retry_on.iter().any(|code| code == kind)
+            // What could not be stopped is still at work.
+            && !result.metadata.contains_key("left_behind")
+    }
+
+    /// The wait before call number `attempt`, which is at least 2.
+    pub(crate) fn delay_before(&self, attempt: u32) -> Duration {
+        scaled(self.initial_delay, self.backoff_multiplier, attempt.saturating_sub(2)).min(self.max_delay)
+    }
+
+    /// The time limit of call number `attempt`; `limit` is that of the first.
+    pub(crate) fn limit(&self, limit: Duration, attempt: u32) -> Duration {
+        match attempt {
+            0 | 1 => limit,
+            _ => scaled(limit, self.timeout_multiplier, attempt - 1).min(self.max_timeout.max(limit)),
+        }
+    }
+}
+
+/// Waits; true if the call was cancelled meanwhile.
+pub(crate) async fn wait(clock: &dyn Clock, delay: Duration, cancel: &CancellationToken) -> bool {
+    let slept = clock.sleep_until(clock.now() + delay);
+    matches!(select(pin!(cancel.cancelled()), slept).await, Either::Left(_))
+}
+
+fn scaled(duration: Duration, factor: f64, times: u32) -> Duration {
+    let exponent = i32::try_from(times).unwrap_or(i32::MAX);
+    let seconds = duration.as_secs_f64() * factor.max(1.0).powi(exponent);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: TE-19
+    #[test]
+    fn waits_and_limits_grow_to_their_bounds() {
+        let policy = ToolRetryPolicy::default();
+        let ms = |attempt| policy.delay_before(attempt).as_millis();
+        assert_eq!(
+            [ms(2), ms(3), ms(4), ms(7), ms(8), ms(4_000_000)],
+            [1_000, 1_500, 2_250, 7_593, 10_000, 10_000]
+        );
+        let limit = |seconds, attempt| policy.limit(Duration::from_secs(seconds), attempt).as_secs();
+        assert_eq!(
+            [limit(30, 1), limit(30, 2), limit(30, 3), limit(30, 5), limit(30, 9)],
+            [30, 60, 120, 300, 300]
+        );
+        assert_eq!([limit(600, 1), limit(600, 2)], [600, 600]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Commands that the kernel holds within what they were granted: folders, network, processes, memory.
+//!
+//! A command is started by a thread of its own, which first gives up what the command may not do: Landlock
+//! leaves it the granted folders, a seccomp filter takes the network and the ways out of its process group.
+//! Both pass on to what the thread starts, and the thread ends. Limits of memory, files and processor time are
+//! set from outside on a shell that waits for a word before it becomes the command, and where the system lets
+//! us the processes are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
+//! our process, so it takes no `unsafe`; `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md` says more.
+//!
+//! Since no process of a command can leave the group, one signal ends them all, whatever they
+//! ignore and whoever started them.
+//!
+//! Linux only. Elsewhere, and on kernels before 6.2, commands are refused unless
+//! [`Isolation::WithoutKernel`] says that this is known.
+
+#[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
+mod pids;
+mod run;
+mod start;
+#[cfg(target_os = "linux")]
+mod syscalls;
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+pub(crate) use run::{Ended, Finished, run};
+
+/// What a command is granted, and how it is held to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SandboxOptions {
+    /// Files and folders that may be read and run, beside the workspace and the system's programs: for instance
+    /// a toolchain in the home folder.
+    pub read: Vec<PathBuf>,
+    /// Folders that may be written, beside the workspace (unless that is read-only) and a scratch folder that
+    /// is gone when the call is.
+    pub write: Vec<PathBuf>,
+    /// The network. Default denied.
+    pub network: Network,
+    /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
+    /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
+    pub env: BTreeMap<String, String>,
+    /// Processes and threads at a time. Default 256.
+    pub max_processes: u32,
+    /// Bytes of memory of each process. Default 4 GiB.
+    pub max_memory: u64,
+    /// Bytes of each file that is written. Default 1 GiB.
+    pub max_file_size: u64,
+    /// Processor time of each process. Default 10 minutes.
+    pub max_cpu_time: Duration,
+    /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default 256 KiB.
+    pub max_output: usize,
+    /// Bytes of output after which a command is stopped. Default 64 MiB.
+    pub max_flood: u64,
+    /// What happens where the kernel cannot hold a command. Default: it is refused.
+    pub isolation: Isolation,
+}
+
+/// Whether a command reaches the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Network {
+    /// No socket can be made, of whatever kind.
+    #[default]
+    Denied,
+    /// As any other program.
+    Granted,
+}
+
+/// What happens where the kernel cannot hold a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Commands are refused.
+    #[default]
+    Required,
+    /// Commands run with all that this process may do. Their group is still ended with their call.
+    WithoutKernel,
+}
+
+/// Whether a command may change the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
+    #[default]
+    Read,
+    Write,
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        Self {
+            read: Vec::new(),
+            write: Vec::new(),
+            network: Network::default(),
+            env: BTreeMap::new(),
+            max_processes: 256,
+            max_memory: 4 << 30,
+            max_file_size: 1 << 30,
+            max_cpu_time: Duration::from_secs(600),
+            max_output: 256 * 1024,
+            max_flood: 64 << 20,
+            isolation: Isolation::default(),
+        }
+    }
+}
+
+/// What of the sandbox this system lacks, in a sentence; nothing if commands can be held.
+///
+/// ```
+/// if let Some(missing) = archon_tools::sandbox::missing() {
+///     eprintln!("bash will be refused: {missing}");
+/// }
+/// ```
+pub fn missing() -> Option<String> {
+    #[cfg(target_os = "linux")]
+    return kernel::missing().or_else(pids::missing);
+    #[cfg(not(target_os = "linux"))]
+    return Some("there is no sandbox for this system".to_owned());
+}
+
+/// Everything that decides what a command may do.
+#[derive(Clone, Debug)]
+pub(crate) struct Cage {
+    pub(crate) options: SandboxOptions,
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) access: Access,
+    /// What the system lacks; asked once.
+    pub(crate) missing: Option<String>,
+}
+
+impl Cage {
+    pub(crate) fn new(roots: Vec<PathBuf>, access: Access, options: SandboxOptions) -> Self {
+        Self { options, roots, access, missing: missing() }
+    }
+
+    /// Whether the kernel holds the command.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// Why no command may run here.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let missing = self.missing.as_ref().filter(|_| self.options.isolation == Isolation::Required)?;
+        Some(format!(
+            "Commands cannot be held within the workspace on this system: {missing}. The command was not run. Use the \
+             file tools instead; the person can allow commands without a sandbox."
+        ))
+    }
+}

@@ -1,0 +1,194 @@
+//! Running a command to its end: its two outputs as far as they are kept, and how it ended.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    os::unix::process::ExitStatusExt,
+    pin::pin,
+    process::{Command, ExitStatus},
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use archon_types::{ToolContext, ToolError};
+use futures_util::{
+    FutureExt,
+    future::{FusedFuture, join, select},
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::{Cage, start::start};
+
+/// How long may be waited for output that is on its way when everything was killed.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// A command that is over.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ended: Ended,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Exited(ExitStatus),
+    /// Its time was up.
+    TimedOut,
+    /// It wrote more than anyone will read.
+    Flooded,
+}
+
+impl Ended {
+    /// The exit code as a shell says it: 128 and the signal for a program that a signal ended.
+    pub(crate) fn code(&self) -> Option<i32> {
+        match self {
+            Self::Exited(status) => status.code().or_else(|| status.signal().map(|signal| 128 + signal)),
+            _ => None,
+        }
+    }
+}
+
+/// What is kept of an output.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) text: String,
+    /// All bytes that were written.
+    pub(crate) bytes: u64,
+    pub(crate) truncated: bool,
+}
+
+/// Runs the command for at most `limit`. When it is over, so is everything that it started.
+pub(crate) async fn run(
+    command: &Command,
+    cage: &Cage,
+    context: &ToolContext,
+    limit: Duration,
+) -> Result<Finished, ToolError> {
+    let clock = context.run.clock.clone();
+    let mut time_up = clock.sleep_until(clock.now() + limit);
+    let mut started = start(command, cage, context).await?;
+    let kept = [Kept::new(cage.options.max_output), Kept::new(cage.options.max_output)];
+    let pumps =
+        join(pump(started.child.stdout.take(), &kept[0]), pump(started.child.stderr.take(), &kept[1]));
+    let mut pumps = pin!(pumps.fuse());
+    let mut told = 0;
+    let ended = {
+        let mut exit = pin!(started.child.wait());
+        poll_fn(|waker| {
+            let _ = pumps.as_mut().poll(waker);
+            let total: u64 = kept.iter().map(Kept::bytes).sum();
+            // Each partial result holds all of it, so they come more and more seldom.
+            if total > 2 * told {
+                told = total;
+                context.on_update(kept[0].output().text.into());
+            }
+            if let Poll::Ready(status) = exit.as_mut().poll(waker) {
+                return Poll::Ready(status.map(Ended::Exited));
+            }
+            if total > cage.options.max_flood {
+                return Poll::Ready(Ok(Ended::Flooded));
+            }
+            time_up.as_mut().poll(waker).map(|()| Ok(Ended::TimedOut))
+        })
+        .await
+    };
+    // What it left in the background would keep the outputs open.
+    started.kill();
+    if !pumps.is_terminated() {
+        let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
+    }
+    started.finish().await;
+    let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
+    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output() })
+}
+
+async fn pump(from: Option<impl AsyncRead + Unpin>, kept: &Kept) {
+    let Some(mut from) = from else { return };
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        kept.add(&buffer[..read]);
+    }
+}
+
+/// The beginning and the end of what was written.
+struct Kept(Mutex<Halves>, usize);
+
+#[derive(Default)]
+struct Halves {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    bytes: u64,
+}
+
+impl Kept {
+    fn new(limit: usize) -> Self {
+        Self(Mutex::default(), limit / 2)
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let mut halves = self.halves();
+        halves.bytes += bytes.len() as u64;
+        let room = self.1 - halves.head.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        halves.head.extend_from_slice(head);
+        halves.tail.extend(rest);
+        let over = halves.tail.len().saturating_sub(self.1);
+        halves.tail.drain(..over);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.halves().bytes
+    }
+
+    fn output(&self) -> Output {
+        let halves = self.halves();
+        let kept = halves.head.len() + halves.tail.len();
+        let left_out = halves.bytes - kept as u64;
+        let (first, second) = halves.tail.as_slices();
+        let tail = [first, second].concat();
+        let text = if left_out == 0 {
+            String::from_utf8_lossy(&[halves.head.as_slice(), &tail].concat()).into_owned()
+        } else {
+            format!(
+                "{}\n[... {left_out} bytes left out ...]\n{}",
+                String::from_utf8_lossy(&halves.head),
+                String::from_utf8_lossy(&tail)
+            )
+        };
+        Output { text, bytes: halves.bytes, truncated: left_out > 0 }
+    }
+
+    fn halves(&self) -> MutexGuard<'_, Halves> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        // spec: TE-39
+        #[test]
+        fn the_beginning_and_the_end_are_kept(pieces in prop::collection::vec("[a-z]{0,9}", 0..20), limit in 0_usize..40) {
+            let kept = Kept::new(limit);
+            pieces.iter().for_each(|piece| kept.add(piece.as_bytes()));
+            let (all, half) = (pieces.concat(), limit / 2);
+            let output = kept.output();
+            prop_assert_eq!(output.bytes, all.len() as u64);
+            prop_assert_eq!(output.truncated, all.len() > 2 * half);
+            if output.truncated {
+                let left_out = all.len() - 2 * half;
+                let expected = format!("{}\n[... {left_out} bytes left out ...]\n{}", &all[..half], &all[all.len() - half..]);
+                prop_assert_eq!(output.text, expected);
+            } else {
+                prop_assert_eq!(output.text, all);
+            }
+        }
+    }
+}

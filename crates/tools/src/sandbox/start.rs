@@ -1,0 +1,222 @@
+//! Starting a command so that it is held before it does anything.
+//!
+//! First comes a shell that only waits. It leads the process group, and the run's log names the group, before a
+//! command is there. Then a thread gives up what the command may not do and starts, in that group, a second
+//! shell that waits as well; it gets its limits and then the word to become the command.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use archon_types::{ToolContext, ToolError};
+use rustix::process::{Pid, Signal};
+use tempfile::TempDir;
+use tokio::process::Child;
+
+use super::Cage;
+use crate::process::RUN_VARIABLE;
+
+/// Variables that are passed on to commands: none of them is a secret.
+const PASSED_ON: &[&str] = &[
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "TERM",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+];
+
+/// A command that runs. Dropping it ends its process group.
+pub(super) struct Started {
+    pub(super) child: Child,
+    leader: Child,
+    group: Pid,
+    #[cfg(target_os = "linux")]
+    pids: Option<super::pids::Pids>,
+    scratch: Option<TempDir>,
+}
+
+impl Started {
+    /// Kills everything that the command started.
+    pub(super) fn kill(&self) {
+        // The leader was not waited for, so the number is still the group's.
+        let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
+    }
+
+    /// Waits for what was killed and takes away what was made for the command.
+    pub(super) async fn finish(mut self) {
+        self.kill();
+        let _ = self.child.wait().await;
+        let _ = self.leader.wait().await;
+        // The rest is removed as the value is dropped.
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if self.leader.id().is_some() {
+            self.kill();
+        }
+        let scratch = self.scratch.take();
+        #[cfg(target_os = "linux")]
+        if let Some(pids) = self.pids.take().filter(|pids| !pids.remove()) {
+            // The last of a large group may take a moment, for which nobody should wait.
+            std::thread::spawn(move || {
+                pids.remove_soon();
+                drop(scratch);
+            });
+            return;
+        }
+        drop(scratch);
+    }
+}
+
+/// Starts the command: its program, arguments, directory and added variables are taken from `command`.
+pub(super) async fn start(
+    command: &Command,
+    cage: &Cage,
+    context: &ToolContext,
+) -> Result<Started, ToolError> {
+    if let Some(refusal) = cage.refusal() {
+        return Err(ToolError::PermissionDenied(refusal));
+    }
+    let failed = |e: io::Error| {
+        ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
+    };
+    let scratch = TempDir::with_prefix("archon-call-").map_err(failed)?;
+    let leader = leader(context).spawn().map_err(failed)?;
+    let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+    context.register_process(group).await?;
+    let held = held(command, cage, context, scratch.path(), group);
+    let mut child = spawn_held(held, cage, group, scratch.path()).await?;
+    let id = child.id().and_then(pid).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+    let word = child.stdin.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+    let word = File::from(word.into_owned_fd().map_err(failed)?);
+    let mut started = Started {
+        child,
+        leader,
+        group: pid(group).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?,
+        #[cfg(target_os = "linux")]
+        pids: None,
+        scratch: Some(scratch),
+    };
+    #[cfg(target_os = "linux")]
+    limit(&mut started, id, cage).map_err(failed)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = (id, &mut started);
+    // A shell that ended by itself says so by its exit.
+    let _ = (&word).write_all(b"\n");
+    Ok(started)
+}
+
+/// Leads the group, and does nothing until we say a word, which we never do, or die.
+fn leader(context: &ToolContext) -> tokio::process::Command {
+    let mut leader = Command::new("/bin/sh");
+    leader.args(["-c", "read -r _"]).env_clear().env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
+    leader.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut leader = tokio::process::Command::from(leader);
+    leader.kill_on_drop(true);
+    leader
+}
+
+fn held(
+    command: &Command,
+    cage: &Cage,
+    context: &ToolContext,
+    scratch: &Path,
+    group: u32,
+) -> tokio::process::Command {
+    let mut held = Command::new("/bin/sh");
+    held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
+    held.arg(command.get_program()).args(command.get_args());
+    held.env_clear();
+    held.envs(std::env::vars_os().filter(|(name, _)| PASSED_ON.iter().any(|passed| name == passed)));
+    held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
+    held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    held.env(RUN_VARIABLE, context.run.run.as_str());
+    if let Some(directory) = command.get_current_dir() {
+        held.current_dir(directory);
+    }
+    // A process group is a process's number, so it fits.
+    held.process_group(group.cast_signed());
+    held.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut held = tokio::process::Command::from(held);
+    held.kill_on_drop(true);
+    held
+}
+
+/// Starts the command from a thread that gave up what the command may not do. The thread must be a new one: what it
+/// gave up it never gets back.
+async fn spawn_held(
+    mut held: tokio::process::Command,
+    cage: &Cage,
+    group: u32,
+    scratch: &Path,
+) -> Result<Child, ToolError> {
+    #[cfg(target_os = "linux")]
+    let restrictions = cage
+        .is_closed()
+        .then(|| super::kernel::Restrictions::new(cage, group, scratch))
+        .transpose()
+        .map_err(not_held)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = (cage, group, scratch);
+    let runtime = tokio::runtime::Handle::current();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let thread = std::thread::Builder::new().name("archon-command".to_owned()).spawn(move || {
+        #[cfg(target_os = "linux")]
+        if let Some(Err(why)) = restrictions.map(super::kernel::Restrictions::apply) {
+            let _ = tell.send(Err(not_held(why)));
+            return;
+        }
+        let _entered = runtime.enter();
+        let child = held.spawn();
+        let _ = tell.send(child.map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}"))));
+    });
+    thread.map_err(|e| ToolError::Resource(format!("a thread cannot be started: {e}")))?;
+    told.await.unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
+}
+
+#[cfg(target_os = "linux")]
+fn not_held(why: String) -> ToolError {
+    ToolError::PermissionDenied(format!(
+        "The command cannot be held within the workspace ({why}). It was not run."
+    ))
+}
+
+/// Limits the waiting shell, and what it will become.
+#[cfg(target_os = "linux")]
+fn limit(started: &mut Started, process: Pid, cage: &Cage) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, prlimit};
+
+    let options = &cage.options;
+    let limits = [
+        (Resource::Core, 0),
+        (Resource::Fsize, options.max_file_size),
+        (Resource::Data, options.max_memory),
+        (Resource::Cpu, options.max_cpu_time.as_secs().max(1)),
+    ];
+    for (resource, most) in limits {
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        prlimit(Some(process), resource, limit)?;
+    }
+    let group = started.group.as_raw_nonzero().get().unsigned_abs();
+    started.pids = super::pids::Pids::create(group, options.max_processes);
+    match &started.pids {
+        Some(pids) => pids.add(process.as_raw_nonzero().get().unsigned_abs()),
+        None => super::pids::limit_user(process, options.max_processes),
+    }
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().and_then(Pid::from_raw)
+}

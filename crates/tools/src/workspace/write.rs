@@ -1,0 +1,198 @@
+//! Changing files of a workspace: only what the session has read, and only inside.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Component, Path, PathBuf},
+};
+
+use archon_types::{SessionId, ToolError};
+
+#[cfg(unix)]
+use crate::beneath::{Missing, Place};
+use crate::{Workspace, seen::Version, workspace::shown};
+
+/// A file that a session wants to change: where it is, and what is there.
+pub(crate) struct Target {
+    /// Canonical.
+    real: PathBuf,
+    root: PathBuf,
+    /// As results name it.
+    pub(crate) name: String,
+    /// What is there.
+    pub(crate) existing: Option<Existing>,
+}
+
+/// A file that is there.
+pub(crate) struct Existing {
+    file: File,
+    version: Version,
+    pub(crate) bytes: u64,
+}
+
+impl Workspace {
+    /// Finds what a path means for someone who wants to write there. Creates nothing.
+    ///
+    /// # Errors
+    /// The path leads outside, or to something that is no regular file.
+    pub(crate) fn target(&self, path: &str) -> Result<Target, ToolError> {
+        let real = self.future_path(path)?;
+        let Some(root) = self.roots.iter().find(|root| real.starts_with(root)).cloned() else {
+            return Err(self.outside(path));
+        };
+        if real == root || path.ends_with('/') {
+            return Err(ToolError::InvalidArgs(format!("'{}' is a directory, not a file.", shown(path))));
+        }
+        let existing = match self.open_resolved(&real) {
+            Ok(file) => {
+                let of = file.metadata().map_err(|e| unusable(path, &e))?;
+                Some(Existing { version: Version::of(&of), bytes: of.len(), file })
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+                return Err(ToolError::InvalidArgs(format!("'{}' is a directory, not a file.", shown(path))));
+            }
+            Err(e) => return Err(unusable(path, &e)),
+        };
+        Ok(Target { name: self.display(&real), real, root, existing })
+    }
+
+    /// Whether the session knows what it is about to change.
+    pub(crate) fn check_seen(&self, session: &SessionId, target: &Target) -> Result<(), ToolError> {
+        match &target.existing {
+            Some(existing) => self.seen.check(session, &target.real, existing.version, &target.name),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that a session has read a file that is open.
+    pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) {
+        if let Ok(of) = file.metadata() {
+            self.seen.note(session, real, Version::of(&of));
+        }
+    }
+
+    /// Puts the content there in one step, folders included, and notes that the session knows it.
+    pub(crate) fn replace(
+        &self,
+        session: &SessionId,
+        target: &Target,
+        content: &[u8],
+    ) -> Result<(), ToolError> {
+        let file = self.put(target, content).map_err(|e| match e.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                ToolError::Resource(format!("'{}' cannot be written: {e}", target.name))
+            }
+            _ => ToolError::Failed(format!("'{}' cannot be written: {e}", target.name)),
+        })?;
+        self.note_seen(session, &target.real, &file);
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn put(&self, target: &Target, content: &[u8]) -> io::Result<File> {
+        let relative = target.real.strip_prefix(&target.root).map_err(io::Error::other)?;
+        let place = Place::find(&target.root, relative, Missing::Create)?;
+        let there = match place.open() {
+            Ok(file) => Some(file),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        // What was looked at is what is replaced.
+        let same = match (&there, &target.existing) {
+            (None, None) => true,
+            (Some(now), Some(before)) => Version::of(&now.metadata()?) == before.version,
+            _ => false,
+        };
+        if !same {
+            return Err(io::Error::other("it was changed at the same moment; read it again"));
+        }
+        place.replace(content, there.as_ref())
+    }
+
+    #[cfg(not(unix))]
+    fn put(&self, target: &Target, content: &[u8]) -> io::Result<File> {
+        let folder = target.real.parent().ok_or(io::ErrorKind::NotFound)?;
+        std::fs::create_dir_all(folder)?;
+        if !self.contains(&folder.canonicalize()?) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let temporary = folder.join(format!(".archon-{}.tmp", std::process::id()));
+        std::fs::write(&temporary, content)?;
+        std::fs::rename(&temporary, &target.real)?;
+        File::open(&target.real)
+    }
+
+    /// The canonical form of a path that may not be there yet: that of as much of it as is there, and plain
+    /// names behind it.
+    fn future_path(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let joined = self.root().join(path);
+        match joined.canonicalize() {
+            Ok(real) if self.contains(&real) => return Ok(real),
+            Ok(_) => return Err(self.outside(path)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(e) => return Err(unusable(path, &e)),
+        }
+        let mut there = joined.clone();
+        let mut behind = Vec::new();
+        let real = loop {
+            // A link that leads nowhere is there, and what it leads to is nobody's to create.
+            if there.symlink_metadata().is_ok() {
+                match there.canonicalize() {
+                    Ok(real) => break real,
+                    Err(e) => return Err(unusable(path, &e)),
+                }
+            }
+            match there.components().next_back() {
+                Some(Component::Normal(name)) => behind.push(name.to_owned()),
+                _ => return Err(self.outside(path)),
+            }
+            if !there.pop() {
+                return Err(self.outside(path));
+            }
+        };
+        if !self.contains(&real) {
+            return Err(self.outside(path));
+        }
+        if !real.is_dir() {
+            return Err(ToolError::InvalidArgs(format!(
+                "'{}' is a file, not a directory.",
+                self.display(&real)
+            )));
+        }
+        Ok(behind.iter().rev().fold(real, |real, name| real.join(name)))
+    }
+}
+
+impl Target {
+    /// Outside the first folder, which is the working directory.
+    pub(crate) fn is_outside(&self, workspace: &Workspace) -> bool {
+        !self.real.starts_with(workspace.root())
+    }
+}
+
+impl Existing {
+    /// The text that is there.
+    ///
+    /// # Errors
+    /// It has more than `max` bytes, or is no UTF-8.
+    pub(crate) fn text(&self, name: &str, max: u64) -> Result<String, ToolError> {
+        if self.bytes > max {
+            return Err(ToolError::Resource(format!(
+                "'{name}' has {} bytes; files of at most {max} can be edited.",
+                self.bytes
+            )));
+        }
+        let mut bytes = Vec::new();
+        (&self.file)
+            .take(max + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| ToolError::Failed(format!("'{name}' cannot be read: {e}")))?;
+        String::from_utf8(bytes)
+            .map_err(|_| ToolError::InvalidArgs(format!("'{name}' is not a text file in UTF-8.")))
+    }
+}
+
+fn unusable(path: &str, why: &io::Error) -> ToolError {
+    ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)))
+}

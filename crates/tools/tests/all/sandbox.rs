@@ -1,0 +1,417 @@
+//! Commands: what they return, and that the kernel holds them.
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use archon_testkit::SeededIds;
+use archon_tools::{
+    EngineOptions, ToolEngine, Workspace,
+    builtin::{Bash, BashOptions},
+    sandbox::{self, Isolation, Network},
+};
+use archon_types::{
+    BoxFuture, Clock, Context, DeltaKind, Event, Json, Timestamp, Tool, ToolCall, ToolResult,
+    ToolResultStatus,
+};
+use expect_test::expect;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::fixture::{engine, run_call};
+
+/// Real time: these are real processes.
+struct RealClock(Instant);
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(u64::try_from(self.0.elapsed().as_millis()).unwrap())
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(deadline.since(self.now())))
+    }
+}
+
+pub(crate) fn run() -> Context {
+    let clock = Arc::new(RealClock(Instant::now()));
+    Context::new("run".into(), "session".into(), clock, Arc::new(SeededIds::new(1)))
+}
+
+struct Fixture {
+    outer: TempDir,
+    engine: ToolEngine,
+}
+
+/// A workspace `ws` with a file, beside a secret, and the two shells.
+fn fixture(change: impl FnOnce(&mut BashOptions)) -> Fixture {
+    let outer = TempDir::new().unwrap();
+    let root = outer.path().join("ws");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a.txt"), "inside\n").unwrap();
+    fs::write(outer.path().join("secret.txt"), "the treasure").unwrap();
+    let workspace = Workspace::new(&root).unwrap();
+    let mut options = BashOptions::default();
+    change(&mut options);
+    let tools: [Arc<dyn Tool>; 2] = [
+        Arc::new(Bash::new(workspace.clone(), options.clone())),
+        Arc::new(Bash::read_only(workspace, options)),
+    ];
+    let granted = EngineOptions::default().granting(["shell_exec"]);
+    Fixture { outer, engine: engine(tools).with_options(granted) }
+}
+
+impl Fixture {
+    async fn call(&self, tool: &str, command: &str) -> ToolResult {
+        run_call(&self.engine, &ToolCall::new("c", tool, json!({ "command": command })), &run()).await
+    }
+
+    async fn say(&self, tool: &str, command: &str) -> String {
+        let result = self.call(tool, command).await;
+        format!(
+            "{:?} {}: {}",
+            result.status,
+            result.metadata.get("exit_code").unwrap_or(&Json::Null),
+            result.text()
+        )
+    }
+}
+
+/// Processes whose command line holds this text, ours left out.
+fn processes_with(text: &str) -> usize {
+    let ours = std::process::id().to_string();
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_str() != Some(&ours))
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| String::from_utf8_lossy(line).replace('\0', " ").contains(text))
+        .count()
+}
+
+/// Without the kernel's help there is nothing to be tested; `ARCHON_ACCEPT=full` does not let that pass.
+fn can_be_held() -> bool {
+    let missing = sandbox::missing();
+    assert!(missing.is_none() || std::env::var_os("ARCHON_ACCEPT").is_none(), "{missing:?}");
+    missing.is_none()
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_returns_its_outputs_and_its_code() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    assert_eq!(fixture.say("bash", "cat a.txt").await, "Success 0: inside\n");
+    assert_eq!(fixture.say("bash", "true").await, "Success 0: (no output)");
+    assert_eq!(
+        fixture.say("bash", "echo out; echo err >&2; exit 3").await,
+        "Success 3: out\n[stderr]\nerr\n[exit code 3]"
+    );
+    assert_eq!(fixture.say("bash", "wc -c").await, "Success 0: 0\n", "its input is empty");
+    assert_eq!(
+        fixture.say("bash", "kill -9 $$").await,
+        "Success 137: [exit code 137: it was killed, perhaps for want of memory]"
+    );
+    assert_eq!(fixture.say("bash", "echo new > b.txt && cat b.txt").await, "Success 0: new\n");
+    let long = fixture.call("bash", "head -c 1000000 /dev/zero | tr '\\0' x").await;
+    assert_eq!(long.metadata["stdout_bytes"], 1_000_000);
+    assert_eq!(long.metadata["truncated"], true);
+    assert!(long.text().contains("\n[... 737856 bytes left out ...]\n") && long.text().len() < 263_000);
+}
+
+// spec: TE-39, TE-08, TE-21
+#[tokio::test]
+async fn when_its_time_is_up_what_it_said_so_far_is_not_lost() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| options.timeout = Duration::from_millis(700));
+    let result = fixture.call("bash", "trap '' TERM; echo begun; while true; do sleep 71.5; done").await;
+    assert_eq!(result.status, ToolResultStatus::Timeout);
+    assert_eq!(result.text(), "begun\n[stopped after 0.7 seconds]");
+    assert_eq!(processes_with("sleep 71.5"), 0, "it ignores SIGTERM, and is gone all the same");
+}
+
+// spec: TE-39, TE-30
+#[tokio::test]
+async fn a_cancelled_command_is_gone_with_all_that_it_started() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let mut context = run();
+    let seen = Arc::new(Mutex::new(String::new()));
+    let (cancel, said) = (context.cancel.clone(), seen.clone());
+    context.sink = Arc::new(Watch(Box::new(move |text| {
+        *said.lock().unwrap() = text;
+        cancel.cancel();
+    })));
+    let command = json!({ "command": "sleep 72.5 & (sleep 72.5 &) ; echo begun; wait" });
+    let result = run_call(&fixture.engine, &ToolCall::new("c", "bash", command), &context).await;
+    assert_eq!((result.status, seen.lock().unwrap().as_str()), (ToolResultStatus::Cancelled, "begun\n"));
+    assert_eq!(processes_with("sleep 72.5"), 0);
+}
+
+struct Watch(Box<dyn Fn(String) + Send + Sync>);
+
+impl archon_types::Sink for Watch {
+    fn emit(&self, event: Event) {
+        if let Event::Delta(delta) = event
+            && let DeltaKind::Partial { result, .. } = delta.kind
+        {
+            (self.0)(result.text());
+        }
+    }
+}
+
+// spec: TE-39, TE-58
+#[tokio::test]
+async fn what_it_leaves_in_the_background_ends_with_it_and_cannot_get_away() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let started = Instant::now();
+    let text = fixture
+        .say(
+            "bash",
+            "(sleep 73.5 &) ; nohup sleep 73.5 & setsid sleep 73.5; echo $?; set -m; sleep 73.5 & echo end",
+        )
+        .await;
+    assert!(started.elapsed() < Duration::from_secs(20), "nobody waits for what holds the output open");
+    assert!(text.contains("end\n") && text.contains("Operation not permitted"), "{text}");
+    assert_eq!(processes_with("sleep 73.5"), 0);
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn a_fork_bomb_has_no_more_processes_than_it_may() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| {
+        options.sandbox.max_processes = 40;
+        // The shell waits long between its tries to fork.
+        options.timeout = Duration::from_secs(4);
+    });
+    // It stops by itself after 500 forks, should nothing hold it.
+    let bomb = "for i in $(seq 500); do sleep 74.5 & done 2>/dev/null; jobs -r | wc -l";
+    let most = Arc::new(Mutex::new(0));
+    let (stop, counted) = (Arc::new(std::sync::atomic::AtomicBool::new(false)), most.clone());
+    let stopped = stop.clone();
+    let counting = std::thread::spawn(move || {
+        while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
+            let now = processes_with("sleep 74.5");
+            let mut most = counted.lock().unwrap();
+            *most = now.max(*most);
+        }
+    });
+    let result = fixture.call("bash", bomb).await;
+    stop.store(true, std::sync::atomic::Ordering::SeqCst);
+    counting.join().unwrap();
+    // The shells whose command line holds the loop count as well.
+    let most = *most.lock().unwrap();
+    assert!((20..=50).contains(&most), "{most} at a time: {}", result.text());
+    assert_eq!(processes_with("sleep 74.5"), 0);
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn a_flood_a_huge_file_and_a_spin_end_at_their_limits() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| {
+        options.sandbox.max_flood = 4 << 20;
+        options.sandbox.max_file_size = 1 << 20;
+        options.sandbox.max_cpu_time = Duration::from_secs(1);
+        options.sandbox.max_memory = 64 << 20;
+    });
+    let flood = fixture.call("bash", "yes").await;
+    assert!(flood.text().ends_with("[stopped: it wrote more than 4194304 bytes]"), "{}", flood.text().len());
+    assert_eq!(processes_with("yes "), 0);
+    let writer = fixture.say("bash", "head -c 10000000000 /dev/zero > big.bin").await;
+    assert!(
+        writer.contains("153: a file grew beyond the limit") || writer.contains("File too large"),
+        "{writer}"
+    );
+    let written = fs::metadata(fixture.outer.path().join("ws/big.bin")).unwrap().len();
+    assert!(written <= 1 << 20, "{written}");
+    let spin = fixture.say("bash", "ulimit -t unlimited; while :; do :; done").await;
+    assert!(spin.contains("Success 137") || spin.contains("Success 152"), "{spin}");
+    let memory = fixture.say("bash", "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}").await;
+    assert!(!memory.contains("200000000"), "{memory}");
+}
+
+/// Each line is a way to change something outside, or inside without being allowed to.
+const CHANGES: &[&str] = &[
+    "echo x > FILE",
+    "echo x >> FILE",
+    ": > FILE",
+    "rm -f FILE",
+    "mv FILE FILE.moved",
+    "ln FILE ws-link",
+    "truncate -s 0 FILE",
+    "chmod 777 FILE",
+    "chown 1234 FILE",
+    "touch -d 2001-01-01 FILE",
+    "cp a.txt FILE",
+    "mkdir FILE.d",
+    "mkfifo FILE.p",
+    "ln -s /etc/passwd FILE.l",
+    "sed -i s/a/b/ FILE",
+    "perl -e 'open(F, \">\", \"FILE\") and print F 1'",
+    "mount -t tmpfs none $(dirname FILE)",
+    "bash -c 'exec 3<>FILE; echo x >&3'",
+    "mknod FILE.n c 1 3",
+];
+
+/// What a folder holds: names, contents, modes, owners, times.
+fn snapshot(folder: &Path) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt;
+    let mut all: Vec<String> = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let of = entry.metadata().unwrap();
+        let content = fs::read(entry.path()).ok();
+        let facts = (of.mode(), of.uid(), of.nlink(), of.mtime(), of.mtime_nsec());
+        all.push(format!("{:?} {facts:?} {content:?}", entry.file_name()));
+    }
+    all.sort();
+    all
+}
+
+// spec: TE-39, TE-48
+#[tokio::test]
+async fn what_was_not_granted_cannot_be_changed_or_read() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let (outer, inner) = (fixture.outer.path().join("outside"), fixture.outer.path().join("ws"));
+    fs::create_dir(&outer).unwrap();
+    fs::write(outer.join("f"), "as it was").unwrap();
+    let (outside, inside) = (snapshot(&outer), snapshot(&inner));
+    for change in CHANGES {
+        // The mode is among what a command that may write can still change, where its user could.
+        let only_mode = change.starts_with("chmod") || change.starts_with("touch");
+        let command = change.replace("FILE", outer.join("f").to_str().unwrap());
+        if !only_mode {
+            let text = fixture.say("bash", &command).await;
+            assert_eq!(snapshot(&outer), outside, "{command}: {text}");
+        }
+        for file in [outer.join("f"), inner.join("a.txt")] {
+            let command = change.replace("FILE", file.to_str().unwrap());
+            let text = fixture.say("bash_readonly", &command).await;
+            assert_eq!(snapshot(&outer), outside, "{command}: {text}");
+        }
+    }
+    // What a change inside made of the folder would show as well: the first shell may write there.
+    let _ = fs::remove_file(inner.join("ws-link"));
+    assert_eq!(snapshot(&inner), inside);
+    for command in ["cat ../secret.txt", "cat /etc/shadow", "ls ..", "cat /proc/$PPID/environ"] {
+        for tool in ["bash", "bash_readonly"] {
+            let text = fixture.say(tool, command).await;
+            assert!(text.contains("ermission denied") && !text.contains("treasure"), "{command}: {text}");
+        }
+    }
+    // A control: the programs themselves do run.
+    assert_eq!(
+        fixture.say("bash_readonly", "cat a.txt; echo x > $TMPDIR/f && cat $TMPDIR/f").await,
+        "Success 0: inside\nx\n"
+    );
+}
+
+// spec: TE-39, TE-48
+#[tokio::test]
+async fn the_network_is_reached_only_where_it_was_granted() {
+    if !can_be_held() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
+    let text = fixture(|_| ()).say("bash_readonly", &connect).await;
+    assert!(!text.contains("connected") && text.contains("Operation not permitted"), "{text}");
+    assert!(listener.accept().is_err(), "nobody came");
+    let granted = fixture(|options| options.sandbox.network = Network::Granted);
+    assert_eq!(granted.say("bash_readonly", &connect).await, "Success 0: connected\n");
+    assert!(listener.accept().is_ok());
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_cannot_signal_others_raise_its_limits_or_see_our_environment() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| {
+        options.sandbox.env.insert("GIVEN".to_owned(), "yes".to_owned());
+    });
+    let us = std::process::id();
+    for command in [format!("kill -0 {us}"), "ulimit -f unlimited".to_owned(), "ulimit -c 100".to_owned()] {
+        let text = fixture.say("bash", &command).await;
+        assert!(text.contains("not permitted") || text.contains("cannot modify"), "{command}: {text}");
+    }
+    let names = fixture.say("bash", "env | cut -d= -f1 | sort | tr '\\n' ' '; echo $GIVEN").await;
+    assert!(names.contains("HOME") && names.ends_with("yes\n"), "{names}");
+    assert!(!names.contains("CARGO"), "the environment of this test is not passed on: {names}");
+}
+
+// spec: TE-40
+#[tokio::test]
+async fn denied_words_are_refused_before_anything_runs() {
+    let fixture = fixture(|options| options.deny.push("git push".to_owned()));
+    for (command, word) in
+        [("git push --force", "git push"), ("sudo rm -rf / --no-preserve-root", "rm -rf /")]
+    {
+        let text = fixture.call("bash", command).await.text();
+        if can_be_held() {
+            assert_eq!(
+                text,
+                format!(
+                    "Error: Commands with '{word}' are not run here. Use another command, or ask the person to run it."
+                )
+            );
+        }
+        assert!(text.starts_with("Error: "));
+    }
+}
+
+// spec: TE-37, TE-39
+#[tokio::test]
+async fn a_shell_needs_a_permission() {
+    let fixture = fixture(|_| ());
+    let engine = fixture.engine.clone().with_options(EngineOptions::default());
+    let call = ToolCall::new("c", "bash", json!({ "command": "echo hi" }));
+    let text = run_call(&engine, &call, &run()).await.text();
+    expect!["Error: Tool 'bash' needs the permission shell_exec, which was not granted. It was not run. Go on without it, or ask the person to grant it."].assert_eq(&text);
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn without_the_kernel_s_help_commands_run_only_where_that_is_known() {
+    let fixture = fixture(|options| options.sandbox.isolation = Isolation::WithoutKernel);
+    assert_eq!(fixture.say("bash", "cat a.txt").await, "Success 0: inside\n");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_call() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let folder = fixture.call("bash", "echo x > $TMPDIR/f; echo -n $TMPDIR").await.text();
+    assert!(folder.contains("archon-call-") && !Path::new(&folder).exists(), "{folder}");
+    let group = fixture.call("bash", "cat /proc/self/cgroup").await.text();
+    for line in group.lines().filter(|line| line.contains("archon-")) {
+        let path = line.rsplit(':').next().unwrap().trim_start_matches('/');
+        assert!(!Path::new("/sys/fs/cgroup/pids").join(path).exists(), "{line}");
+    }
+}
