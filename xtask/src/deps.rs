@@ -50,6 +50,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("indicatif", "a line that shows that something is under way"),
     ("jiff", "dates in headers, and times for people"),
     ("json5", "arguments that are almost JSON"),
+    ("petgraph", "circles and orders of plans"),
     ("proc-macro2", "macros"),
     ("quote", "macros"),
     ("regex", "search with patterns"),

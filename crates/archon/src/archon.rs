@@ -14,6 +14,8 @@ use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,
+    #[cfg(feature = "planner")]
+    pub(crate) provider: Arc<dyn archon_types::Provider>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -88,10 +90,11 @@ impl Archon {
         }))
     }
 
-    /// Takes up a run where its log ends: after a crash, a cancel or a failure.
+    /// Takes up a run where its log ends: after a crash, a cancel or a failure. A run that follows a plan is
+    /// taken up by its planning agent.
     ///
     /// # Errors
-    /// The run is unknown, or it is in use or has ended, which the handle's outcome tells.
+    /// The run is unknown; or it is in use, has ended or follows a plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
         let records = self.journal.read(&run).await?;
         let head = RunHead::of(run.clone(), &records);

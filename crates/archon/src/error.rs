@@ -43,6 +43,10 @@ pub enum Error {
     /// The run could not be started or taken up.
     #[error(transparent)]
     Run(#[from] LoopError),
+    /// There is no plan, or it cannot be followed.
+    #[cfg(feature = "planner")]
+    #[error(transparent)]
+    Plan(archon_planner::PlanRunError),
     /// The run's task ended without an outcome: it panicked, or its runtime was shut down.
     #[error("the run's task ended without an outcome")]
     Lost,
@@ -64,6 +68,8 @@ impl Error {
             Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
             Self::NothingToContinue => "start a run first",
             Self::Run(e) => e.advice(),
+            #[cfg(feature = "planner")]
+            Self::Plan(e) => plan_advice(e),
             Self::Lost => "resume the run: it is taken up where its log ends",
         }
     }
@@ -72,5 +78,31 @@ impl Error {
 impl From<JournalError> for Error {
     fn from(error: JournalError) -> Self {
         Self::Run(error.into())
+    }
+}
+
+#[cfg(feature = "planner")]
+impl From<archon_planner::PlanRunError> for Error {
+    fn from(error: archon_planner::PlanRunError) -> Self {
+        match error {
+            archon_planner::PlanRunError::Journal(error) => error.into(),
+            error => Self::Plan(error),
+        }
+    }
+}
+
+/// What helps where nothing has to be looked up for it; the problems of a plan name their own remedies.
+#[cfg(feature = "planner")]
+fn plan_advice(error: &archon_planner::PlanRunError) -> &'static str {
+    use archon_planner::PlanRunError;
+    match error {
+        PlanRunError::Journal(e) => e.advice(),
+        PlanRunError::Plan(e) => e.advice(),
+        PlanRunError::Problems { .. } => "change the plan as its problems say",
+        PlanRunError::NotAPlan { .. } => "resume it with `Archon::resume`",
+        PlanRunError::NotOfThisCall { .. } => "choose another id for one of the runs",
+        PlanRunError::Ended { .. } => "begin another run",
+        PlanRunError::NoQuestion { .. } => "look at the run's questions first",
+        _ => "raise `max_depth`",
     }
 }

@@ -1,7 +1,7 @@
 //! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate stitches the others together; each can be used without it. The traits of a planner and of memories are
-//! in [`types`]; nothing here implements or uses them yet.
+//! This crate stitches the others together; each can be used without it. The traits of memories are in [`types`];
+//! nothing here implements or uses them yet.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};
@@ -29,6 +29,7 @@
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
+//! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
@@ -45,6 +46,8 @@ mod error;
 mod handle;
 mod memory_limit;
 mod parallel;
+#[cfg(feature = "planner")]
+mod planning;
 mod project_file;
 mod system;
 mod watch;
@@ -64,9 +67,14 @@ pub use error::Error;
 pub use handle::RunHandle;
 pub use memory_limit::MemoryLimit;
 pub use parallel::Parallel;
+#[cfg(feature = "planner")]
+pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
 
+/// Plans: who makes, checks, follows, changes and draws them.
+#[cfg(feature = "planner")]
+pub use archon_planner as planner;
 /// Models: protocols, names, scripted stand-ins.
 pub use archon_providers as providers;
 /// The machine and the driver of the loop.

@@ -86,8 +86,8 @@ fn log_to_stderr(args: &GlobalArgs) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
             0 => "warn,archon_react_loop=error",
-            1 => "warn,archon=info,archon_react_loop=info,archon_tools=info,archon_providers=info,archon_store=info",
-            2 => "info,archon=debug,archon_react_loop=debug,archon_tools=debug,archon_providers=debug,archon_store=debug",
+            1 => "warn,archon=info,archon_react_loop=info,archon_planner=info,archon_tools=info,archon_providers=info,archon_store=info",
+            2 => "info,archon=debug,archon_react_loop=debug,archon_planner=debug,archon_tools=debug,archon_providers=debug,archon_store=debug",
             _ => "trace",
         })
     });

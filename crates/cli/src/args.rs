@@ -65,19 +65,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: false, session: None, mode: None, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: false, session: None, mode: None, plan: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, project_file: None, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, project_file: None, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), plan: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: true, session: None, mode: None, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: true, session: None, mode: None, plan: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -102,6 +102,18 @@ mod tests {
             "sessions export s1 --out f.json",
             expect![[
                 r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Sessions(Export { session: "s1", out: Some("f.json") }) }"#
+            ]],
+        );
+        check(
+            "plan --format dot see Paris",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, format: Some(Dot), execute: false, goal: ["see", "Paris"] }) }"#
+            ]],
+        );
+        check(
+            "plan --data-dir D show r1 --format mermaid",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, format: None, execute: false, goal: [] }) }"#
             ]],
         );
         check(
@@ -154,6 +166,11 @@ mod tests {
         check(
             "run --continue --session s hi",
             expect!["exit 2: error: the argument '--continue' cannot be used with '--session <ID>'"],
+        );
+        check("plan", expect!["exit 2: error: the following required arguments were not provided:"]);
+        check(
+            "run --plan --continue hi",
+            expect!["exit 2: error: the argument '--plan' cannot be used with '--continue'"],
         );
         check("run --mode loud hi", expect!["exit 2: error: invalid value 'loud' for '--mode <MODE>'"]);
         check("run --max-turns -1 hi", expect!["exit 2: error: unexpected argument '-1' found"]);

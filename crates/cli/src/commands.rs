@@ -3,6 +3,7 @@
 mod doctor;
 mod model;
 mod models;
+mod plan;
 mod replay;
 mod resume;
 mod run;
@@ -27,6 +28,8 @@ use crate::{
 pub(crate) enum Command {
     /// Work on a task and print the answer
     Run(run::RunArgs),
+    /// Make a plan for a goal and show it, follow it, or show the plan of a run
+    Plan(plan::PlanArgs),
     /// Show, fork or delete the runs there are
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -58,6 +61,7 @@ impl Command {
     pub(crate) fn settings(&self) -> Settings {
         match self {
             Self::Run(args) => args.settings(),
+            Self::Plan(args) => args.settings(),
             Self::Resume(args) => args.settings(),
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
@@ -72,6 +76,7 @@ impl Command {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Run(args) => args.run(app).await,
+            Self::Plan(args) => args.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
             Self::Replay(args) => args.run(app).await,

@@ -1,5 +1,10 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
+use archon::{
+    planner::{PlanRunError, with_remedy},
+    types::PlanError,
+};
+
 use crate::{exit::Exit, text::one_line};
 
 /// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
@@ -87,6 +92,14 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
             ),
+            Error::Run(LoopError::Plan { ref run }) => Self::usage(
+                e.to_string(),
+                format!(
+                    "`archon plan show {run}` shows it, `archon resume {run}` takes it up; say another task \
+                     without --continue"
+                ),
+            ),
+            Error::Plan(e) => of_plan(&e),
             Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
                 Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
             }
@@ -100,6 +113,26 @@ impl From<archon::Error> for Failure {
             Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
             e => Self::usage(e.to_string(), e.advice()),
         }
+    }
+}
+
+/// Everything that is wrong with a plan is said, each in a line with its remedy.
+fn of_plan(e: &PlanRunError) -> Failure {
+    let all = |problems: &[String]| {
+        let lines: Vec<&str> = problems.iter().map(String::as_str).collect();
+        Failure::choices(Exit::Failed, "the plan cannot be followed", &lines)
+    };
+    match e {
+        PlanRunError::Problems { problems } => {
+            all(&problems.iter().filter(|p| p.is_error()).map(with_remedy).collect::<Vec<_>>())
+        }
+        PlanRunError::Plan(PlanError::Unreadable { problem }) => {
+            all(&problem.split("; ").map(str::to_owned).collect::<Vec<_>>())
+        }
+        PlanRunError::Ended { run } => {
+            Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
+        }
+        e => Failure::failed(e.to_string(), e.advice()),
     }
 }
 
@@ -187,6 +220,7 @@ mod tests {
             LoopError::NoBranch,
             LoopError::Evaluation(EvaluationError::Cancelled),
             LoopError::Parallel { run: run() },
+            LoopError::Plan { run: run() },
             LoopError::OtherBranches { run: run(), found: 2, given: 3 },
             LoopError::Ended { run: run() },
         ];

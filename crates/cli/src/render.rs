@@ -3,6 +3,7 @@
 mod human;
 mod json;
 mod line;
+mod plan;
 mod stream;
 
 use std::sync::Arc;

@@ -30,6 +30,11 @@ pub struct PlanningAgentOptions {
     pub name: String,
     /// Stable for the agent's whole life.
     pub agent_id: AgentId,
+    /// The id of the provider that is asked for plans and for subtasks, and the model, for whoever takes the run
+    /// up in another process; empty where several are asked, or none.
+    pub provider: String,
+    /// See [`provider`](Self::provider).
+    pub model: String,
     /// How plans are followed.
     pub settings: PlanSettings,
     /// How far a run may go, its subtasks included.
@@ -45,6 +50,8 @@ impl Default for PlanningAgentOptions {
         Self {
             name: "planner".to_owned(),
             agent_id: AgentId::new("planner"),
+            provider: String::new(),
+            model: String::new(),
             settings: PlanSettings::default(),
             limits: ExecutionLimits::default(),
             size: PlanSize::default(),
@@ -299,6 +306,7 @@ impl PlanningAgent {
     fn started(&self, origin: Origin, context: &Context) -> RunStarted {
         let options = &self.parts.options;
         let mut config = RunConfig::default();
+        (config.provider, config.model) = (options.provider.clone(), options.model.clone());
         config.limits = self.parts.limits(context);
         if let Some(toolbox) = &self.parts.toolbox {
             config.tools = toolbox.specs();

@@ -88,6 +88,12 @@ pub enum LoopError {
         /// The run.
         run: RunId,
     },
+    /// The run follows a plan: its goal is not a prompt for a model to answer.
+    #[error("run {run} follows a plan")]
+    Plan {
+        /// The run.
+        run: RunId,
+    },
     /// The run is no parallel loop, or one with other branches.
     #[error("run {run} has {found} branches, and it was to be resumed with {given}")]
     OtherBranches {
@@ -140,6 +146,9 @@ impl LoopError {
             Self::NoBranch => "give it the agents that are to work side by side",
             Self::Evaluation(e) => e.advice(),
             Self::Parallel { .. } => "speak to the runs of its branches, and resume it with its branches",
+            Self::Plan { .. } => {
+                "resume it with the planning agent that began it, or begin a new session for another task"
+            }
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "mend what panicked, then resume the run",

@@ -2,18 +2,21 @@
 
 use archon_types::{InboxEntry, InboxRequest, Journal, JournalError, RecordBody, RunId};
 
-use crate::{LoopError, is_parallel};
+use crate::{LoopError, is_parallel, resume::follows_plan};
 
 /// Puts `entry` into the inbox of a run. Whoever works on the run reads it, or whoever takes it up next.
 ///
 /// # Errors
-/// The run is unknown or has ended, it is a parallel loop that takes nothing but a cancel, or its journal
+/// The run is unknown or has ended, it is a parallel loop or a plan, which take nothing but a cancel, or its journal
 /// takes no messages.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
     let records = journal.read(run).await?;
     if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
         return Err(LoopError::Ended { run: run.clone() });
+    }
+    if follows_plan(&records) && !matches!(entry.request, InboxRequest::Cancel { .. }) {
+        return Err(LoopError::Plan { run: run.clone() });
     }
     if is_parallel(&records) && !matches!(entry.request, InboxRequest::Cancel { .. }) {
         return Err(LoopError::Parallel { run: run.clone() });

@@ -9,7 +9,7 @@
 use archon_types::{CallId, Journal, RecordBody, RunId};
 use serde::Serialize;
 
-use crate::{Command, ContextParts, LoopError, ReactMachine, fold_chain, fold_with};
+use crate::{Command, ContextParts, LoopError, ReactMachine, fold_chain, fold_with, resume::started};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,10 +60,7 @@ pub async fn replay_with(
     parts: ContextParts,
 ) -> Result<Replay, LoopError> {
     let records = journal.read(run).await?;
-    let origin = match records.first().map(|r| &r.body) {
-        Some(RecordBody::RunStarted(started)) => started.origin.clone(),
-        _ => return Err(LoopError::NotARun { run: run.clone() }),
-    };
+    let origin = started(run, &records)?.origin.clone();
     let (history, _) = fold_chain(journal, &origin).await?;
     let mut machine = fold_with(run, &records[..1], history, parts)?;
     for record in &records[1..] {

@@ -9,7 +9,7 @@ use crate::{ContextParts, History, LoopError, ReactMachine};
 /// Folds a run's records, after the conversation that it continues.
 ///
 /// # Errors
-/// [`LoopError::NotARun`] if the log does not begin as a run's log does.
+/// [`LoopError::NotARun`] if the log does not begin as a run's log does, [`LoopError::Plan`] if it is a plan's.
 pub fn fold(run: &RunId, records: &[Arc<Record>], history: History) -> Result<ReactMachine, LoopError> {
     fold_with(run, records, history, ContextParts::default())
 }
@@ -100,11 +100,47 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
 }
 
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {
+    if follows_plan(records) {
+        return Err(LoopError::Plan { run: run.clone() });
+    }
     match records.first().map(|r| &r.body) {
         Some(RecordBody::RunStarted(started)) => Ok(started),
         _ => Err(LoopError::NotARun { run: run.clone() }),
     }
 }
 
+/// Whether a log is the one of a plan, which says so near its beginning.
+pub(crate) fn follows_plan(records: &[Arc<Record>]) -> bool {
+    records.iter().take(LOOKED_AT).any(|record| matches!(record.body, RecordBody::Plan(_)))
+}
+
+/// A plan's first record follows the start of its run, or what took the run up at once.
+const LOOKED_AT: usize = 8;
+
 /// More runs than a person ever puts into one conversation.
 const LONGEST_CHAIN: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{AgentId, LoopId, PlanRecord, PlanSettings, RunConfig, SessionId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_plan_is_not_folded_as_a_run_of_the_loop() {
+        let run = RunId::new("run_1");
+        let (session, agent, loop_id) = (SessionId::new("s"), AgentId::new("a"), LoopId::new("s.plan.1"));
+        let started = RunStarted::new(run.clone(), session, agent, loop_id, RunConfig::default());
+        let settings = PlanRecord::Settings(PlanSettings::default());
+        let bodies = [
+            RecordBody::RunStarted(Box::new(started)),
+            RecordBody::Resumed,
+            RecordBody::Plan(Box::new(settings)),
+        ];
+        let at = Timestamp::from_millis(0);
+        let log: Vec<_> = (0..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
+        let folded = fold(&run, &log, History::default());
+        assert!(matches!(folded, Err(LoopError::Plan { run: named }) if named == run));
+        assert!(fold(&run, &log[..2], History::default()).is_ok());
+    }
+}

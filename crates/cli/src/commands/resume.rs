@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
-use archon::types::{Journal, RecordBody, RunId};
+use archon::{
+    planner::is_plan,
+    types::{Journal, RecordBody, RunId},
+};
 
-use super::{ModelFlags, ToolFlags, run};
+use super::{ModelFlags, ToolFlags, plan, run};
 use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
 
 /// What `archon resume` takes.
@@ -44,6 +47,10 @@ impl ResumeArgs {
         let fallbacks = choose::fallbacks(app, Some(recorded)).await?;
         let archon = run::assemble(app, chosen, fallbacks, tools)?;
         let resume = run::resume_line(app, run.as_str());
-        drive(archon.resume(run).await?, &records, &resume, app).await
+        let handle = match is_plan(&records) {
+            true => plan::planning(&archon).resume(run).await?,
+            false => archon.resume(run).await?,
+        };
+        drive(handle, &records, &resume, app).await
     }
 }

@@ -40,6 +40,9 @@ pub(crate) struct RunArgs {
     /// How tools are spoken about [default: as the model can]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// Make a plan first, and follow it
+    #[arg(long, conflicts_with_all = ["go_on", "session"])]
+    plan: bool,
     /// What is to be done; `-` reads it from standard input
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
@@ -55,9 +58,10 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let tools = toolset::chosen(&app.config.settings)?;
-        let chosen = choose::model(app, None).await?;
-        let archon = assemble(app, chosen, choose::fallbacks(app, None).await?, tools)?;
+        let archon = chosen(app).await?;
+        if self.plan {
+            return super::plan::follow(app, &archon, task).await;
+        }
         let session = match self.session {
             Some(id) => Some(SessionId::new(id)),
             None if self.go_on => Some(last_session(&archon).await?),
@@ -69,6 +73,13 @@ impl RunArgs {
         let resume = resume_line(app, run.run_id().as_str());
         drive(run, &[], &resume, app).await
     }
+}
+
+/// The agent that the settings describe, with the model that they lead to.
+pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+    let tools = toolset::chosen(&app.config.settings)?;
+    let chosen = choose::model(app, None).await?;
+    assemble(app, chosen, choose::fallbacks(app, None).await?, tools)
 }
 
 /// The agent that the settings describe.
@@ -104,7 +115,8 @@ pub(crate) fn assemble(
     Ok(builder.build()?)
 }
 
-fn task(words: &[String]) -> Result<String, Failure> {
+/// What is to be done, in these words or on standard input.
+pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {
         text.clear();

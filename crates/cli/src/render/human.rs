@@ -11,7 +11,7 @@ use archon::types::{
     ToolResultStatus,
 };
 
-use super::{Render, stream::Stream};
+use super::{Render, plan::PlanView, stream::Stream};
 use crate::{
     output::{Look, Output},
     text::{one_line, printable},
@@ -29,6 +29,8 @@ pub(super) struct Human {
     text_mode: bool,
     calls: HashMap<CallId, (ToolCall, Option<Timestamp>)>,
     stream: Stream,
+    /// What the log so far comes to if it is a plan's; none as soon as a model is asked.
+    plan: Option<PlanView>,
     /// What was streamed of the last answer: the outcome need not be shown twice.
     shown: String,
 }
@@ -48,9 +50,16 @@ impl Render for Human {
 
     fn remember(&mut self, record: &Record) {
         match &record.body {
-            RecordBody::RunStarted(started) => self.text_mode = started.config.tool_mode == ToolMode::Text,
+            RecordBody::RunStarted(started) => {
+                self.text_mode = started.config.tool_mode == ToolMode::Text;
+                self.plan = Some(PlanView::new(started, record.at));
+            }
+            RecordBody::ModelAsked { .. } => self.plan = None,
             RecordBody::ModelAnswered { command, message, .. } => self.learn_calls(*command, message),
             _ => {}
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.learn(record);
         }
     }
 }
@@ -59,6 +68,9 @@ impl Human {
     fn record(&mut self, record: &Record, output: &Output) {
         self.began.get_or_insert(record.at);
         self.remember(record);
+        if self.plan.as_ref().is_some_and(|plan| plan.show(record, output)) {
+            return;
+        }
         match &record.body {
             RecordBody::RunStarted(started) => show_start(started, output),
             RecordBody::Prompted { message, .. } => {
@@ -182,7 +194,7 @@ impl Human {
         if !answer.is_empty() && answer != self.shown {
             output.line(if output.live { printable(answer) } else { answer.to_owned() });
         }
-        let (turns, tokens) = (outcome.turns, outcome.usage.total());
+        let turns = outcome.turns;
         let how = match outcome.status {
             OutcomeStatus::Finished if answer.is_empty() => "finished with an empty answer",
             OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined",
@@ -194,7 +206,11 @@ impl Human {
         };
         let plural = if turns == 1 { "" } else { "s" };
         let elapsed = seconds(self.began.unwrap_or(at), at);
-        output.note(Look::Dim, format!("{how}: {turns} turn{plural}, {tokens} tokens, {elapsed}"));
+        let (work, tokens) = match self.plan.as_ref().and_then(PlanView::work) {
+            Some(done) => done,
+            None => (format!("{turns} turn{plural}"), outcome.usage.total()),
+        };
+        output.note(Look::Dim, format!("{how}: {work}, {tokens} tokens, {elapsed}"));
     }
 
     fn delta(&mut self, delta: &Delta, output: &Output) {
@@ -229,7 +245,7 @@ fn thought(text: &str, output: &Output) {
     }
 }
 
-fn seconds(from: Timestamp, to: Timestamp) -> String {
+pub(super) fn seconds(from: Timestamp, to: Timestamp) -> String {
     let ms = to.since(from).as_millis();
     if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }
 }

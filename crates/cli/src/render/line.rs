@@ -1,6 +1,8 @@
 //! One line for a record: where it stands, when it came, what it says.
 
-use archon::types::{AgentMessage, AssistantMessage, Content, Message, Record, RecordBody, ToolResult};
+use archon::types::{
+    AgentMessage, AssistantMessage, Content, Message, PlanRecord, Record, RecordBody, ToolResult,
+};
 
 use crate::text::one_line;
 
@@ -61,6 +63,7 @@ fn about(body: &RecordBody) -> String {
             Some(index) => format!("{} chose branch {index}", choice.strategy),
             None => format!("{} chose no branch", choice.strategy),
         },
+        RecordBody::Plan(said) => one_line(&about_plan(said), 2 * SHOWN),
         RecordBody::LimitReached(limit) => limit.to_string(),
         RecordBody::Suspended { waiting } => {
             let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
@@ -97,6 +100,42 @@ fn about_call(body: &RecordBody) -> String {
             format!("{call}  run {child}, {} tokens, {} millionths", spent.tokens, spent.cost)
         }
         RecordBody::ToolSpawned { call, group } => format!("{call}  process group {}", group.id),
+        _ => String::new(),
+    }
+}
+
+fn about_plan(said: &PlanRecord) -> String {
+    let names = |subtasks: &[archon::types::SubTask]| {
+        subtasks.iter().map(|subtask| subtask.id.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    match said {
+        PlanRecord::Settings(settings) => format!("settings, {} at the same time", settings.max_concurrent),
+        PlanRecord::Given { values, memories } => {
+            format!("given, {} values, {} memories", values.len(), memories.len())
+        }
+        PlanRecord::Asked { attempt, reason, .. } => {
+            let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            format!("asked, attempt {attempt}{why}")
+        }
+        PlanRecord::Made { task, .. } => {
+            format!("made, {} subtasks: {}", task.subtasks.len(), names(&task.subtasks))
+        }
+        PlanRecord::Rejected { attempt, problems, .. } => {
+            format!("rejected, attempt {attempt}: {}", problems.join("; "))
+        }
+        PlanRecord::Changed { diff, .. } => {
+            let removed: Vec<_> = diff.remove.iter().map(archon::types::SubTaskId::as_str).collect();
+            let (added, replaced, removed) = (names(&diff.add), names(&diff.replace), removed.join(", "));
+            format!("changed, added: {added}; begun afresh: {replaced}; removed: {removed}")
+        }
+        PlanRecord::ReplanRequested { reason, .. } => format!("replan requested: {reason}"),
+        PlanRecord::Skipped { call, reason } => format!("skipped {call}: {reason}"),
+        PlanRecord::Paused { reason } => format!("paused: {reason}"),
+        PlanRecord::Unpaused => "unpaused".to_owned(),
+        PlanRecord::Concluding { .. } => "concluding".to_owned(),
+        PlanRecord::Concluded { answer, citations, .. } => {
+            format!("concluded from {} subtasks: {answer}", citations.len())
+        }
         _ => String::new(),
     }
 }

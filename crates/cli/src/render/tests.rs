@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use archon::types::{CommandId, Delta, DeltaKind, Event, Record, RunId};
+use archon::types::{
+    CommandId, Delta, DeltaKind, Event, Message, PlanRecord, PlanSettings, PromptSource, Record, RecordBody,
+    RunId, SubTask, Task, Timestamp,
+};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -301,4 +304,84 @@ fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
         2|finished: 2 turns, 99 tokens, 2.6 s
     "#]],
     );
+}
+
+/// A plan of two subtasks, of which the second is tried again.
+fn a_plan() -> Vec<Event> {
+    let body = |seq, body: RecordBody| record(seq, serde_json::to_value(body).unwrap());
+    let plan = |seq, said| body(seq, RecordBody::Plan(Box::new(said)));
+    let subtasks = vec![
+        SubTask::new("sum", "Calculate").with_tool("calculator", Some(json!({"expression": "2+2"}))),
+        SubTask::new("say", "Say\u{1b}[31m it").after(["sum"]),
+    ];
+    let task = Box::new(Task::new("t", "What is 2 + 2?").with_subtasks(subtasks));
+    let warnings = vec!["2 subtasks are few (it may be right)".to_owned()];
+    let (command, attempt) = (CommandId(0), 0);
+    let id = |command: u32, index: u32| json!({"command": command, "index": index});
+    let message = Message::user("What is 2 + 2?", Timestamp::from_millis(0)).into();
+    let result = |text: &str, status: &str, tokens: u32| json!({"status": status, "content": [{"type": "text", "text": text}], "metadata": {"token_usage": tokens}});
+    vec![
+        started("native"),
+        plan(1, PlanRecord::Settings(PlanSettings::default())),
+        body(2, RecordBody::Prompted { message, source: PromptSource::Prompt }),
+        plan(3, PlanRecord::Asked { command, attempt, reason: None }),
+        plan(4, PlanRecord::Made { command, task, warnings }),
+        record(5, json!({"type": "tool_started", "call": id(1, 0), "attempt": 0, "effect": "read_only"})),
+        record(
+            6,
+            json!({"type": "tool_finished", "call": id(1, 0), "result": {"content": [{"type": "text", "text": "4"}]}}),
+        ),
+        record(7, json!({"type": "tool_started", "call": id(2, 0), "attempt": 0, "effect": "idempotent"})),
+        record(
+            57,
+            json!({"type": "tool_finished", "call": id(2, 0), "result": result("it broke", "error", 12)}),
+        ),
+        record(58, json!({"type": "tool_started", "call": id(2, 1), "attempt": 0, "effect": "idempotent"})),
+        record(
+            59,
+            json!({"type": "tool_finished", "call": id(2, 1), "result": result("It is 4.", "success", 34)}),
+        ),
+        plan(60, PlanRecord::Concluding { command: CommandId(3) }),
+        finished(61, json!({"status": "finished"}), "It is 4."),
+    ]
+}
+
+#[test]
+fn of_a_plan_people_see_the_plan_and_each_subtask() {
+    check(
+        false,
+        false,
+        &a_plan(),
+        expect![[r#"
+        2|run run_1, model m (scripted)
+        2|> What is 2 + 2?
+        2|the plan (* is the longest way):
+        2|  What is 2 + 2?
+        2|  * pending   sum: Calculate [calculator]
+        2|  * blocked   say: Say[31m it <- sum
+        2|2 subtasks are few (it may be right)
+        2|-> sum: Calculate [calculator]
+        2|<- sum: 4 (40 ms; 1 of 2 done)
+        2|-> say: Say[31m it
+        2|<- say: failed: it broke (2.0 s, 12 tokens; 1 of 2 done)
+        2|-> say: Say[31m it (again)
+        2|<- say: It is 4. (40 ms, 34 tokens; 2 of 2 done)
+        1|It is 4.
+        2|finished: 2 of 2 subtasks, 0 tokens, 2.4 s
+    "#]],
+    );
+    let log: Vec<String> = a_plan()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Record { record, .. } => Some(body_line(&record.body)),
+            _ => None,
+        })
+        .filter(|line| line.starts_with("plan"))
+        .collect();
+    expect![[r#"
+        plan             settings, 4 at the same time
+        plan             asked, attempt 0
+        plan             made, 2 subtasks: sum, say
+        plan             concluding"#]]
+    .assert_eq(&log.join("\n"));
 }

@@ -13,5 +13,6 @@ mod exits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+mod plans;
 mod runs;
 mod setup;

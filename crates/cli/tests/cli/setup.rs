@@ -72,7 +72,9 @@ impl Place {
         let mut words = line.split_whitespace();
         command.args(words.by_ref().take(1)).args(["--data-dir".as_ref(), self.data().as_os_str()]);
         command.args(words);
-        if let (Some(url), "run" | "resume") = (&self.server, line.split(' ').next().unwrap_or_default()) {
+        let asks =
+            matches!(line.split(' ').next(), Some("run" | "resume" | "plan")) && !line.contains(" show");
+        if let (Some(url), true) = (&self.server, asks) {
             command.args(["--base-url", url, "--model", "mock"]);
         }
         command.args(more);

@@ -1,0 +1,170 @@
+//! A goal becomes a plan that is followed: this agent's model makes it, this agent works on its subtasks.
+
+use std::sync::Arc;
+
+use archon_planner::{LlmPlanner, OnlyTool, PlanProblem, PlanningAgent, PlanningAgentOptions, Workers};
+use archon_react_loop::{LoopError, ReactAgent};
+use archon_types::{
+    Agent, Answer, CallId, Context, Outcome, Planner, RunHead, RunId, SessionId, SubTask, Task, Toolbox,
+};
+
+use crate::{Archon, Error, RunHandle, RunOptions};
+
+/// An agent that follows plans; made by [`Archon::planning`]. Cloning one is cheap.
+#[derive(Clone, Debug)]
+pub struct Planning {
+    archon: Archon,
+    agent: PlanningAgent,
+}
+
+impl Archon {
+    /// A planner that asks this agent's model.
+    pub fn planner(&self) -> LlmPlanner {
+        LlmPlanner::new(self.provider.clone(), self.agent.options().model.clone())
+    }
+
+    /// An agent that follows the plans of `planner`, with this agent's tools, limits and journal.
+    ///
+    /// A subtask whose tool and arguments stand in the plan is one call of the tool. Each other one is a run of
+    /// this agent, which sees no tool but the one that the subtask names, or all if it names none.
+    ///
+    /// ```no_run
+    /// # async fn run() -> Result<(), archon::Error> {
+    /// use std::sync::Arc;
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
+    /// let planning = agent.planning(Arc::new(agent.planner()));
+    /// println!("{}", planning.run("Compare the rivers of Paris and London").await?.answer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn planning(&self, planner: Arc<dyn Planner>) -> Planning {
+        self.planning_with(planner, self.planning_options())
+    }
+
+    /// As [`planning`](Self::planning), with other options.
+    pub fn planning_with(&self, planner: Arc<dyn Planner>, options: PlanningAgentOptions) -> Planning {
+        let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone() };
+        let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
+            .with_toolbox(self.toolbox.clone())
+            .with_workers(Arc::new(workers));
+        Planning { archon: self.clone(), agent }
+    }
+
+    /// What [`planning`](Self::planning) uses: this agent's name, id, model and limits, and defaults for the rest.
+    pub fn planning_options(&self) -> PlanningAgentOptions {
+        let own = self.agent.options();
+        let mut options = PlanningAgentOptions::default();
+        options.name.clone_from(&own.name);
+        options.agent_id = own.agent_id.clone();
+        options.provider = self.provider.id().to_owned();
+        options.model.clone_from(&own.model);
+        options.limits = own.limits.clone();
+        options
+    }
+}
+
+impl Planning {
+    /// The same with other parts: a memory, a conclusion, a control.
+    pub fn with(mut self, change: impl FnOnce(PlanningAgent) -> PlanningAgent) -> Self {
+        self.agent = change(self.agent);
+        self
+    }
+
+    /// The agent underneath, which others can call.
+    pub fn agent(&self) -> &PlanningAgent {
+        &self.agent
+    }
+
+    /// Makes a plan and says what is wrong with it; nothing of it is followed and nothing is kept.
+    ///
+    /// # Errors
+    /// The goal is empty, or there is no plan.
+    pub async fn draft(&self, goal: &str) -> Result<(Task, Vec<PlanProblem>), Error> {
+        let context = self.context(goal, RunOptions::default())?;
+        Ok(self.agent.draft(goal, &context).await?)
+    }
+
+    /// Makes a plan and follows it until there is an outcome, or until the run waits for somebody.
+    ///
+    /// # Errors
+    /// The goal is empty, or the run could not be started or kept in the journal.
+    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
+        self.run_with(goal, RunOptions::default()).await
+    }
+
+    /// As [`run`](Self::run). A plan continues no conversation: a session in `options` is one of its own.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
+        let context = self.context(goal, options)?;
+        Ok(self.agent.start(goal, &context).await?)
+    }
+
+    /// Begins in the background and returns at once; otherwise as [`run_with`](Self::run_with).
+    ///
+    /// # Errors
+    /// The goal is empty.
+    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+        let goal = goal.into();
+        let context = self.context(&goal, options)?;
+        let agent = self.agent.clone();
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.start(&goal, &context).await?) }))
+    }
+
+    /// Takes up a plan's run where its log ends. What is done is not done again.
+    ///
+    /// # Errors
+    /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        let context = self.context_of(run).await?;
+        let agent = self.agent.clone();
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) }))
+    }
+
+    /// Answers a question of a run that is suspended, and takes the run up.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+        let context = self.context_of(run).await?;
+        let agent = self.agent.clone();
+        Ok(self
+            .archon
+            .spawn(context, |_, context| async move { Ok(agent.answer(call, answer, &context).await?) }))
+    }
+
+    fn context(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
+        if goal.trim().is_empty() {
+            return Err(LoopError::EmptyPrompt.into());
+        }
+        self.archon.admit()?;
+        let ids = &self.archon.ids;
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(ids.fresh("session")));
+        Ok(self.archon.context(run, session, options))
+    }
+
+    async fn context_of(&self, run: RunId) -> Result<Context, Error> {
+        let records = self.archon.journal.read(&run).await?;
+        let session = RunHead::of(run.clone(), &records).session;
+        let session = session.unwrap_or_else(|| SessionId::new(""));
+        Ok(self.archon.context(run, session, RunOptions::default()))
+    }
+}
+
+/// The agent itself for every subtask, with the one tool that the subtask names.
+struct OwnWorkers {
+    agent: ReactAgent,
+    toolbox: Arc<dyn Toolbox>,
+}
+
+impl Workers for OwnWorkers {
+    fn worker(&self, _: &SubTask, tool: Option<&str>) -> Arc<dyn Agent> {
+        let agent = self.agent.clone();
+        match tool {
+            Some(tool) => Arc::new(agent.with_toolbox(Arc::new(OnlyTool::new(self.toolbox.clone(), tool)))),
+            None => Arc::new(agent),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Plans through the facade: made, followed, taken up; and never answered by the loop.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use archon::{
+    Archon, Error, OutcomeStatus, RunId, RunOptions,
+    planner::{PlanFormat, ScriptedPlanner, fold, is_plan, render},
+    providers::{ScriptedProvider, Step},
+    react_loop::LoopError,
+    tool,
+    types::{CancellationToken, SubTask},
+};
+use serde_json::json;
+
+/// Adds two whole numbers and returns the sum.
+#[tool(read_only)]
+async fn add(a: i64, b: i64) -> String {
+    (a + b).to_string()
+}
+
+fn agent(provider: &Arc<ScriptedProvider>) -> Archon {
+    Archon::builder().provider(provider.clone(), "mock").tool(add).build().unwrap()
+}
+
+fn plan() -> Arc<ScriptedPlanner> {
+    Arc::new(ScriptedPlanner::new(vec![
+        SubTask::new("sum", "Add the numbers").with_tool("add", Some(json!({"a": 19, "b": 23}))),
+        SubTask::new("say", "Say what it came to").after(["sum"]),
+    ]))
+}
+
+// spec: PL-09
+#[tokio::test]
+async fn a_subtask_is_a_call_of_a_tool_or_a_run_of_the_agent() {
+    let provider = Arc::new(ScriptedProvider::texts(["It came to 42."]));
+    let agent = agent(&provider);
+    let outcome = agent.planning(plan()).run("What is 19 + 23?").await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It came to 42."));
+    assert_eq!(provider.call_count(), 1, "the tool was called without a model");
+    let asked = format!("{:?}", provider.history()[0]);
+    assert!(asked.contains("42"), "the subtask knows what it depends on: {asked}");
+    let log = agent.journal().read(&outcome.run).await.unwrap();
+    assert!(is_plan(&log));
+    let drawn = render(&fold(&log).unwrap().task(), PlanFormat::Text);
+    assert!(drawn.contains("* completed say"), "{drawn}");
+}
+
+// spec: PL-01
+#[tokio::test]
+async fn the_agent_s_own_model_makes_the_plan() {
+    let plan = json!({"subtasks": [{"id": "a", "description": "Think", "dependencies": []}]}).to_string();
+    let provider =
+        Arc::new(ScriptedProvider::new([Step::text(plan.clone()), Step::text("done"), Step::text(plan)]));
+    let agent = agent(&provider);
+    let planning = agent.planning(Arc::new(agent.planner()));
+    assert_eq!(planning.run("Think").await.unwrap().answer, "done");
+    let (task, problems) = planning.draft("Think again").await.unwrap();
+    assert_eq!((task.subtasks.len(), problems.len(), provider.call_count()), (1, 0, 3));
+}
+
+#[tokio::test]
+async fn a_plan_s_run_is_taken_up_by_its_planning_agent_only() {
+    let provider = Arc::new(ScriptedProvider::texts(["It came to 42."]));
+    let agent = agent(&provider);
+    let planning = agent.planning(plan());
+    let (run, cancel) = (RunId::new("run_1"), CancellationToken::new());
+    cancel.cancel();
+    let mut options = RunOptions::default();
+    (options.run, options.cancel) = (Some(run.clone()), Some(cancel));
+    let outcome = planning.run_with("What is 19 + 23?", options).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+
+    let is_refused =
+        |error: &Error| matches!(error, Error::Run(LoopError::Plan { run: named }) if *named == run);
+    let error = agent.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
+    assert!(is_refused(&error) && error.advice().contains("planning agent"), "{error:?}");
+    let head = agent.newest_run(None).await.unwrap().unwrap();
+    let next = agent.run_with("And now?", RunOptions::in_session(head.session.unwrap())).await;
+    assert!(is_refused(&next.unwrap_err()));
+    assert_eq!(provider.call_count(), 0, "no model was asked for the goal");
+
+    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It came to 42."));
+}
+
+#[tokio::test]
+async fn what_cannot_be_followed_is_an_error_and_begins_nothing() {
+    let provider = Arc::new(ScriptedProvider::texts(["an answer"]));
+    let agent = agent(&provider);
+    let empty = agent.planning(plan()).run(" \n").await.unwrap_err();
+    assert!(matches!(empty, Error::Run(LoopError::EmptyPrompt)), "{empty:?}");
+    assert!(agent.newest_run(None).await.unwrap().is_none());
+
+    let answered = agent.run("Hello").await.unwrap().run;
+    let error = agent.planning(plan()).resume(answered).await.unwrap().outcome().await.unwrap_err();
+    assert!(error.to_string().contains("follows no plan") && error.advice().contains("Archon::resume"));
+}

@@ -1,0 +1,135 @@
+//! Plans: made and drawn, followed, shown, taken up, refused.
+
+use archon_testkit::{MockResponse, MockServer};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use crate::setup::{Place, Ran, answer, text};
+
+/// A call of a tool, and a thought that needs what it came to.
+fn plan() -> MockResponse {
+    let arguments = json!({"expression": "15% of 200"});
+    let sum = json!({"id": "sum", "description": "Calculate", "tool_name": "calculator", "tool_args": arguments,
+                     "dependencies": []});
+    let say = json!({"id": "say", "description": "Say it", "dependencies": ["sum"]});
+    answer(&json!({"subtasks": [sum, say]}).to_string())
+}
+
+/// Two subtasks that wait for each other, and a tool that is not there.
+fn broken() -> MockResponse {
+    let a = json!({"id": "a", "description": "First", "dependencies": ["b"]});
+    let b = json!({"id": "b", "description": "Second", "tool_name": "telescope", "dependencies": ["c"]});
+    answer(&json!({"subtasks": [a, b]}).to_string())
+}
+
+async fn only_run(place: &Place) -> String {
+    let listed = place.archon("runs list --json", &[]).await.json();
+    let of_people = listed.iter().find(|run| run["called_by"].is_null());
+    of_people.and_then(|run| run["run_id"].as_str()).expect("a run").to_owned()
+}
+
+// spec: PL-26
+#[tokio::test]
+async fn a_plan_is_made_and_drawn_and_nothing_is_begun() {
+    let server = MockServer::start([plan(), plan(), plan()]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("plan", &["What is 15% of 200?"]).await;
+    let expected =
+        "What is 15% of 200?\n* pending   sum: Calculate [calculator]\n* blocked   say: Say it <- sum\n";
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran:?}");
+    let drawn = place.archon("plan --format mermaid", &["What is 15% of 200?"]).await;
+    assert!(drawn.out.starts_with("flowchart TD\n") && drawn.out.contains("n0 ==> n1"), "{drawn:?}");
+    let json = place.archon("plan --json", &["What is 15% of 200?"]).await.json();
+    assert_eq!((json.len(), &json[0]["critical_path"]), (1, &json!(["sum", "say"])));
+    assert_eq!(place.archon("runs list", &[]).await.out, "");
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterwards() {
+    let server = MockServer::start([plan(), answer("It is 30.")]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("run --plan", &["What is 15% of 200?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
+    for line in [
+        "-> sum: Calculate [calculator]",
+        "<- sum: 30 (",
+        "1 of 2 done)",
+        "-> say: Say it",
+        "2 of 2 subtasks",
+    ] {
+        assert!(ran.err.contains(line), "{line}: {ran:?}");
+    }
+    assert!(!ran.err.contains('\u{1b}') && !ran.err.contains('\r'), "colour without a terminal: {ran:?}");
+
+    let run = only_run(&place).await;
+    let shown = place.archon("plan show", &[&run]).await;
+    assert!(shown.out.contains("* completed say: Say it <- sum"), "{shown:?}");
+    let dot = place.archon("plan show --format dot", &[&run]).await;
+    assert!(dot.out.starts_with("digraph plan {") && dot.out.contains("penwidth=3"), "{dot:?}");
+    let again = place.archon("runs show", &[&run]).await;
+    assert!(again.out.contains("It is 30.") && again.err.contains("<- say: It is 30."), "{again:?}");
+    let events = place.archon("runs events", &[&run]).await;
+    assert!(events.out.contains("made, 2 subtasks: sum, say"), "{events:?}");
+    let next = place.archon("run --continue", &["And 20%?"]).await;
+    next.check_refused(2, "follows a plan", "archon plan show");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_executed_is_drawn_beside_its_answer() {
+    let server = MockServer::start([plan(), answer("It is 30.")]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("plan --execute --format mermaid", &["What is 15% of 200?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
+    assert!(ran.err.contains("n1[\"say: Say it\"]:::completed"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_with_a_plan_is_said_each_with_its_remedy() {
+    let server = MockServer::start([broken(), broken(), broken()]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("plan", &["Look at the stars"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.err.starts_with("error: the plan cannot be followed\n"), "{ran:?}");
+    let problems: Vec<_> = ran.err.lines().skip(1).collect();
+    assert_eq!(problems.len(), 2, "{ran:?}");
+    assert!(problems.iter().all(|problem| problem.starts_with("  ") && problem.ends_with(')')), "{ran:?}");
+    assert!(ran.err.contains("telescope"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn an_empty_goal_an_unknown_run_and_a_run_without_a_plan_are_refused() {
+    let server = MockServer::start([answer("Hello")]).await;
+    let place = Place::with_server(&server);
+    place.archon("plan", &[" "]).await.check_refused(2, "empty", "say what is to be done");
+    place.archon("run --plan", &[""]).await.check_refused(2, "empty", "say what is to be done");
+    place.archon("plan show", &["run_x"]).await.check_refused(2, "run_x", "runs list");
+    assert_eq!(place.archon("run", &["Hi"]).await.code, Some(0));
+    let run = only_run(&place).await;
+    place.archon("plan show", &[&run]).await.check_refused(2, "follows no plan", "archon runs show");
+}
+
+#[tokio::test]
+async fn a_plan_that_was_interrupted_is_taken_up_without_doing_anything_twice() {
+    let server = MockServer::start([plan(), MockResponse::sse("").event(&text("half ")).hang()]).await;
+    let place = Place::with_server(&server);
+    let mut child = place.command("run --plan --json", &["What is 15% of 200?"]).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    while !lines.next_line().await.expect("a line").expect("it goes on").contains("half") {}
+    let pid = i32::try_from(child.id().expect("it runs")).expect("a pid");
+    kill_process(Pid::from_raw(pid).expect("a process id"), Signal::INT).expect("the signal is sent");
+    let ran = Ran::from(child.wait_with_output().await.expect("it ends"));
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let run = only_run(&place).await;
+    assert!(ran.err.contains(&format!("archon resume {run}")), "{ran:?}");
+
+    server.push(answer("It is 30."));
+    let resumed = place.archon("resume --json", &[&run]).await;
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    let of_plan: Vec<Value> =
+        resumed.json().into_iter().filter(|line| line["run_id"] == run.as_str()).collect();
+    assert_eq!(of_plan.last().map(|line| &line["answer"]), Some(&"It is 30.".into()), "{resumed:?}");
+    assert_eq!(server.requests().len(), 3, "the plan is not made again");
+}
