@@ -14,7 +14,6 @@ use archon_types::{
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
 
 /// Collects the parts of an agent. Only the model is needed.
-#[derive(Default)]
 #[must_use]
 pub struct ArchonBuilder {
     model: Option<Model>,
@@ -25,30 +24,41 @@ pub struct ArchonBuilder {
     journal: Option<Result<Arc<dyn Journal>, Error>>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn Ids>>,
-    name: Option<String>,
+    /// What the agent works with; its model is known at the end.
+    options: ReactAgentOptions,
     agent_id: Option<AgentId>,
-    config_id: Option<String>,
-    system: Option<String>,
-    limits: Option<ExecutionLimits>,
-    retry: Option<RetryConfig>,
-    tool_retry: Option<RetryConfig>,
-    /// `None` is the default, `Some(None)` none at all.
-    breaker: Option<Option<CircuitBreaker>>,
-    on_storage_failure: OnStorageFailure,
-    tool_mode: Option<ToolMode>,
-    request: Option<RequestOptions>,
-    expected_output: Option<String>,
-    goal_check: Option<GoalCheck>,
-    /// `None` is the default, `Some(None)` no window at all.
+    /// `None` is as large as the model's, `Some(None)` no window at all.
     context: Option<Option<ContextConfig>>,
     context_parts: ContextParts,
-    price: Option<ModelPrice>,
-    queue_modes: (QueueMode, QueueMode),
     hooks: Option<Arc<dyn Hooks>>,
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
     pub(crate) memory_limit: Option<MemoryLimit>,
+}
+
+impl Default for ArchonBuilder {
+    fn default() -> Self {
+        Self {
+            model: None,
+            keys: Vec::new(),
+            fallbacks: Vec::new(),
+            tools: Vec::new(),
+            toolbox: None,
+            journal: None,
+            clock: None,
+            ids: None,
+            options: ReactAgentOptions::new(""),
+            agent_id: None,
+            context: None,
+            context_parts: ContextParts::default(),
+            hooks: None,
+            filters: Vec::new(),
+            auto_save: None,
+            instructions: None,
+            memory_limit: None,
+        }
+    }
 }
 
 enum Model {
@@ -158,7 +168,7 @@ impl ArchonBuilder {
 
     /// The agent's name, for people.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.options.name = name.into();
         self
     }
 
@@ -172,70 +182,70 @@ impl ArchonBuilder {
     /// Names this configuration in the names of loops, `{session}.{config}.{n}`; by default the model and
     /// how much it thinks do.
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
-        self.config_id = Some(id.into());
+        self.options.config_id = Some(id.into());
         self
     }
 
     /// Standing instructions.
     pub fn system(mut self, instructions: impl Into<String>) -> Self {
-        self.system = Some(instructions.into());
+        self.options.system = Some(instructions.into());
         self
     }
 
     /// How far a run may go.
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = Some(limits);
+        self.options.limits = limits;
         self
     }
 
     /// How failed model calls are retried.
     pub fn retry(mut self, retry: RetryConfig) -> Self {
-        self.retry = Some(retry);
+        self.options.retry = retry;
         self
     }
 
     /// How calls are tried again that may be repeated and whose tools failed in a way that may pass: a
     /// time-out, or a failure of a tool that works over the network. By default twice, a time-out once.
     pub fn tool_retry(mut self, retry: RetryConfig) -> Self {
-        self.tool_retry = Some(retry);
+        self.options.tool_retry = retry;
         self
     }
 
     /// When a tool that keeps failing is left alone, and for how long; `None` never leaves one alone. By
     /// default for 60 seconds after 5 failures in a row.
     pub fn circuit_breaker(mut self, breaker: impl Into<Option<CircuitBreaker>>) -> Self {
-        self.breaker = Some(breaker.into());
+        self.options.breaker = breaker.into();
         self
     }
 
     /// What happens to a run that cannot be kept because the storage fails when it begins; by default it
     /// does not begin.
     pub fn on_storage_failure(mut self, what: OnStorageFailure) -> Self {
-        self.on_storage_failure = what;
+        self.options.on_storage_failure = what;
         self
     }
 
     /// How tools are spoken about; by default as the model can.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
-        self.tool_mode = Some(mode);
+        self.options.tool_mode = Some(mode);
         self
     }
 
     /// Sampling, output length and so on.
     pub fn request_options(mut self, options: RequestOptions) -> Self {
-        self.request = Some(options);
+        self.options.request = options;
         self
     }
 
     /// What the answer should be.
     pub fn expected_output(mut self, expected: impl Into<String>) -> Self {
-        self.expected_output = Some(expected.into());
+        self.options.expected_output = Some(expected.into());
         self
     }
 
     /// Compares answers with what was expected, and sends those back that fall short; off by default.
     pub fn goal_check(mut self, check: GoalCheck) -> Self {
-        self.goal_check = Some(check);
+        self.options.goal_check = Some(check);
         self
     }
 
@@ -255,14 +265,14 @@ impl ArchonBuilder {
     /// What the model's tokens cost: with it outcomes say what a run cost, and
     /// [`ExecutionLimits::max_cost`] can be set.
     pub fn price(mut self, price: ModelPrice) -> Self {
-        self.price = Some(price);
+        self.options.price = Some(price);
         self
     }
 
     /// How many of the steers and of the follow-ups that wait the model reads at once; one of each by
     /// default.
     pub fn queue_modes(mut self, steers: QueueMode, follow_ups: QueueMode) -> Self {
-        self.queue_modes = (steers, follow_ups);
+        (self.options.steers, self.options.follow_ups) = (steers, follow_ups);
         self
     }
 
@@ -315,28 +325,11 @@ impl ArchonBuilder {
             None => registry_of(self.tools)?,
         };
         let journal = self.journal.unwrap_or_else(|| Ok(Arc::new(MemoryJournal::new())))?;
-        let mut options = ReactAgentOptions::new(model);
-        if let Some(name) = self.name {
-            options.name = name;
-        }
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        let mut options = self.options;
+        options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
-        options.config_id = self.config_id;
-        options.system = self.system;
-        options.tool_mode = self.tool_mode;
-        options.expected_output = self.expected_output;
-        options.goal_check = self.goal_check;
-        options.limits = self.limits.unwrap_or_default();
-        options.retry = self.retry.unwrap_or_default();
-        if let Some(retry) = self.tool_retry {
-            options.tool_retry = retry;
-        }
-        if let Some(breaker) = self.breaker {
-            options.breaker = breaker;
-        }
-        options.on_storage_failure = self.on_storage_failure;
-        options.request = self.request.unwrap_or_default();
         if let Some(context) = self.context {
             options.context = context;
         } else if let Some(config) = &mut options.context
@@ -344,8 +337,6 @@ impl ArchonBuilder {
         {
             config.max_context_tokens = window;
         }
-        options.price = self.price;
-        (options.steers, options.follow_ups) = self.queue_modes;
         #[cfg(feature = "planner")]
         let planner = provider.clone();
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
