@@ -108,11 +108,12 @@ async fn idle_agents() {
 async fn resume() {
     let records = long_log();
     let dir = tempfile::tempdir().unwrap();
-    let mut journals: Vec<(&str, Box<dyn Journal>)> =
-        vec![("files", Box::new(JsonlJournal::open(dir.path()).unwrap()))];
-    #[cfg(feature = "sqlite")]
-    journals
-        .push(("SQLite", Box::new(archon::store::SqliteJournal::open(dir.path().join("runs.db")).unwrap())));
+    let files: Box<dyn Journal> = Box::new(JsonlJournal::open(dir.path()).unwrap());
+    let journals = [
+        ("files", files),
+        #[cfg(feature = "sqlite")]
+        ("SQLite", Box::new(archon::store::SqliteJournal::open(dir.path().join("runs.db")).unwrap())),
+    ];
     for (kind, journal) in journals {
         let run = RunId::new("long");
         let mut open = journal.open(&run, OpenMode::Create).await.unwrap();
