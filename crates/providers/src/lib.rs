@@ -166,7 +166,7 @@ pub use {
 #[cfg(feature = "openai-compatible")]
 pub use {
     detect::{LocalServer, ServerAnswer, ask_local_servers},
-    openai_compatible::{OpenAiCompatible, OpenAiOptions},
+    openai_compatible::{OpenAiCompatible, OpenAiOptions, read_chat_stream},
 };
 
 #[cfg(feature = "openai-responses")]

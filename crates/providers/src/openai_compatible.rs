@@ -3,6 +3,7 @@
 mod decode;
 mod encode;
 mod head;
+mod read_stream;
 mod wire;
 
 use std::{fmt, sync::Arc};
@@ -19,6 +20,8 @@ use crate::{
     profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
+#[doc(hidden)]
+pub use read_stream::read_chat_stream;
 
 /// The choices of an [`OpenAiCompatible`], each with a default.
 #[derive(Clone)]

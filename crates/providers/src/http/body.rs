@@ -41,7 +41,12 @@ pub(crate) struct Body {
 
 impl Body {
     pub(crate) fn new(response: reqwest::Response, watch: Watch) -> Self {
-        Self { ahead: None, body: response.into(), watch, left: MOST_BYTES }
+        Self::of(response.into(), watch)
+    }
+
+    /// A body that need not have come over a connection.
+    pub(crate) fn of(body: reqwest::Body, watch: Watch) -> Self {
+        Self { ahead: None, body, watch, left: MOST_BYTES }
     }
 
     /// The next bytes as they come, empty pieces included.

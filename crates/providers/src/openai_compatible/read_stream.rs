@@ -1,0 +1,112 @@
+//! An answer from the bytes of a stream, without a connection: what fuzz tests feed.
+
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Request, Timestamp};
+use bytes::Bytes;
+use futures_core::Stream as _;
+use http_body::Frame;
+
+use crate::{
+    http::{
+        Timeouts,
+        body::Body,
+        events::{Decoder as _, Framing as _, Progress},
+        sse::Sse,
+        watch::Watch,
+    },
+    profile::Compat,
+};
+
+/// The body of an answer, in the pieces in which it comes.
+struct Pieces(VecDeque<Vec<u8>>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(|piece| Ok(Frame::data(piece.into()))))
+    }
+}
+
+/// What the pieces of an event stream of chat completions come to: the message, or why there is none. For
+/// fuzz tests.
+///
+/// # Errors
+/// As [`Provider::stream`](archon_types::Provider::stream) of such an answer.
+#[doc(hidden)]
+pub fn read_chat_stream(
+    pieces: impl IntoIterator<Item = Vec<u8>>,
+) -> Result<AssistantMessage, ProviderError> {
+    let body = reqwest::Body::wrap(Pieces(pieces.into_iter().collect()));
+    let watch = Watch::new(CancellationToken::new(), Timeouts::default());
+    let mut events = pin!(Sse::new(Body::of(body, watch)));
+    let request = Request::new("m", Vec::new());
+    let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, None);
+    let (mut out, mut cx) = (VecDeque::new(), Context::from_waker(Waker::noop()));
+    // All pieces are there, so nothing is ever waited for.
+    while let Poll::Ready(Some(Ok(event))) = events.as_mut().poll_next(&mut cx) {
+        if decoder.event(event, &mut out)? == Progress::Last {
+            break;
+        }
+    }
+    decoder.end(&mut out)?;
+    let done = out.pop_back().and_then(|event| match event {
+        ModelEvent::Done(mut message) => {
+            message.timestamp = Timestamp::default();
+            Some(*message)
+        }
+        _ => None,
+    });
+    done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_to_a_message_or_to_an_error() {
+        let text = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+        let cut = |at: usize| read_chat_stream([text[..at].into(), text[at..].into()]);
+        for at in 0..=text.len() {
+            assert_eq!(cut(at).unwrap().text(), "a", "{at}");
+        }
+        let error = read_chat_stream([text[..40].into()]).unwrap_err();
+        assert!(matches!(error, ProviderError::Network(_)), "{error:?}");
+    }
+
+    const EVENTS: [&str; 6] = [
+        "data: {\"choices\":[{\"delta\":{\"content\":\"ü\"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"t\",\"arguments\":\"{\"}}]}}]}\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        "data: [DONE]\n\n",
+        ": ping\r\n",
+        "\u{feff}data",
+    ];
+
+    proptest::proptest! {
+        // spec: P-24
+        #[test]
+        fn where_the_network_cuts_makes_no_difference(
+            parts in proptest::collection::vec((0..EVENTS.len() + 1, ".{0,4}"), 0..8),
+            step in 1usize..8,
+        ) {
+            let text: String =
+                parts.iter().map(|(n, other)| EVENTS.get(*n).map_or(other.as_str(), |event| event)).collect();
+            let end = |read: Result<AssistantMessage, ProviderError>| read.map_err(|error| error.code());
+            let whole = end(read_chat_stream([text.clone().into_bytes()]));
+            let cut = end(read_chat_stream(text.as_bytes().chunks(step).map(<[u8]>::to_vec)));
+            proptest::prop_assert_eq!(whole, cut);
+        }
+    }
+}
