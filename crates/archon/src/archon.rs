@@ -14,7 +14,7 @@ use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,
-    #[cfg(feature = "planner")]
+    #[cfg_attr(not(feature = "planner"), allow(dead_code, reason = "planners alone ask it past the agent"))]
     pub(crate) provider: Arc<dyn archon_types::Provider>,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) journal: Arc<dyn Journal>,

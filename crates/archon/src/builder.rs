@@ -346,9 +346,7 @@ impl ArchonBuilder {
         }
         options.price = self.price;
         (options.steers, options.follow_ups) = self.queue_modes;
-        #[cfg(feature = "planner")]
-        let planner = provider.clone();
-        let mut agent = ReactAgent::new(provider, journal.clone(), options)
+        let mut agent = ReactAgent::new(provider.clone(), journal.clone(), options)
             .with_keys(keys)
             .with_fallbacks(fallbacks)
             .with_toolbox(toolbox.clone())
@@ -361,17 +359,7 @@ impl ArchonBuilder {
             agent = agent.with_instructions(instructions);
         }
         let (auto_save, memory_limit) = (self.auto_save, self.memory_limit);
-        Ok(Archon {
-            agent,
-            #[cfg(feature = "planner")]
-            provider: planner,
-            toolbox,
-            journal,
-            clock,
-            ids,
-            auto_save,
-            memory_limit,
-        })
+        Ok(Archon { agent, provider, toolbox, journal, clock, ids, auto_save, memory_limit })
     }
 }
 
