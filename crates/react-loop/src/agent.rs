@@ -307,7 +307,11 @@ impl ReactAgent {
 
     /// As [`resume`](Self::resume); what the run was to begin with is said again if it was cut off before
     /// that was kept.
-    async fn take_up(&self, opening: Option<Opening>, context: &Context) -> Result<Outcome, LoopError> {
+    pub(crate) async fn take_up(
+        &self,
+        opening: Option<Opening>,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
         let journal = self.journal(context);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let origin = match open.records.first().map(|r| &r.body) {
