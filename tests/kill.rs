@@ -10,7 +10,7 @@ use std::{
 
 use archon::{
     store::{JsonlJournal, SqliteJournal},
-    types::{Journal, Record, RecordBody, RunId, ToolResult},
+    types::{Journal, Record, RecordBody, RunId, ToolResult, Usage},
 };
 
 /// What a log says, without ids, times, attempts, and the records that only tell of the kill.
@@ -23,7 +23,8 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
                 Some(format!("prompt {:?}", message.as_llm().map(|m| m.text())))
             }
             RecordBody::ModelAnswered { message, .. } => {
-                Some(format!("answer {} {:?}", message.text(), message.tool_calls().collect::<Vec<_>>()))
+                let calls: Vec<_> = message.tool_calls().collect();
+                Some(format!("answer {} {calls:?} for {}", message.text(), message.usage.total()))
             }
             RecordBody::ToolFinished { call, result } => {
                 Some(format!("{} {}", call.index, shown("result", result)))
@@ -31,7 +32,10 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
             RecordBody::ToolRefused { call, result } => {
                 Some(format!("{} {}", call.index, shown("refused", result)))
             }
-            RecordBody::RunFinished(outcome) => Some(format!("{:?} {}", outcome.status, outcome.answer)),
+            RecordBody::RunFinished(outcome) => {
+                let (turns, usage) = (outcome.turns, outcome.usage);
+                Some(format!("{:?} {} in {turns} turns for {usage:?}", outcome.status, outcome.answer))
+            }
             _ => None,
         })
         .collect()
@@ -102,6 +106,31 @@ pub(crate) fn check_resumed(place: &str, dir: &Path, after: &[Arc<Record>], undi
     // A side effect that the log calls done was done; one in doubt may or may not have been.
     let sent = effects(dir).keys().filter(|e| e.starts_with("send")).count();
     assert!(sent + different.len() >= TURNS, "{place}: {sent} sent");
+    check_charged(place, after);
+}
+
+/// Whether every answer was counted and paid for once. A call that was lost has no answer, takes no turn and
+/// adds no tokens, but is paid for as it was set aside.
+fn check_charged(place: &str, after: &[Arc<Record>]) {
+    let answers = after.iter().filter_map(|r| match &r.body {
+        RecordBody::ModelAnswered { message, .. } => Some(message.usage),
+        _ => None,
+    });
+    let (mut turns, mut usage) = (0, Usage::default());
+    for answer in answers {
+        turns += 1;
+        usage += answer;
+    }
+    let lost = after.iter().any(|r| matches!(r.body, RecordBody::CallLost { .. }));
+    let Some(RecordBody::RunFinished(outcome)) = after.last().map(|r| &r.body) else {
+        panic!("{place}: the run has not ended");
+    };
+    assert!(usage.total() > 0, "{place}: nothing was charged");
+    assert_eq!((outcome.turns, outcome.usage), (turns, usage), "{place}");
+    // A token costs one millionth.
+    let cost = outcome.cost.expect("the price is known");
+    let is_right = if lost { cost > usage.total() } else { cost == usage.total() };
+    assert!(is_right, "{place}: {cost} for {} tokens, a call was lost: {lost}", usage.total());
 }
 
 /// Tool turns of the run.

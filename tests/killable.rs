@@ -19,7 +19,10 @@ use anyhow::{Context as _, Result, bail};
 use archon::{
     Archon, RunOptions, Tool, ToolContext, ToolError,
     tools::FnTool,
-    types::{Effect, Message, Request, RunId, ToolAnnotations, ToolCall, ToolResult, ToolSpec},
+    types::{
+        Effect, Message, ModelEvent, ModelPrice, ProviderError, Request, RunId, ToolAnnotations, ToolCall,
+        ToolResult, ToolSpec, Usage,
+    },
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
@@ -40,6 +43,7 @@ async fn main() -> Result<()> {
     let journal = KillingJournal::open(&dir, kind, kill_at)?;
     let agent = Archon::builder()
         .provider(Arc::new(FnProvider::new(script)), "scripted")
+        .price(ModelPrice::new(1_000_000, 1_000_000))
         .tools(tools(&dir))
         .journal(Arc::new(journal))
         .build()?;
@@ -59,19 +63,26 @@ async fn main() -> Result<()> {
 
 /// Thirty turns, each with a call of every kind, and then the answer. The turn follows from the request
 /// alone, so a second process goes on where the first one was.
-fn script(
-    _: usize,
-    request: &Request,
-) -> Vec<Result<archon::types::ModelEvent, archon::types::ProviderError>> {
+fn script(_: usize, request: &Request) -> Answer {
     let turn = request.messages.iter().filter(|m| matches!(&***m, Message::Assistant(_))).count();
     if turn >= TURNS {
-        return FnProvider::text("All steps are done.");
+        return metered(turn, FnProvider::text("All steps are done."));
     }
     let call = |kind: &str| {
         // The same ids in every turn, as some models do.
         ToolCall::new(format!("call_{kind}"), kind, json!({"step": turn}))
     };
-    FnProvider::calls(vec![call("look"), call("put"), call("send")])
+    metered(turn, FnProvider::calls(vec![call("look"), call("put"), call("send")]))
+}
+
+type Answer = Vec<Result<ModelEvent, ProviderError>>;
+
+/// Each turn takes tokens of its own number, so a sum says which turns are in it.
+fn metered(turn: usize, mut answer: Answer) -> Answer {
+    if let Some(Ok(ModelEvent::Done(message))) = answer.last_mut() {
+        message.usage = Usage { input: 100 + turn as u64, output: 5, ..Usage::default() };
+    }
+    answer
 }
 
 fn tools(dir: &Path) -> Vec<Arc<dyn Tool>> {

@@ -354,58 +354,100 @@ async fn put(journal: &MemoryJournal, run: &str, records: &[Arc<Record>]) {
     open.writer.append(records, Durability::Synced).await.unwrap();
 }
 
+/// How a loop of three is taken up of whose log, and of whose branches' logs, so much was kept; and how often
+/// each branch's model was asked then.
+async fn taken_up(
+    whole: &MemoryJournal,
+    of_group: usize,
+    of_branches: [usize; 3],
+) -> (MemoryJournal, Result<ParallelOutcome, Error>, Vec<usize>) {
+    let journal = MemoryJournal::new();
+    put(&journal, "base", &log(whole, "base").await).await;
+    put(&journal, GROUP, &log(whole, GROUP).await[..of_group]).await;
+    for (run, kept) in ["several-0", "several-1", "several-2"].into_iter().zip(of_branches) {
+        if kept > 0 {
+            put(&journal, run, &log(whole, run).await[..kept]).await;
+        }
+    }
+    let again = ANSWERS.iter().map(|(text, output)| {
+        let usage = Usage { output: *output, ..Usage::default() };
+        scripted(&journal, vec![Step::text(text.unwrap()).with_usage(usage)])
+    });
+    let (agents, providers): (Vec<_>, Vec<_>) = again.unzip();
+    let parallel = echo(&journal).parallel(agents, Arc::new(TokenEfficient)).unwrap();
+    let outcome = parallel.resume(RunId::new(GROUP), RunOptions::default()).await;
+    (journal, outcome, providers.iter().map(|provider| provider.call_count()).collect())
+}
+
+const ANSWERS: [(Option<&str>, u64); 3] = [(Some("zero"), 20), (Some("one"), 10), (Some("two"), 30)];
+
+/// A loop of three that ran to its end; of each run there are so many records.
+async fn whole() -> (MemoryJournal, SessionId) {
+    let whole = MemoryJournal::new();
+    let (session, _) = base(&whole).await;
+    compare(&whole, &session, agents(&whole, &ANSWERS), TokenEfficient).await;
+    assert_eq!(log(&whole, GROUP).await.len(), OF_GROUP);
+    for run in ["several-0", "several-1", "several-2"] {
+        let records = log(&whole, run).await;
+        assert!(matches!(records[ANSWERED - 1].body, RecordBody::ModelAnswered { .. }));
+        assert_eq!(records.len(), OF_BRANCH);
+    }
+    (whole, session)
+}
+
+const OF_GROUP: usize = 4;
+const OF_BRANCH: usize = 5;
+/// So many records hold a branch's answer.
+const ANSWERED: usize = 4;
+
 // spec: R-34
 #[tokio::test]
 async fn wherever_the_process_died_the_loop_comes_to_the_same_choice() {
-    let whole = MemoryJournal::new();
-    let (session, _) = base(&whole).await;
-    let answers = [(Some("zero"), 20), (Some("one"), 10), (Some("two"), 30)];
-    compare(&whole, &session, agents(&whole, &answers), TokenEfficient).await;
-    let group = log(&whole, GROUP).await;
-    assert_eq!(group.len(), 4);
-    for (of_group, of_first, of_second, asked) in
-        [(2, 5, 3, [0, 1, 1]), (2, 0, 0, [1, 1, 1]), (3, 5, 5, [0, 0, 0])]
-    {
-        let journal = MemoryJournal::new();
-        put(&journal, "base", &log(&whole, "base").await).await;
-        put(&journal, GROUP, &group[..of_group]).await;
-        for (run, kept) in [
-            ("several-0", of_first),
-            ("several-1", of_second),
-            ("several-2", if of_group == 3 { 5 } else { 0 }),
-        ] {
-            if kept > 0 {
-                let log = log(&whole, run).await;
-                put(&journal, run, &log[..kept.min(log.len())]).await;
-            }
+    let (whole, session) = whole().await;
+    let mut cases = vec![(3, [OF_BRANCH; 3])];
+    for first in 0..=OF_BRANCH {
+        for second in 0..=OF_BRANCH {
+            cases.extend((0..=OF_BRANCH).map(|third| (2, [first, second, third])));
         }
-        let again: Vec<_> = answers
-            .iter()
-            .map(|(text, output)| {
-                let usage = Usage { output: *output, ..Usage::default() };
-                scripted(&journal, vec![Step::text(text.unwrap()).with_usage(usage)])
-            })
-            .collect();
-        let providers: Vec<_> = again.iter().map(|(_, provider)| provider.clone()).collect();
-        let parallel = echo(&journal)
-            .parallel(again.into_iter().map(|(agent, _)| agent), Arc::new(TokenEfficient))
-            .unwrap();
-        let outcome = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap();
-        assert_eq!(outcome.choice.outcome.answer, "one");
-        assert_eq!(outcome.choice.outcome.usage.output, 60);
-        assert_eq!(providers.iter().map(|p| p.call_count()).collect::<Vec<_>>(), asked);
+    }
+    for (of_group, of_branches) in cases {
+        let place = format!("{of_group} records, {of_branches:?} of the branches");
+        let (journal, outcome, asked) = taken_up(&whole, of_group, of_branches).await;
+        let outcome = outcome.unwrap();
+        assert!(outcome.branches.iter().all(|branch| branch.is_finished()), "{place}: {outcome:?}");
+        assert_eq!(outcome.choice.outcome.answer, "one", "{place}");
+        assert_eq!(outcome.choice.outcome.usage.output, 60, "{place}");
+        assert_eq!(asked, of_branches.map(|kept| usize::from(kept < ANSWERED)), "{place}");
         let ended = log(&journal, GROUP).await;
         let choices = ended.iter().filter(|r| matches!(r.body, RecordBody::ParallelEnded(_))).count();
-        assert_eq!(choices, 1, "what was chosen is not chosen again");
-        assert!(replay(&journal, &RunId::new(GROUP)).await.unwrap().is_identical());
-        assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | one | and then?");
+        assert_eq!(choices, 1, "{place}: what was chosen is not chosen again");
+        for run in [GROUP, "several-0", "several-1", "several-2"] {
+            assert!(replay(&journal, &RunId::new(run)).await.unwrap().is_identical(), "{place}, {run}");
+        }
+        assert_eq!(next_prompt(&journal, &session).await, "hi | hello | which? | one | and then?", "{place}");
     }
+}
+
+// spec: R-34
+#[tokio::test]
+async fn a_loop_that_cannot_be_taken_up_says_why() {
+    let (whole, _) = whole().await;
+    let (_, outcome, asked) = taken_up(&whole, 1, [0; 3]).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::Run(LoopError::NothingAsked { .. })), "{error}");
+    assert_eq!(asked, [0; 3]);
+    let (_, outcome, _) = taken_up(&whole, OF_GROUP, [OF_BRANCH; 3]).await;
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::Run(LoopError::Ended { .. })), "{error}");
+
     let journal = MemoryJournal::new();
     put(&journal, "base", &log(&whole, "base").await).await;
-    put(&journal, GROUP, &group[..2]).await;
-    let parallel = echo(&journal).parallel(agents(&journal, &answers[..2]), Arc::new(PickFirst)).unwrap();
+    put(&journal, GROUP, &log(&whole, GROUP).await[..2]).await;
+    let parallel = echo(&journal).parallel(agents(&journal, &ANSWERS[..2]), Arc::new(PickFirst)).unwrap();
     let other = parallel.resume(RunId::new(GROUP), RunOptions::default()).await.unwrap_err();
     assert!(matches!(other, Error::Run(LoopError::OtherBranches { found: 3, given: 2, .. })), "{other}");
+    let no_loop = parallel.resume(RunId::new("base"), RunOptions::default()).await.unwrap_err();
+    assert!(matches!(no_loop, Error::Run(LoopError::OtherBranches { found: 0, .. })), "{no_loop}");
 }
 
 /// A judge that says this, and what it was asked.

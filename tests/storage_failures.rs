@@ -105,6 +105,111 @@ async fn a_run_that_cannot_be_kept_works_only_if_that_is_allowed() {
     assert!(journal.read(&RunId::new("run")).await.is_err(), "nobody can take it up");
 }
 
+/// A journal whose medium fails when a run begins: of what is appended first, so many records are stored all the
+/// same, and what is there can be read or not.
+#[derive(Clone)]
+struct Unsure {
+    inner: MemoryJournal,
+    stores: usize,
+    reads: Result<(), &'static str>,
+}
+
+struct UnsureWriter {
+    inner: Box<dyn RunWriter>,
+    stores: usize,
+}
+
+impl Journal for Unsure {
+    fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
+        Box::pin(async move {
+            let OpenRun { records, writer } = self.inner.open(run, mode).await?;
+            Ok(OpenRun { records, writer: Box::new(UnsureWriter { inner: writer, stores: self.stores }) })
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
+        match self.reads {
+            Ok(()) => self.inner.read(run),
+            Err(why) => {
+                let (source, place) = (io::Error::other(why), "run.jsonl".into());
+                Box::pin(std::future::ready(Err(JournalError::Storage { action: "read", place, source })))
+            }
+        }
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list()
+    }
+}
+
+impl RunWriter for UnsureWriter {
+    fn append<'a>(
+        &'a mut self,
+        records: &'a [Arc<Record>],
+        durability: Durability,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let stored = &records[..self.stores.min(records.len())];
+            if !stored.is_empty() {
+                self.inner.append(stored, durability).await?;
+            }
+            Err(full())
+        })
+    }
+}
+
+// spec: ER-14
+#[tokio::test]
+async fn a_run_that_may_have_been_kept_is_never_worked_on_as_one_that_was_not() {
+    for (stores, reads, allowed) in [
+        (0, Ok(()), true),
+        (1, Ok(()), true),
+        (2, Ok(()), false),
+        (0, Err("no such device"), false),
+        (2, Err("no such device"), false),
+    ] {
+        let journal = Unsure { inner: MemoryJournal::new(), stores, reads };
+        let place = format!("{stores} records, {reads:?}");
+        let (ran, told) = run(agent(journal.clone()).on_storage_failure(OnStorageFailure::Ephemeral)).await;
+        assert_eq!(told, allowed, "{place}");
+        match ran {
+            Ok(outcome) => {
+                assert!(allowed && outcome.is_finished(), "{place}");
+                let resumed = agent(journal.inner).build().unwrap().resume(RunId::new("run")).await;
+                let again = match resumed {
+                    Ok(handle) => handle.outcome().await,
+                    Err(error) => Err(error),
+                };
+                assert!(again.is_err(), "{place}: what was done is done again");
+            }
+            Err(error) => {
+                assert!(!allowed && error.to_string().contains("no space left"), "{place}: {error}")
+            }
+        }
+    }
+}
+
+// spec: ER-14
+#[tokio::test]
+async fn a_run_that_can_be_taken_up_from_its_first_record_is_not_worked_on_unkept() {
+    let inner = MemoryJournal::new();
+    run(agent(inner.clone())).await.0.unwrap();
+    let base = agent(inner.clone()).build().unwrap();
+    let session = base.fork(&RunId::new("run"), Some(0)).await.unwrap().session;
+    let unsure = Unsure { inner, stores: 1, reads: Ok(()) };
+    let sink = RecordingSink::new();
+    let options = RunOptions::default().watched_by(Arc::new(sink.clone()));
+    let agent = agent(unsure).on_storage_failure(OnStorageFailure::Ephemeral).build().unwrap();
+    // Without a prompt its first record is all that a run needs.
+    let ran = agent.conversation_in(session).await.unwrap().continue_with(options).await;
+    let error = match ran {
+        Ok(handle) => handle.outcome().await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert!(error.to_string().contains("no space left"), "{error}");
+    assert!(sink.records().is_empty());
+}
+
 // spec: ER-14
 #[tokio::test]
 async fn a_run_that_was_kept_until_now_ends_when_its_storage_fails() {

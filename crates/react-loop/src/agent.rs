@@ -7,10 +7,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter, Instructions,
-    Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin, Outcome,
-    OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig, RunId,
-    ToolMode, Toolbox, TurnTrigger,
+    ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter,
+    Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin,
+    Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig,
+    RunId, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -235,11 +235,14 @@ impl ReactAgent {
             }
             kept => return kept,
         };
-        // With more than its first record it could be taken up, and would do everything again.
+        // What reached the journal although it failed could be taken up, and everything would be done again.
+        let harmless = usize::from(bodies.first().is_some_and(needs_its_prompt));
         match self.journal(context).read(&context.run).await {
-            Ok(records) if records.len() > 1 => return Err(error),
-            _ => tracing::warn!(run = %context.run, %error, "the run is not kept"),
+            Err(JournalError::UnknownRun { .. }) => {}
+            Ok(records) if records.len() <= harmless => {}
+            _ => return Err(error),
         }
+        tracing::warn!(run = %context.run, %error, "the run is not kept");
         bodies.insert(1, RecordBody::NotKept { reason: error.to_string() });
         let mut log = RunLog::not_kept(context.clone());
         let records = log.append_all(bodies).await?;
@@ -307,7 +310,11 @@ impl ReactAgent {
 
     /// As [`resume`](Self::resume); what the run was to begin with is said again if it was cut off before
     /// that was kept.
-    async fn take_up(&self, opening: Option<Opening>, context: &Context) -> Result<Outcome, LoopError> {
+    pub(crate) async fn take_up(
+        &self,
+        opening: Option<Opening>,
+        context: &Context,
+    ) -> Result<Outcome, LoopError> {
         let journal = self.journal(context);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let origin = match open.records.first().map(|r| &r.body) {
@@ -419,6 +426,16 @@ pub(crate) fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
     own.cancel = CancellationToken::child_token(&context.cancel);
     own
+}
+
+/// Whether a run of which only this record was kept can never be taken up: it answers neither what its
+/// conversation ends with, nor somebody who says its prompt again.
+fn needs_its_prompt(first: &RecordBody) -> bool {
+    let RecordBody::RunStarted(started) = first else { return false };
+    let is_told_again = started.parallel.is_some() || matches!(started.origin, Origin::CalledBy { .. });
+    let is_fork =
+        matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Branch { .. }, .. });
+    !is_told_again && !is_fork && started.first_turn != TurnTrigger::Continuation
 }
 
 /// A run without anything new needs a conversation that does not end with an answer.

@@ -131,10 +131,15 @@ impl Parallel {
     /// a cancel, or when no branch had an answer, the branches without one go on.
     ///
     /// # Errors
-    /// The run is unknown, in use, has an answer already, or has other branches, or the journal failed.
+    /// The run is unknown, in use, was cut off before its prompts were kept, has an answer already, or has
+    /// other branches, or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<ParallelOutcome, LoopError> {
         let open = self.journal.open(&context.run, OpenMode::Existing).await?;
         let started = started(&context.run, &open.records)?;
+        if open.records.len() == 1 {
+            // Nobody knows what was to be said, nor to whom.
+            return Err(LoopError::NothingAsked { run: context.run.clone() });
+        }
         let (prompts, found) = begun(&open.records).unwrap_or_default();
         if found != self.branches.len() {
             let (run, given) = (context.run.clone(), self.branches.len());
@@ -308,10 +313,11 @@ impl<'a> Work<'a> {
     }
 
     async fn attach(&self, agent: &ReactAgent, context: &Context) -> Result<Outcome, LoopError> {
+        let opening = Opening::new(self.prompts.clone());
         let log = match self.parallel.journal.read(&context.run).await {
             Ok(log) => log,
             Err(JournalError::UnknownRun { .. }) => {
-                let (opening, parallel) = (Opening::new(self.prompts.clone()), Some(&self.context.run));
+                let parallel = Some(&self.context.run);
                 let agent = self.lease.as_ref().map_or_else(|| agent.clone(), |lease| agent.leased(lease));
                 return agent.begin_branch(opening, self.origin.clone(), parallel, context).await;
             }
@@ -321,7 +327,8 @@ impl<'a> Work<'a> {
             Some(RecordBody::RunFinished(outcome)) if !(self.again && may_go_on(outcome.status)) => {
                 Ok((**outcome).clone())
             }
-            _ => agent.resume(context).await,
+            // It may have been cut off before its prompts were kept.
+            _ => agent.take_up(Some(opening), context).await,
         }
     }
 
