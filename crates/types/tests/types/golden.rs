@@ -6,11 +6,12 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    delegation_records, events, failure_records, parallel_records, plan_records, records, steering_records,
-    window_records,
+    check_records, delegation_records, events, failure_records, parallel_records, plan_records, records,
+    steering_records, window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
+const GOLDEN_CHECK: &str = include_str!("../golden/check-v1.jsonl");
 const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
 const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
@@ -25,6 +26,7 @@ fn lines(records: &[Arc<Record>]) -> String {
 #[test]
 fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("log-v1.jsonl", GOLDEN, &records());
+    check("check-v1.jsonl", GOLDEN_CHECK, &check_records());
     check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
     check("delegation-v1.jsonl", GOLDEN_DELEGATION, &delegation_records());
     check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
@@ -32,6 +34,29 @@ fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("steering-v1.jsonl", GOLDEN_STEERING, &steering_records());
     check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());
     assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
+}
+
+// A kind that is in no file could change its shape without anybody noticing.
+#[cfg(feature = "schema")]
+#[test]
+fn every_kind_of_record_is_in_a_golden_file() {
+    use std::collections::BTreeSet;
+
+    use archon_types::Json;
+
+    let files = [
+        GOLDEN,
+        GOLDEN_CHECK,
+        GOLDEN_FAILURE,
+        GOLDEN_DELEGATION,
+        GOLDEN_PARALLEL,
+        GOLDEN_PLAN,
+        GOLDEN_STEERING,
+        GOLDEN_WINDOW,
+    ];
+    let kind = |line: &str| serde_json::from_str::<Json>(line).unwrap()["type"].as_str().unwrap().to_owned();
+    let kept: BTreeSet<_> = files.iter().flat_map(|file| file.lines()).map(kind).collect();
+    assert_eq!(kept, crate::schema::kinds(0, "type"));
 }
 
 fn check(file: &str, golden: &str, records: &[Arc<Record>]) {
