@@ -32,7 +32,7 @@ const STEPS: &[Step] = &[
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("how many crates ours bring", "xtask deps"),
-    step("lints", "clippy --workspace --all-targets --features archon/tokens -- -D warnings"),
+    step("lints", "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/web -- -D warnings"),
     step(
         "lints of the local engine",
         "clippy -p archon-cli -p archon-local-model --features archon-cli/local --all-targets -- -D warnings",
@@ -48,7 +48,7 @@ const STEPS: &[Step] = &[
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local",
     },
-    step("tests", "test --workspace --features archon/tokens"),
+    step("tests", "test --workspace --features archon/tokens,archon/git,archon/web"),
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {

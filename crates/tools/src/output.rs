@@ -108,10 +108,11 @@ impl<'t> Data<'t> {
     /// Writes the data to `{directory}/tool_data/{call}_{hash}.json`.
     #[cfg(feature = "files")]
     pub(crate) fn store(&self, directory: &Path, call: &str) -> io::Result<DataFile> {
-        use sha2::{Digest, Sha256};
-
-        let hash: String =
-            Sha256::digest(self.text).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hash: String = hmac_sha256::Hash::hash(self.text.as_bytes())
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let folder = directory.join("tool_data");
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{}_{hash}.json", file_name(call)));
