@@ -32,7 +32,10 @@ const STEPS: &[Step] = &[
     step("generated pages are current", "xtask codegen --check"),
     step("licences, bans and sources", "deny --offline check --hide-inclusion-graph bans licenses sources"),
     step("how many crates ours bring", "xtask deps"),
-    step("lints", "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/web -- -D warnings"),
+    step(
+        "lints",
+        "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/web -- -D warnings",
+    ),
     step(
         "lints of the local engine",
         "clippy -p archon-cli -p archon-local-model --features archon-cli/local --all-targets -- -D warnings",
