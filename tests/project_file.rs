@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use archon::{
-    Archon, ProjectFile, SubAgentTool,
+    Archon, OutcomeStatus, ProjectFile, RunOptions, SubAgentTool,
     react_loop::replay,
-    types::{ContextConfig, RecordBody, Request, ToolMode},
+    types::{BoxFuture, ContextConfig, Instructions, RecordBody, Request, ToolMode},
 };
 use archon_testkit::FnProvider;
 use serde_json::json;
@@ -135,4 +135,24 @@ async fn in_text_mode_too_and_the_window_knows_its_size() {
     assert!(first.starts_with("You are an AI assistant") && first.contains("Use tabs. Use tabs."));
     // Half of the window is the file's: without it nothing would have to give way.
     assert!(show.bodies().iter().any(|b| matches!(b, RecordBody::Compacted(_))));
+}
+
+/// Instructions that never come.
+struct Stuck;
+
+impl Instructions for Stuck {
+    fn read(&self) -> BoxFuture<'_, Result<Option<String>, String>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+// spec: R-37
+#[tokio::test]
+async fn a_run_whose_instructions_do_not_come_can_be_cancelled() {
+    let stage = Stage::new(|_, _| FnProvider::text("done"));
+    let show = stage.with(|b| b.instructions(Arc::new(Stuck))).raise();
+    let handle = show.agent.start("Work.", RunOptions::default()).await.unwrap();
+    handle.cancel();
+    assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert!(show.model.requests().is_empty());
 }

@@ -11,7 +11,7 @@ use archon::{
     store::MemoryJournal,
     types::{
         CircuitBreaker, Durability, Effect, ErrorContext, Message, OpenMode, OutcomeStatus, Record,
-        RecordBody, RetryConfig, Timestamp, ToolAnnotations,
+        RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -129,6 +129,31 @@ async fn what_would_do_harm_or_cannot_pass_is_not_tried_again() {
     let breaker = CircuitBreaker::new(2, Duration::from_secs(60));
     stage(1).with(|b| b.tool(flaky).circuit_breaker(breaker)).play("Try.").await;
     assert_eq!(runs.load(Ordering::SeqCst), 2, "the breaker has the last word");
+}
+
+// spec: ER-06, ER-08
+#[tokio::test]
+async fn calls_that_wait_are_not_tried_again_once_their_tool_is_left_alone() {
+    let mut annotations = network(Effect::ReadOnly);
+    annotations.concurrency_safe = true;
+    let (flaky, runs) = acts("flaky", annotations, |_, _| Err(reset()));
+    let stage = Stage::new(|n, _| match n {
+        0 => FnProvider::calls(
+            (0..3).map(|n| ToolCall::new(format!("c{n}"), "flaky", json!({ "n": n }))).collect(),
+        ),
+        _ => FnProvider::text("done"),
+    });
+    let breaker = CircuitBreaker::new(3, Duration::from_secs(60));
+    let clock = Arc::new(VirtualClock::jumping());
+    let (outcome, show) =
+        stage.with(|b| b.tool(flaky).circuit_breaker(breaker).clock(clock)).play("Try.").await;
+    assert!(outcome.is_finished());
+    assert_eq!(
+        (runs.load(Ordering::SeqCst), show.results().len()),
+        (3, 3),
+        "each ran once and has its result"
+    );
+    assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
 }
 
 // spec: ER-08, R-09

@@ -1,8 +1,9 @@
 //! The queue between a run and whoever watches it.
 //!
 //! A run never waits for a watcher. When the watcher is slow, deltas of the same kind are joined
-//! once [`COALESCE_FROM`] events wait; records are kept one by one and never lost. The queue is
-//! bounded by the run: it holds at most its records and one delta of each kind between two of them.
+//! once [`COALESCE_FROM`] events wait: text is appended, and of what a call shows while it runs the newest stays.
+//! Records are kept one by one and never lost. The queue is bounded by the run: beyond the first events it holds
+//! its records and, between two of them, one delta of each kind for each answer and each call.
 
 use std::{
     collections::VecDeque,
@@ -54,7 +55,7 @@ impl Sink for EventSink {
         let mut queue = lock(&self.0);
         let event = match event {
             Event::Delta(delta) if queue.events.len() >= COALESCE_FROM => {
-                match join(queue.events.back_mut(), delta) {
+                match join(&mut queue.events, delta) {
                     Some(delta) => Event::Delta(delta),
                     None => return,
                 }
@@ -70,23 +71,35 @@ impl Sink for EventSink {
     }
 }
 
-/// Appends a delta to the one before it where both are the same kind of text.
-fn join(last: Option<&mut Event>, delta: Delta) -> Option<Delta> {
-    let Some(Event::Delta(before)) = last else { return Some(delta) };
-    if (&before.run, before.command, before.attempt) != (&delta.run, delta.command, delta.attempt) {
-        return Some(delta);
-    }
-    match (&mut before.kind, &delta.kind) {
-        (DeltaKind::Text { text }, DeltaKind::Text { text: more })
-        | (DeltaKind::Thinking { text }, DeltaKind::Thinking { text: more }) => text.push_str(more),
-        (DeltaKind::Arguments { index, text, .. }, DeltaKind::Arguments { index: i, text: more, .. })
-            if index == i =>
-        {
-            text.push_str(more);
+/// Joins a delta to the one of its kind that waits since the last record, if there is one.
+fn join(events: &mut VecDeque<Event>, delta: Delta) -> Option<Delta> {
+    let since = events.iter_mut().rev().map_while(|event| match event {
+        Event::Delta(before) => Some(before),
+        _ => None,
+    });
+    for before in since {
+        if (&before.run, before.command, before.attempt) != (&delta.run, delta.command, delta.attempt) {
+            continue;
         }
-        _ => return Some(delta),
+        match (&mut before.kind, &delta.kind) {
+            (DeltaKind::Text { text }, DeltaKind::Text { text: more })
+            | (DeltaKind::Thinking { text }, DeltaKind::Thinking { text: more }) => text.push_str(more),
+            (DeltaKind::Arguments { index, text, .. }, DeltaKind::Arguments { index: i, text: more, .. })
+                if index == i =>
+            {
+                text.push_str(more);
+            }
+            (DeltaKind::Progress { call, .. }, DeltaKind::Progress { call: c, .. })
+            | (DeltaKind::Partial { call, .. }, DeltaKind::Partial { call: c, .. })
+                if call == c =>
+            {
+                *before = delta;
+            }
+            _ => continue,
+        }
+        return None;
     }
-    None
+    Some(delta)
 }
 
 /// The watcher's end: the run's events in order, until the run has ended.
@@ -111,7 +124,7 @@ impl Stream for EventStream {
 
 #[cfg(test)]
 mod tests {
-    use archon_types::{CommandId, Record, RecordBody, RunId, Timestamp};
+    use archon_types::{CallId, CommandId, Record, RecordBody, RunId, Timestamp, ToolResult};
     use futures_util::{FutureExt, StreamExt};
 
     use super::*;
@@ -152,6 +165,45 @@ mod tests {
         assert_eq!(all, "ab".repeat(1000));
         assert_eq!(records, (0..10).collect::<Vec<_>>());
         assert!(events < 100, "{events} events");
+    }
+
+    #[test]
+    fn many_that_speak_at_once_do_not_fill_the_queue_of_a_slow_watcher() {
+        let (sink, mut stream) = channel();
+        let delta = |kind| {
+            Event::Delta(Delta { run: RunId::new("r"), command: CommandId(0), attempt: 0, offset: 0, kind })
+        };
+        for n in 0..1000u64 {
+            for index in 0..2 {
+                let text = format!("{n},");
+                let call = CallId::new(CommandId(0), index);
+                sink.emit(delta(DeltaKind::Arguments { index, id: "c".into(), text: text.clone() }));
+                sink.emit(delta(DeltaKind::Progress { call, text: text.clone() }));
+                sink.emit(delta(DeltaKind::Partial { call, result: Box::new(ToolResult::success(text)) }));
+            }
+        }
+        drop(sink);
+        let mut events = Vec::new();
+        while let Some(Some(Event::Delta(delta))) = stream.next().now_or_never() {
+            events.push(delta.kind);
+        }
+        assert!(events.len() <= COALESCE_FROM + 6, "{} events", events.len());
+        let whole: String = (0..1000).map(|n| format!("{n},")).collect();
+        for index in 0..2 {
+            let call = CallId::new(CommandId(0), index);
+            let text: String = events
+                .iter()
+                .filter_map(|kind| match kind {
+                    DeltaKind::Arguments { index: i, text, .. } if *i == index => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(text, whole);
+            let newest =
+                |kind: &&DeltaKind| matches!(kind, DeltaKind::Progress { call: c, .. } if *c == call);
+            let progress = events.iter().rfind(newest);
+            assert_eq!(progress, Some(&DeltaKind::Progress { call, text: "999,".into() }));
+        }
     }
 
     #[test]

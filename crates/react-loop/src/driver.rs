@@ -1,6 +1,6 @@
 //! The driver: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
     AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions, Journal,
@@ -112,7 +112,7 @@ impl Driver {
                 {
                     read_for = Some(command);
                     // What is due after that may be another thing: longer instructions leave less room.
-                    if let Some(read) = self.read_instructions(machine, context).await {
+                    if let Some(read) = self.read_instructions(machine, &mut watch).await {
                         log.step(machine, read).await?;
                     }
                     continue;
@@ -169,14 +169,15 @@ impl Driver {
     }
 
     /// The record of what the project says, if that is new.
-    async fn read_instructions(&self, machine: &ReactMachine, context: &Context) -> Option<RecordBody> {
-        match self.instructions.as_ref()?.read().await {
+    async fn read_instructions(&self, machine: &ReactMachine, watch: &mut Watch<'_>) -> Option<RecordBody> {
+        let run = &watch.context().run;
+        match watch.wait_for(self.instructions.as_ref()?.read()).await? {
             Ok(text) => {
                 let text = text.unwrap_or_default();
                 (text != machine.instructions()).then_some(RecordBody::InstructionsRead { text })
             }
             Err(error) => {
-                tracing::warn!(run = %context.run, %error, "the project's instructions cannot be read");
+                tracing::warn!(%run, %error, "the project's instructions cannot be read");
                 None
             }
         }
@@ -303,12 +304,7 @@ pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) ->
 
 /// Waits for `due`, unless the run is cancelled or its time is up before.
 pub(crate) async fn wait_until(due: Timestamp, watch: &mut Watch<'_>, context: &Context) {
-    let mut due = context.clock.sleep_until(due);
-    std::future::poll_fn(|task| match due.as_mut().poll(task) {
-        Poll::Ready(()) => Poll::Ready(()),
-        Poll::Pending => watch.poll(task, Duration::ZERO).map(|_| ()),
-    })
-    .await;
+    let _ = watch.wait_for(context.clock.sleep_until(due)).await;
 }
 
 /// What a panic says of itself.

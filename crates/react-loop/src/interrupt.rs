@@ -1,7 +1,8 @@
 //! What ends a wait from outside: the run was cancelled, or its time is up.
 
 use std::{
-    pin::Pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     task::{Context as Task, Poll, ready},
     time::Duration,
 };
@@ -62,5 +63,15 @@ impl<'a> Watch<'a> {
         ready!(end.as_mut().poll(task));
         *waiting = None;
         Poll::Ready(Interrupt::Cancelled)
+    }
+
+    /// Waits for something that has no end of its own; none if the run is cancelled or its time is up before.
+    pub(crate) async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        poll_fn(|task| match work.as_mut().poll(task) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.poll(task, Duration::ZERO).map(|_| None),
+        })
+        .await
     }
 }

@@ -99,13 +99,13 @@ impl ReactMachine {
         next.map(Command::WaitUntil)
     }
 
-    /// The end of a call that was to be tried again, when the run is to stop or somebody spoke into it.
+    /// The end of a call that was to be tried again, when the run is to stop, somebody spoke into it, or its tool is
+    /// left alone since.
     pub(super) fn given_up(&self, calls: &[CallState]) -> Option<Command<'_>> {
-        if !self.cancelled && !self.is_steered() {
-            return None;
-        }
+        let now = self.meter.now();
+        let all = self.cancelled || self.is_steered();
         calls.iter().find_map(|call| match &call.stage {
-            CallStage::Waiting { result, .. } => {
+            CallStage::Waiting { result, .. } if all || self.circuits.is_open(&call.call.name, now) => {
                 Some(Command::Append(RecordBody::ToolRefused { call: call.id, result: result.clone() }))
             }
             _ => None,
