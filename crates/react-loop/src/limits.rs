@@ -177,6 +177,15 @@ impl Money {
         self.spent = self.spent.saturating_add(price.map_or(0, |price| price.cost(usage)));
     }
 
+    /// A question beside the run's own was answered. One whose tokens the service does not report is charged as
+    /// `estimate`.
+    pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, estimate: u64) {
+        match usage.total() {
+            0 => self.spent = self.spent.saturating_add(estimate),
+            _ => self.charge(usage, price),
+        }
+    }
+
     /// Nobody knows what the call cost: all of what was set aside counts as spent.
     pub(crate) fn forfeit(&mut self) {
         self.spent = self.spent.saturating_add(std::mem::take(&mut self.reserved));
@@ -199,6 +208,18 @@ const ASSUMED_OUTPUT: u64 = 4_096;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // spec: R-14
+    #[test]
+    fn a_question_beside_the_runs_own_is_paid_for_also_if_nobody_says_what_it_took() {
+        let price = ModelPrice::new(1_000_000, 2_000_000);
+        let mut money = Money::default();
+        let usage = Usage { input: 10, output: 5, ..Usage::default() };
+        money.answered_beside(&usage, Some(&price), 1_000);
+        assert_eq!(money.spent, 20);
+        money.answered_beside(&Usage::default(), Some(&price), 1_000);
+        assert_eq!(money.spent, 1_020);
+    }
 
     #[test]
     fn a_branch_has_only_the_money_that_is_left() {

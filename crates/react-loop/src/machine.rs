@@ -200,9 +200,7 @@ impl ReactMachine {
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::Summarized(summary) => {
-                self.meter.usage += summary.usage;
-                let price = self.price().copied();
-                self.meter.money.charge(&summary.usage, price.as_ref());
+                self.pay_beside(&summary.usage, summary.text.is_some());
                 self.window.summarized(summary);
             }
             RecordBody::InstructionsRead { text } => self.instructed(text),

@@ -1,7 +1,7 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
 use archon_types::{
-    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, Timestamp,
+    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -35,6 +35,15 @@ impl ReactMachine {
     pub(super) fn cost_estimate(&self) -> u64 {
         let Some(price) = self.price() else { return 0 };
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
+    }
+
+    /// Pays for a question beside the run's own, such as a summary. One that was not answered costs what its
+    /// service reported.
+    pub(super) fn pay_beside(&mut self, usage: &Usage, is_answered: bool) {
+        self.meter.usage += *usage;
+        let price = self.price().copied();
+        let estimate = if is_answered { self.cost_estimate() } else { 0 };
+        self.meter.money.answered_beside(usage, price.as_ref(), estimate);
     }
 
     pub(super) fn limit_reached(&mut self, limit: LimitReached) {

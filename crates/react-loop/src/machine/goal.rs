@@ -44,9 +44,7 @@ impl ReactMachine {
         if !matches!(self.phase, Phase::Checking) {
             return;
         }
-        self.meter.usage += verdict.usage;
-        let price = self.price().copied();
-        self.meter.money.charge(&verdict.usage, price.as_ref());
+        self.pay_beside(&verdict.usage, verdict.met.is_some());
         match verdict.met {
             Some(false) => self.fall_short(verdict.reason.trim()),
             _ => self.accept(),
