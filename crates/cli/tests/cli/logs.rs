@@ -155,7 +155,7 @@ async fn a_run_is_deleted_unless_another_needs_it() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_worked_on_cannot_be_deleted() {
+async fn a_run_that_is_worked_on_can_be_neither_deleted_nor_resumed() {
     let server = MockServer::start([MockResponse::sse("").event(&text("half ")).hang()]).await;
     let place = Place::with_server(&server);
     let mut child = place.command("run --json", &["speak"]).spawn().expect("it starts");
@@ -163,6 +163,7 @@ async fn a_run_that_is_worked_on_cannot_be_deleted() {
     while !lines.next_line().await.expect("a line").expect("it goes on").contains("half") {}
     let run = newest(&place, "run_id").await;
     place.archon("runs delete", &[&run]).await.check_refused(1, "in use", "wait for the other process");
+    place.archon("resume", &[&run]).await.check_refused(1, "in use", "wait for the other process");
     assert_eq!(place.archon("replay", &[&run]).await.out, "identical\n", "reading is allowed");
     child.kill().await.expect("it is killed");
     assert_eq!(place.archon("runs delete", &[&run]).await.code, Some(0));
