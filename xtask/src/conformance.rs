@@ -3,7 +3,7 @@
 //! The tests of the providers write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then say whether the requests are such as they would send, and read the same
 //! answers; `tests/conformance/providers.py` compares. Last, a real server of an OpenAI-compatible protocol, see
-//! [`third_party`](crate::third_party). The packages come from PyPI, into a folder under cargo's target directory.
+//! `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory.
 
 use std::fs;
 use std::path::Path;
