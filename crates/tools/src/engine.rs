@@ -268,11 +268,19 @@ impl ToolEngine {
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
         };
-        Executed::Done(Box::new(self.run_to_result(ready, notes, run).await))
+        match self.run_to_result(ready, notes, run).await {
+            Ok(result) => Executed::Done(Box::new(result)),
+            Err(question) => Executed::Suspended(question),
+        }
     }
 
     /// Runs the tool, for callers without a loop again where that may help, and lets every guard see the result.
-    async fn run_to_result(&self, ready: ReadyCall, notes: Notes, run: &Context) -> ToolResult {
+    async fn run_to_result(
+        &self,
+        ready: ReadyCall,
+        notes: Notes,
+        run: &Context,
+    ) -> Result<ToolResult, Box<ApprovalRequest>> {
         let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, .. } = ready;
         let spec = &notes.tool.spec;
         let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
@@ -286,7 +294,7 @@ impl ToolEngine {
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
             let limit = policy.limit(limit, attempt);
-            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await;
+            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await?;
             let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
             let again = !final_timeout && policy.again(spec, &result, attempt);
             match spare.filter(|_| again) {
@@ -316,7 +324,7 @@ impl ToolEngine {
             attempts: attempt,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
-        result
+        Ok(result)
     }
 
     async fn run_once(
@@ -326,7 +334,7 @@ impl ToolEngine {
         arguments: Json,
         context: &mut ToolContext,
         limit: Duration,
-    ) -> ToolResult {
+    ) -> Result<ToolResult, Box<ApprovalRequest>> {
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
         #[cfg(unix)]
@@ -341,8 +349,10 @@ impl ToolEngine {
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
         // Fires before the end only when the time is up; a tool that says so itself has said all.
-        if context.cancel.is_cancelled() {
-            partial.complete(&mut result);
+        if let Ok(result) = &mut result
+            && context.cancel.is_cancelled()
+        {
+            partial.complete(result);
         }
         result
     }

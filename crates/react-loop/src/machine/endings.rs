@@ -5,7 +5,6 @@ use archon_types::{
 };
 
 use super::{Command, Phase, ReactMachine};
-use crate::CallState;
 
 impl ReactMachine {
     /// What has to be recorded instead of asking the next question, because of a limit.
@@ -65,8 +64,17 @@ impl ReactMachine {
     pub(super) fn resumed(&mut self, at: Timestamp) {
         self.meter.resume(at);
         self.cancelled = false;
+        self.suspended = false;
         match &mut self.phase {
-            Phase::Acting { calls, .. } => calls.iter_mut().for_each(CallState::lose),
+            Phase::Acting { calls, .. } => {
+                for call in calls {
+                    call.lose();
+                    // What its run waits for may have been answered there.
+                    if call.is_asked_below() {
+                        call.look_again();
+                    }
+                }
+            }
             Phase::Ended(outcome)
                 if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
             {
