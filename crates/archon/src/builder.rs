@@ -6,7 +6,7 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, ApprovalSettings, Approver, AskLater, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
+    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
     Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig,
     Secret, Tool, ToolMode, Toolbox,
 };
@@ -34,6 +34,8 @@ pub struct ArchonBuilder {
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
+    approver: Option<Arc<dyn Approver>>,
+    engine: EngineOptions,
     pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
@@ -344,7 +346,7 @@ impl ArchonBuilder {
         let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(self.tools, self.engine, self.approver.is_some())?,
+            None => registry_of(self.tools, self.engine)?,
         };
         let journal = self.journal.unwrap_or_else(|| Ok(Arc::new(MemoryJournal::new())))?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
@@ -391,16 +393,10 @@ impl ArchonBuilder {
     }
 }
 
-fn registry_of(
-    tools: Vec<Arc<dyn Tool>>,
-    options: EngineOptions,
-    can_ask: bool,
-) -> Result<Arc<dyn Toolbox>, Error> {
+fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<dyn Toolbox>, Error> {
     let registry = ToolRegistry::new();
     registry.register_all(tools)?;
-    let engine = ToolEngine::new(registry).with_options(options);
-    // In a run the loop asks, so that the questions of a turn come together.
-    Ok(Arc::new(if can_ask { engine.with_approver(Arc::new(AskLater)) } else { engine }))
+    Ok(Arc::new(ToolEngine::new(registry).with_options(options)))
 }
 
 impl Standby {

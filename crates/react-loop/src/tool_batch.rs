@@ -300,7 +300,7 @@ impl Batch<'_, '_> {
     fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
         let call = self.machine.calls().iter().find(|call| call.id == id);
         if let Some(edited) = call.and_then(|call| call.consent.as_ref()?.edited.as_ref()) {
-            let text = format!("[A person changed the arguments of this call to {edited}]\n");
+            let text = format!("[A person changed the arguments of this call to {edited}]");
             result.content.insert(0, Content::text(text));
         }
         result

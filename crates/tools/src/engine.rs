@@ -29,7 +29,8 @@ use crate::{
 /// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in their one order, then
 /// runs under a time limit, and comes back as a result whatever happened.
 ///
-/// A call that has to be confirmed goes to the [`Approver`]. Without one it is refused.
+/// A call that has to be confirmed goes to the [`Approver`]. Without one the loop asks, in a run in which somebody can
+/// be asked; else the call is refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -213,7 +214,7 @@ impl ToolEngine {
                 Verdict::Ask(question) => question,
             };
             // An edit is a new call: it meets every guard, except the one that led to it.
-            inspection.edited = self.ask(call, question).await?;
+            inspection.edited = self.ask(call, question, run).await?;
             consent = Consent::Given;
         }
         match inspection.tool.take() {
@@ -228,19 +229,28 @@ impl ToolEngine {
     }
 
     /// The arguments that a person wants instead, or why the call does not run.
-    async fn ask(&self, call: &ToolCall, question: Box<ApprovalRequest>) -> Result<Option<Json>, Stopped> {
+    async fn ask(
+        &self,
+        call: &ToolCall,
+        question: Box<ApprovalRequest>,
+        run: &Context,
+    ) -> Result<Option<Json>, Stopped> {
         let denied = |text: String| {
             let result = ToolResult::error(text).with_metadata("error_type", "permission_denied");
             Err(Stopped::Refused(Box::new(result)))
         };
         let Some(approver) = &self.approver else {
+            // The loop asks, so that the questions of a turn come together.
+            if run.can_ask {
+                return Err(Stopped::Asked(question));
+            }
             return denied(format!(
                 "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.",
                 call.name
             ));
         };
         match approver.decide(&question).await {
-            Decision::Now(Answer::Approve) => Ok(None),
+            Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
             Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => {
                 denied(format!("A person declined this call of '{}'. It was not run.", call.name))

@@ -8,7 +8,7 @@ use archon_types::{
     DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
     GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message,
     MessageMetadata, ModelFailure, ModelPrice, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
-    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QueueMode,
+    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode,
     Record, RecordBody, RunConfig, RunStarted, Spending, StopReason, SubTask, SubTaskRules, Summary, Task,
     ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger,
     Usage, UserMessage, ViewPart,
@@ -413,6 +413,13 @@ fn tool_calls() -> Vec<RecordBody> {
     let mut request = ApprovalRequest::new("ask_1", "Calculate", json!({"tool": "calculator"}));
     request.agent_name = "agent_1".into();
     request.expires_at = Some(at(1_700_000_900_000));
+    let mut surfaced = ApprovalRequest::new("ask_2", "Run it again?", json!({"tool": "calculator"}))
+        .from_below("run_1.0-0".into(), first);
+    surfaced.kind = QuestionKind::InDoubt;
+    surfaced.timeout_ms = Some(1_000);
+    surfaced.binding = "a1b2".into();
+    surfaced.rules = vec!["calculator".into()];
+    surfaced.allow_modification = false;
     let mut result = ToolResult::success("30").measured(Duration::from_millis(12), "1.0.0");
     result.child_run = Some("run_2".into());
     let answer = |answer| RecordBody::ToolAnswered { call: first, answer };
@@ -424,6 +431,10 @@ fn tool_calls() -> Vec<RecordBody> {
         answer(Answer::Approve),
         answer(Answer::Edit { arguments: json!({"expression": "0.15*200"}) }),
         answer(Answer::Cancel { reason: "no".into() }),
+        RecordBody::ToolAsked { call: first, request: Box::new(surfaced) },
+        answer(Answer::Trust { rules: vec!["bash(git status:*)".into()] }),
+        answer(Answer::Reply { text: "I did it myself.".into() }),
+        answer(Answer::Expired),
         start(0, Effect::ReadOnly, None),
         start(1, Effect::Idempotent, Some("run_2".into())),
         start(2, Effect::SideEffect, None),
