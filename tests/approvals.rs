@@ -10,8 +10,8 @@ use archon::{
     react_loop::replay,
     tools::FnTool,
     types::{
-        Answer, ApprovalRequest, ApprovalSettings, Approver, BoxFuture, Clock, Decision, Json, Message, OnDeny, OnExpiry,
-        RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
+        Answer, ApprovalRequest, ApprovalSettings, Approver, BoxFuture, Clock, Decision, Json, Message,
+        OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -242,7 +242,8 @@ async fn where_a_no_ends_the_run_the_other_calls_get_results_and_the_mark_is_lef
 #[tokio::test]
 async fn without_an_approver_the_answer_is_no() {
     let done = Done::default();
-    let stage = Stage::new(trip).with(|b| b.tool(careful("send_email", &done)).tool(careful("book_flight", &done)));
+    let stage =
+        Stage::new(trip).with(|b| b.tool(careful("send_email", &done)).tool(careful("book_flight", &done)));
     let (outcome, _) = stage.play("Plan the trip.").await;
     assert!(outcome.is_finished());
     assert!(did(&done).is_empty());
@@ -262,7 +263,11 @@ async fn a_question_that_nobody_answers_in_time_is_a_no_when_the_run_is_taken_up
     assert!(later.approvals(None).await.unwrap().is_empty());
     assert!(!later.answer_pending(&open[0], Answer::Approve).await.unwrap(), "too late");
     let outcome = later.resume(outcome.run).await.unwrap().outcome().await.unwrap();
-    assert_eq!(outcome.status, OutcomeStatus::Finished, "the time that people take is not the run's: {outcome:?}");
+    assert_eq!(
+        outcome.status,
+        OutcomeStatus::Finished,
+        "the time that people take is not the run's: {outcome:?}"
+    );
     let text = "Nobody answered in time whether this may be done, so it was cancelled.";
     assert_eq!(outcome.answer, format!("{text} / {text}"));
     assert!(did(&done).is_empty());
@@ -433,8 +438,9 @@ async fn one_call_at_a_time_is_enough_for_a_yes() {
         _ => FnProvider::text(&last(request)),
     });
     let started = clock.now();
-    let stage = stage
-        .with(|b| b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person)));
+    let stage = stage.with(|b| {
+        b.tool(careful("send_email", &done)).clock(Arc::new(clock.clone())).approver(Arc::new(person))
+    });
     let (outcome, _) = stage.play("Write.").await;
     assert_eq!(outcome.answer, "send_email done for Ann");
     assert_eq!(clock.now(), started);

@@ -86,7 +86,10 @@ async fn what_a_descendant_waits_for_surfaces_at_the_root_and_the_answer_goes_to
     assert!(world.did().is_empty());
 
     let outcome = later.resume(root.clone()).await.unwrap().outcome().await.unwrap();
-    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "send_email done for Ann"));
+    assert_eq!(
+        (outcome.status, outcome.answer.as_str()),
+        (OutcomeStatus::Finished, "send_email done for Ann")
+    );
     assert_eq!(world.did(), ["send_email Ann"]);
     for run in [root.as_str(), &path[0], &path[1]] {
         let replayed = archon::react_loop::replay(&world.journal, &run.into()).await.unwrap();

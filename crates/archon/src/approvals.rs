@@ -74,9 +74,7 @@ impl Archon {
             return Ok(true);
         }
         let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| {
-            matches!(request, InboxRequest::Answer { request_id, .. } if *request_id == pending.request.request_id)
-        };
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if *request_id == pending.request.request_id);
         Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
     }
 

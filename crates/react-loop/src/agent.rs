@@ -6,11 +6,11 @@ mod started;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter,
-    Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin,
-    Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig,
-    RunId, ToolMode, Toolbox, TurnTrigger,
+    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
+    Context, ContextConfig, ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck,
+    HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
+    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
+    RequestOptions, RetryConfig, RunConfig, RunId, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 

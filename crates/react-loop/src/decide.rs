@@ -3,8 +3,8 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use archon_types::{
-    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError, PendingApproval,
-    RecordBody, RunId, ToolSpec, pending_approvals,
+    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError,
+    PendingApproval, RecordBody, RunId, ToolSpec, pending_approvals,
 };
 
 use crate::{Driver, ReactMachine, RunLog, interrupt::Watch};
@@ -31,7 +31,8 @@ pub(crate) async fn decide(
     for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
         let Decision::Now(answer) = decision else { continue };
         if let Some(asker) = request.asker() {
-            let told = InboxRequest::Answer { request_id: request.request_id.clone(), answer: answer.clone() };
+            let told =
+                InboxRequest::Answer { request_id: request.request_id.clone(), answer: answer.clone() };
             if !tell(driver, &asker.run, told, context).await {
                 continue;
             }

@@ -3,9 +3,9 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    Approver, AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions, Journal,
-    JournalError, ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody,
-    Timestamp, ToolCallId, Toolbox,
+    Approver, AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions,
+    Journal, JournalError, ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError,
+    RecordBody, Timestamp, ToolCallId, Toolbox,
 };
 use futures_util::{
     FutureExt,

@@ -148,10 +148,8 @@ impl ReactMachine {
         }
         let unanswered = is_branch && history.wants_answer();
         // What a person trusts does not go with a branch, nor with the same again.
-        let goes_on = matches!(
-            started.origin,
-            Origin::Continues { continuation: ContinuationKind::Default, .. }
-        );
+        let goes_on =
+            matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. });
         let trusted = if goes_on { history.trusted.clone() } else { Vec::new() };
         let system = instructions::system(&started.config, "");
         let text = system.as_ref().map(|system| system.as_str());

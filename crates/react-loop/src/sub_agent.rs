@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId, SessionId, Tool,
-    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId,
+    SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use serde_json::json;
 
@@ -128,7 +128,11 @@ fn call_is_kept(context: &ToolContext) -> bool {
 /// What is said of a run that waits; what it waits for stands in its log.
 fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
     let details = json!({ "agent": agent, "run": outcome.run });
-    ApprovalRequest::new(format!("{}-waits", outcome.run), format!("The agent '{agent}' waits for a person"), details)
+    ApprovalRequest::new(
+        format!("{}-waits", outcome.run),
+        format!("The agent '{agent}' waits for a person"),
+        details,
+    )
 }
 
 impl std::fmt::Debug for SubAgentTool {

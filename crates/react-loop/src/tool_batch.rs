@@ -255,7 +255,11 @@ impl Batch<'_, '_> {
     ) -> Result<Option<Prepared>, JournalError> {
         let spec = decide::spec_of(self.driver, &wanted.name);
         let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
-        if call.consent.as_ref().is_some_and(|consent| consent.edited.is_some() || consent.binding == request.binding) {
+        if call
+            .consent
+            .as_ref()
+            .is_some_and(|consent| consent.edited.is_some() || consent.binding == request.binding)
+        {
             let annotations = spec.map(|spec| spec.annotations).unwrap_or_default();
             let mut ready = ReadyCall::new(call.id, wanted, annotations.effect);
             ready.concurrency_safe = annotations.concurrency_safe;
@@ -291,7 +295,9 @@ impl Batch<'_, '_> {
     async fn waits_below(&mut self, id: CallId, said: ApprovalRequest) -> Result<(), JournalError> {
         let child = self.context.run.of_call(id);
         for request in decide::from_below(self.driver, &child, id, said).await {
-            self.log.step(self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) }).await?;
+            self.log
+                .step(self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) })
+                .await?;
         }
         Ok(())
     }

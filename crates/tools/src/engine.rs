@@ -16,6 +16,7 @@ use archon_types::ProcessGroup;
 
 use crate::{
     EngineOptions, MetricsCollector, ToolRegistry, ToolStats,
+    ceiling::Above,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
@@ -244,8 +245,11 @@ impl ToolEngine {
             if run.can_ask {
                 return Err(Stopped::Asked(question));
             }
+            let way = question.rules.last().map_or(String::new(), |rule| {
+                format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
+            });
             return denied(format!(
-                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.",
+                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.{way}",
                 call.name
             ));
         };
@@ -300,6 +304,10 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
+        if spec.annotations.agent {
+            let (options, next) = (Arc::new(self.options.clone()), run.ceiling.clone());
+            context.run.ceiling = Some(Arc::new(Above { options, next }));
+        }
         let mut attempt = 1;
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());

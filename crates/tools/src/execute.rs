@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{ApprovalRequest, BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus};
+use archon_types::{
+    ApprovalRequest, BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus,
+};
 use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
 

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink,
-    Spending, Subject, TenantId, ToolCall, Usage,
+    Spending, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -155,8 +155,8 @@ pub struct Context {
 
 /// What those above a run may do. It can only narrow.
 pub trait Ceiling: Send + Sync {
-    /// What they would have to ask, or may not do at all, of this call.
-    fn verdict(&self, call: &ToolCall, subject: &Subject, run: &Context) -> Permit;
+    /// What they would have to ask about, or may not do at all, of a call of this tool.
+    fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
 }
 
 /// What may be done with a call.

@@ -91,8 +91,8 @@ mod transcript;
 pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
 pub use approval::{
-    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry, QuestionKind,
-    binding,
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
+    QuestionKind, binding,
 };
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use compaction::{

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, ApprovalRequest, CallId, Origin, Record, RecordBody, RunId, SessionId, TenantId, Timestamp, TurnTrigger,
+    AgentId, ApprovalRequest, CallId, Origin, Record, RecordBody, RunId, SessionId, TenantId, Timestamp,
+    TurnTrigger,
 };
 
 /// A question that nobody has answered yet.

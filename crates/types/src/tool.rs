@@ -51,8 +51,13 @@ pub enum Subject {
     /// Nothing is known about it.
     #[default]
     Unknown,
-    /// A command line of a shell.
-    Command(String),
+    /// A command line of a shell, and the folder that it begins in.
+    Command {
+        /// The line.
+        line: String,
+        /// Absolute, without links.
+        root: std::path::PathBuf,
+    },
     /// Files or folders, resolved: as they are reached once links are followed. `root` is the folder that relative
     /// rules are meant from.
     Paths {

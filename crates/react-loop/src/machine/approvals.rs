@@ -5,8 +5,8 @@
 //! here their answer means that the call is to be looked at again.
 
 use archon_types::{
-    Answer, ApprovalRequest, ApprovalSettings, CallId, OnDeny, OnExpiry, Outcome, OutcomeStatus, QuestionKind,
-    RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
+    Answer, ApprovalRequest, ApprovalSettings, CallId, OnDeny, OnExpiry, Outcome, OutcomeStatus,
+    QuestionKind, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -123,7 +123,10 @@ impl ReactMachine {
 
     /// When the first of the questions expires that wait here.
     pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
-        self.questions().filter(|(_, request)| request.path.is_empty()).filter_map(|(_, r)| r.expires_at).min()
+        self.questions()
+            .filter(|(_, request)| request.path.is_empty())
+            .filter_map(|(_, r)| r.expires_at)
+            .min()
     }
 }
 
@@ -153,9 +156,9 @@ impl CallState {
                 return requests.push(request.clone());
             }
             CallStage::Started { attempt, .. } => (*attempt + 1, true),
-            CallStage::Requested { attempts } | CallStage::InDoubt { attempts } | CallStage::Waiting { attempts, .. } => {
-                (*attempts, false)
-            }
+            CallStage::Requested { attempts }
+            | CallStage::InDoubt { attempts }
+            | CallStage::Waiting { attempts, .. } => (*attempts, false),
             CallStage::Settled { .. } | CallStage::Finished { .. } => return,
         };
         // A call that runs waits only for what the run wants that it started.
@@ -192,7 +195,8 @@ impl CallState {
             }
             Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
             Answer::Reply { text } => {
-                let result = Box::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
+                let result =
+                    Box::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
                 self.stage = CallStage::Settled { result, replied: true };
                 return;
             }
