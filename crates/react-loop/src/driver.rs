@@ -16,7 +16,11 @@ use tracing::Instrument;
 
 use crate::{
     Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback, goal_check,
-    hooked::Turns, interrupt::Watch, single_call, summarize::summarize, tool_batch,
+    hooked::{self, Turns},
+    interrupt::Watch,
+    single_call,
+    summarize::summarize,
+    tool_batch,
 };
 
 /// Carries out a machine's commands with a provider and a toolbox.
@@ -106,7 +110,7 @@ impl Driver {
             listen(machine, log, context).await?;
             match machine.next() {
                 Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
-                Command::Append(body) => delegate::close(self, machine, log, body).await?,
+                Command::Append(body) => self.append(machine, log, body).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
@@ -151,6 +155,21 @@ impl Driver {
             }
             turns.look(machine).await;
         }
+    }
+
+    /// Appends what follows from the log. Who heard that a call begins hears that it ends.
+    async fn append(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        body: RecordBody,
+    ) -> Result<(), JournalError> {
+        let given_up = hooked::given_up(machine, &body);
+        delegate::close(self, machine, log, body).await?;
+        if let Some(((call, result), hooks)) = given_up.zip(self.hooks.as_ref()) {
+            hooks.after_tool(&call, &result).await;
+        }
+        Ok(())
     }
 
     /// Records that a request is on its way, sends it, and returns the record of what came back.

@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, RunId, Sink, ToolCall, ToolResult,
-    ToolResultStatus, metadata,
+    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, RecordBody, RunId, Sink, ToolCall,
+    ToolResult, ToolResultStatus, metadata,
 };
 
-use crate::ReactMachine;
+use crate::{CallStage, CallState, ReactMachine};
 
 /// Calls the hooks of turns in order, whatever happens in between.
 pub(crate) struct Turns<'a> {
@@ -40,6 +40,13 @@ impl<'a> Turns<'a> {
             hooks.on_error(error).await;
         }
     }
+}
+
+/// The call that `body` ends without another try, and its last result: unlike others that are refused, its tool ran.
+pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(ToolCall, ToolResult)> {
+    let RecordBody::ToolRefused { call, result } = body else { return None };
+    let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
+    machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))
 }
 
 /// What the model reads of a call that a hook skipped.

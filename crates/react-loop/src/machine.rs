@@ -19,7 +19,7 @@ use std::sync::Arc;
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
     Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted,
-    Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    SideQuestion, Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,9 @@ pub struct ReactMachine {
     /// Answers that were sent back.
     #[serde(default)]
     goal_checks: u32,
+    /// The question beside the run's own that is with a model.
+    #[serde(default)]
+    beside: Option<SideQuestion>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
 }
@@ -155,6 +158,7 @@ impl ReactMachine {
             last_answer: String::new(),
             instructions: String::new(),
             goal_checks: 0,
+            beside: None,
             interrupted: Default::default(),
         };
         machine.answer_what_is_there();
@@ -199,6 +203,7 @@ impl ReactMachine {
             RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
             RecordBody::Noted { text } => self.noted(text, record.at),
+            RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),
             RecordBody::Summarized(summary) => {
                 self.pay_beside(&summary.usage, summary.text.is_some());
                 self.window.summarized(summary);
@@ -408,7 +413,7 @@ impl ReactMachine {
     fn ask_in_window(&self) -> Command<'_> {
         let now = self.meter.now();
         if let Some(due) = self.window.summary_due(now) {
-            return Command::Summarize(due);
+            return self.beside(SideQuestion::Summary, Command::Summarize(due));
         }
         match self.window.due(now) {
             Some(record) => Command::Append(record),
@@ -459,6 +464,7 @@ impl ReactMachine {
             if attempt == 0 {
                 self.chain.asked_anew();
             }
+            self.beside = None;
             self.meter.money.reserve(self.cost_estimate());
             self.window.asked();
             self.queues.asked();

@@ -10,8 +10,8 @@ use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, Content, Effect, Encoded, FailurePolicy,
     FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, Message,
     ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, ProcessGroup, PromptSource, ProviderError,
-    QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted, Spending, StopReason, Summary, Timestamp,
-    ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary,
+    Timestamp, ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -225,6 +225,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         22 => RecordBody::ToolSpawned { call, group: ProcessGroup::new(2, "then") },
         23 => RecordBody::ParallelStarted { prompts: Vec::new(), branches: Vec::new() },
         24 => RecordBody::NotKept { reason: "full".into() },
+        25 if n > 2 => RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: n * 1_000 },
         25 => RecordBody::Summarized(Summary::default()),
         _ => RecordBody::ClockRead,
     }

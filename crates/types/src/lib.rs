@@ -137,7 +137,7 @@ pub use provider::{
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
-    RunConfig, RunStarted, ToolMode, TurnTrigger,
+    RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use report::RunReport;
 pub use retry::RetryConfig;
