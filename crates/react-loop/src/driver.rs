@@ -4,8 +4,8 @@ use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
     AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions, Journal,
-    JournalError, ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError, RecordBody,
-    Timestamp, ToolCallId, Toolbox,
+    JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError, RecordBody, Timestamp,
+    ToolCallId, Toolbox,
 };
 use futures_util::{
     FutureExt,
@@ -109,7 +109,10 @@ impl Driver {
         loop {
             listen(machine, log, context).await?;
             match machine.next() {
-                Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
+                Command::Done(outcome) => {
+                    turns.ended(outcome).await;
+                    return Ok(outcome.clone());
+                }
                 Command::Append(body) => self.append(machine, log, body).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
@@ -200,16 +203,6 @@ impl Driver {
                 None
             }
         }
-    }
-
-    async fn ended(&self, outcome: Outcome) -> Outcome {
-        if let Some(hooks) = &self.hooks {
-            if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error) {
-                hooks.on_error(error).await;
-            }
-            hooks.after_loop(&outcome).await;
-        }
-        outcome
     }
 
     /// Sends the machine's request and returns the record of what came back.

@@ -21,6 +21,7 @@ use crate::{
     guards::{GUARDS, millis, stamp},
     log,
     progress::Partial,
+    rate::Rates,
     registry::Registered,
     retry,
     statistics::Statistics,
@@ -62,6 +63,7 @@ pub struct ToolEngine {
     statistics: Statistics,
     metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
+    rates: Rates,
     #[cfg(unix)]
     processes: process::Table,
 }
@@ -128,6 +130,7 @@ impl ToolEngine {
             statistics: Statistics::default(),
             metrics: None,
             context_usage: None,
+            rates: Rates::default(),
             #[cfg(unix)]
             processes: process::Table::default(),
         }
@@ -135,6 +138,7 @@ impl ToolEngine {
 
     /// The same engine with other options.
     pub fn with_options(mut self, options: EngineOptions) -> Self {
+        self.rates = Rates::new(&options.rates);
         self.options = options;
         self
     }
@@ -327,6 +331,10 @@ impl ToolEngine {
         context: &mut ToolContext,
         limit: Duration,
     ) -> ToolResult {
+        if !self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await {
+            return ToolResult::cancelled("Cancelled before it started")
+                .with_metadata("error_type", "cancelled");
+        }
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
         #[cfg(unix)]

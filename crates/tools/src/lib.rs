@@ -66,6 +66,7 @@ mod output;
 #[cfg(unix)]
 pub mod process;
 mod progress;
+mod rate;
 mod registry;
 mod result_schema;
 mod retry;
@@ -94,7 +95,7 @@ pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
 pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
-pub use options::{Ask, EngineOptions, ErrorText};
+pub use options::{Ask, CallRate, EngineOptions, ErrorText};
 pub use output::effective_level;
 pub use registry::ToolRegistry;
 pub use result_schema::ResultSchema;

@@ -81,6 +81,7 @@ mod session_store;
 mod stream_event;
 mod task;
 mod time;
+mod token_bucket;
 mod tokens;
 mod tool;
 mod tool_result;
@@ -154,6 +155,7 @@ pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
+pub use token_bucket::TokenBucket;
 pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
 };
