@@ -256,8 +256,8 @@ async fn hooks_are_told_of_what_they_are_asked_about() {
         show said whole
         3 messages, 15 tokens
         turn 1 after "whole"
-        3 messages, 15 tokens
-        error not authorised: no"#]]
+        error not authorised: no
+        3 messages, 15 tokens"#]]
     .assert_eq(&lines.join("\n"));
 }
 
