@@ -257,8 +257,7 @@ async fn hooks_are_told_of_what_they_are_asked_about() {
         3 messages, 15 tokens
         turn 1 after "whole"
         error not authorised: no
-        3 messages, 15 tokens
-        error not authorised: no"#]]
+        3 messages, 15 tokens"#]]
     .assert_eq(&lines.join("\n"));
 }
 

@@ -29,6 +29,7 @@ mod scenarios;
 mod scenarios_agents;
 mod scenarios_tools;
 mod scenarios_window;
+mod side_questions;
 mod stage;
 mod steering;
 mod storage_failures;

@@ -1,17 +1,17 @@
 //! Calls whose tools fail in a way that may pass: tried again after a while, each try in the log.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
 use archon::{
-    Archon, Journal, RunId, RunOptions, ToolError,
+    Archon, Journal, RunId, RunOptions, ToolError, ToolResult,
     react_loop::replay,
     store::MemoryJournal,
     types::{
-        CircuitBreaker, Durability, Effect, ErrorContext, Message, OpenMode, OutcomeStatus, Record,
-        RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
+        BoxFuture, CircuitBreaker, Durability, Effect, ErrorContext, Hooks, Message, OpenMode, OutcomeStatus,
+        Record, RecordBody, RetryConfig, Timestamp, ToolAnnotations, ToolCall,
     },
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -162,7 +162,10 @@ async fn a_steer_or_a_cancel_ends_the_wait_with_the_failure_that_there_was() {
     for cancels in [false, true] {
         let clock = VirtualClock::new();
         let (flaky, runs) = acts("flaky", network(Effect::ReadOnly), |_, _| Err(reset()));
-        let show = stage(1).with(|b| b.tool(flaky).clock(Arc::new(clock.clone()))).raise();
+        let heard = Heard::default();
+        let show = stage(1)
+            .with(|b| b.tool(flaky).clock(Arc::new(clock.clone())).hooks(Arc::new(heard.clone())))
+            .raise();
         let mut options = RunOptions::default();
         options.run = Some(RunId::new("r"));
         let handle = show.agent.start("Try.", options).await.unwrap();
@@ -184,7 +187,24 @@ async fn a_steer_or_a_cancel_ends_the_wait_with_the_failure_that_there_was() {
             _ => None,
         });
         assert_eq!(refused.as_deref(), Some("Error: connection reset"));
+        assert_eq!(heard.0.lock().unwrap()[..], ["before", "after: Error: connection reset"]);
         assert!(replay(&show.journal, &RunId::new("r")).await.unwrap().is_identical());
+    }
+}
+
+/// What the hooks of tools were told.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Hooks for Heard {
+    fn before_tool<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, bool> {
+        self.0.lock().unwrap().push("before".to_owned());
+        Box::pin(async { true })
+    }
+
+    fn after_tool<'a>(&'a self, _: &'a ToolCall, result: &'a ToolResult) -> BoxFuture<'a, ()> {
+        self.0.lock().unwrap().push(format!("after: {}", result.text()));
+        Box::pin(async {})
     }
 }
 

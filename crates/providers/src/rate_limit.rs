@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use archon_types::{
     BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
-    Timestamp,
+    TokenBucket,
 };
 use tokio::sync::Mutex;
 
@@ -20,25 +20,15 @@ pub struct RateLimiter(Arc<Bucket>);
 
 struct Bucket {
     clock: Arc<dyn Clock>,
-    capacity: u32,
-    /// How long one token takes to come back.
-    refill: Duration,
     /// Held by the first in the queue while it waits; the lock is handed on in the order of asking.
-    tokens: Mutex<Tokens>,
-}
-
-struct Tokens {
-    count: u32,
-    /// Since when the next token is on its way; counts only while the bucket is not full.
-    since: Timestamp,
+    tokens: Mutex<TokenBucket>,
 }
 
 impl RateLimiter {
     /// At most `calls` at once, and no more than that in each period thereafter. No calls count as one.
     pub fn new(calls: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
-        let capacity = calls.max(1);
-        let tokens = Mutex::new(Tokens { count: capacity, since: clock.now() });
-        Self(Arc::new(Bucket { clock, capacity, refill: period / capacity, tokens }))
+        let tokens = Mutex::new(TokenBucket::new(calls, period, clock.now()));
+        Self(Arc::new(Bucket { clock, tokens }))
     }
 
     /// So many calls in a minute.
@@ -50,43 +40,15 @@ impl RateLimiter {
     async fn take(&self) {
         let bucket = &*self.0;
         let mut tokens = bucket.tokens.lock().await;
-        loop {
-            bucket.pour(&mut tokens);
-            if tokens.count > 0 {
-                tokens.count -= 1;
-                return;
-            }
-            bucket.clock.sleep_until(tokens.since + bucket.refill.max(Duration::from_millis(1))).await;
-        }
-    }
-}
-
-impl Bucket {
-    /// Puts in what has come back since.
-    fn pour(&self, tokens: &mut Tokens) {
-        let now = self.clock.now();
-        let passed = now.since(tokens.since);
-        let came = match self.refill.as_nanos() {
-            0 => u128::from(self.capacity),
-            refill => passed.as_nanos() / refill,
-        };
-        let missing = self.capacity - tokens.count;
-        if came >= u128::from(missing) {
-            (tokens.count, tokens.since) = (self.capacity, now);
-        } else {
-            let came = u32::try_from(came).unwrap_or(missing);
-            tokens.count += came;
-            tokens.since = tokens.since + self.refill * came;
+        while let Err(due) = tokens.take(bucket.clock.now()) {
+            bucket.clock.sleep_until(due).await;
         }
     }
 }
 
 impl fmt::Debug for RateLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimiter")
-            .field("capacity", &self.0.capacity)
-            .field("refill", &self.0.refill)
-            .finish_non_exhaustive()
+        f.debug_struct("RateLimiter").field("tokens", &self.0.tokens).finish_non_exhaustive()
     }
 }
 

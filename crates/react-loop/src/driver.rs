@@ -4,8 +4,8 @@ use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
     Approver, AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions,
-    Journal, JournalError, ModelEvent, ModelFailure, Outcome, OutcomeStatus, Provider, ProviderError,
-    RecordBody, Timestamp, ToolCallId, Toolbox,
+    Journal, JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError, RecordBody, Timestamp,
+    ToolCallId, Toolbox,
 };
 use futures_util::{
     FutureExt,
@@ -16,7 +16,11 @@ use tracing::Instrument;
 
 use crate::{
     Command, Fallback, History, ReactMachine, RunLog, decide, decode_answer, delegate, fallback, goal_check,
-    hooked::Turns, interrupt::Watch, single_call, summarize::summarize, tool_batch,
+    hooked::{self, Turns},
+    interrupt::Watch,
+    single_call,
+    summarize::summarize,
+    tool_batch,
 };
 
 /// Carries out a machine's commands with a provider and a toolbox.
@@ -109,8 +113,11 @@ impl Driver {
         loop {
             listen(machine, log, context).await?;
             match machine.next() {
-                Command::Done(outcome) => return Ok(self.ended(outcome.clone()).await),
-                Command::Append(body) => delegate::close(self, machine, log, body).await?,
+                Command::Done(outcome) => {
+                    turns.ended(outcome).await;
+                    return Ok(outcome.clone());
+                }
+                Command::Append(body) => self.append(machine, log, body).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
@@ -159,6 +166,21 @@ impl Driver {
         }
     }
 
+    /// Appends what follows from the log. Who heard that a call begins hears that it ends.
+    async fn append(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        body: RecordBody,
+    ) -> Result<(), JournalError> {
+        let given_up = hooked::given_up(machine, &body);
+        delegate::close(self, machine, log, body).await?;
+        if let Some(((call, result), hooks)) = given_up.zip(self.hooks.as_ref()) {
+            hooks.after_tool(&call, &result).await;
+        }
+        Ok(())
+    }
+
     /// Records that a request is on its way, sends it, and returns the record of what came back.
     async fn asked(
         &self,
@@ -187,16 +209,6 @@ impl Driver {
                 None
             }
         }
-    }
-
-    async fn ended(&self, outcome: Outcome) -> Outcome {
-        if let Some(hooks) = &self.hooks {
-            if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error) {
-                hooks.on_error(error).await;
-            }
-            hooks.after_loop(&outcome).await;
-        }
-        outcome
     }
 
     /// Sends the machine's request and returns the record of what came back.

@@ -139,6 +139,9 @@ pub(crate) struct Chain {
     tries: u32,
     /// How many of them were time-outs.
     timeouts: u32,
+    /// How many of them came after a part of the answer.
+    #[serde(default)]
+    broken: u32,
     /// The step that follows, until its record is written.
     due: Option<Due>,
 }
@@ -173,7 +176,7 @@ impl Chain {
 
     /// A new question: what failed before it does not count.
     pub(crate) fn asked_anew(&mut self) {
-        (self.tries, self.timeouts, self.due) = (0, 0, None);
+        (self.tries, self.timeouts, self.broken, self.due) = (0, 0, 0, None);
     }
 
     /// Takes a failure and says what follows.
@@ -187,7 +190,10 @@ impl Chain {
         let step = self.step_after(failure, config).filter(|_| at < deadline);
         let retry = fallback(config, self.target).map_or(&config.retry, |model| &model.retry);
         let too_long = |due: &Timestamp| due.since(at).as_millis() > u128::from(retry.max_delay_ms);
-        let again = match failure.code == "timeout" && self.timeouts >= MOST_TIMEOUTS {
+        let most_broken = config.failure.as_ref().map_or(u32::MAX, |policy| policy.broken_retries);
+        let enough = failure.code == "timeout" && self.timeouts >= MOST_TIMEOUTS
+            || failure.partial && self.broken >= most_broken;
+        let again = match enough {
             true => None,
             false => retry::next_attempt_at(retry, failure, self.tries, at, deadline),
         };
@@ -196,6 +202,7 @@ impl Chain {
             Some(due) => {
                 self.tries += u32::from(failure.retryable);
                 self.timeouts += u32::from(failure.code == "timeout");
+                self.broken += u32::from(failure.partial);
                 Next::Retry(due)
             }
             None => {
@@ -406,6 +413,24 @@ mod tests {
         let mut chain = Chain::default();
         let failure = ModelFailure::new(&patient(31), 0.0);
         assert_eq!(chain.failed(&failure, &config, at, late), retry(31_000), "there is nowhere to go");
+    }
+
+    // spec: ER-03, ER-08, ER-09
+    #[test]
+    fn an_answer_that_broke_off_is_asked_for_once_more_before_somebody_else_is() {
+        let mut config = config();
+        config.retry = RetryConfig::default();
+        let (at, late) = (Timestamp::from_millis(0), Timestamp::from_millis(600_000));
+        let mut broken = ModelFailure::new(&ProviderError::Network("reset".into()), 0.0);
+        let silent = broken.clone();
+        broken.partial = true;
+        let retry = |ms| Next::Retry(Timestamp::from_millis(ms));
+        let mut chain = Chain::default();
+        let mut next = |failure: &ModelFailure| chain.failed(failure, &config, at, late);
+        assert_eq!([next(&silent), next(&silent), next(&silent)], [retry(1000), retry(2000), retry(4000)]);
+        let mut chain = Chain::default();
+        let mut next = |failure: &ModelFailure| chain.failed(failure, &config, at, late);
+        assert_eq!([next(&silent), next(&broken), next(&broken)], [retry(1000), retry(2000), Next::Step]);
     }
 
     #[test]

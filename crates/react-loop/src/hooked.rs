@@ -3,21 +3,23 @@
 use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
-    CallId, Context, Delta, DeltaKind, Event, Hooks, ReadyCall, RunId, Sink, ToolCall, ToolResult,
-    ToolResultStatus, metadata,
+    CallId, Context, Delta, DeltaKind, Event, Hooks, Outcome, OutcomeStatus, ReadyCall, RecordBody, RunId,
+    Sink, ToolCall, ToolResult, ToolResultStatus, metadata,
 };
 
-use crate::ReactMachine;
+use crate::{CallStage, CallState, ReactMachine};
 
 /// Calls the hooks of turns in order, whatever happens in between.
 pub(crate) struct Turns<'a> {
     hooks: Option<&'a dyn Hooks>,
     open: bool,
+    /// The latest failure that was heard.
+    failure: Option<String>,
 }
 
 impl<'a> Turns<'a> {
     pub(crate) fn new(hooks: Option<&'a dyn Hooks>, machine: &ReactMachine) -> Self {
-        Self { hooks, open: machine.is_in_turn() }
+        Self { hooks, open: machine.is_in_turn(), failure: None }
     }
 
     /// Whether the next turn may begin.
@@ -35,11 +37,30 @@ impl<'a> Turns<'a> {
     }
 
     /// Something failed.
-    pub(crate) async fn failed(&self, error: &str) {
+    pub(crate) async fn failed(&mut self, error: &str) {
         if let Some(hooks) = self.hooks {
             hooks.on_error(error).await;
+            self.failure = Some(error.to_owned());
         }
     }
+
+    /// The run is over. The failure that ended it is heard once.
+    pub(crate) async fn ended(&self, outcome: &Outcome) {
+        let Some(hooks) = self.hooks else { return };
+        if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error)
+            && self.failure.as_ref() != Some(error)
+        {
+            hooks.on_error(error).await;
+        }
+        hooks.after_loop(outcome).await;
+    }
+}
+
+/// The call that `body` ends without another try, and its last result: unlike others that are refused, its tool ran.
+pub(crate) fn given_up(machine: &ReactMachine, body: &RecordBody) -> Option<(ToolCall, ToolResult)> {
+    let RecordBody::ToolRefused { call, result } = body else { return None };
+    let waits = |state: &&CallState| state.id == *call && matches!(state.stage, CallStage::Waiting { .. });
+    machine.calls().iter().find(waits).map(|state| (state.call.clone(), (**result).clone()))
 }
 
 /// What the model reads of a call that a hook skipped.

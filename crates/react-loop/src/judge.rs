@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use archon_types::{
     AgentMessage, AssistantMessage, BoxFuture, BranchResult, Context, Encoded, Evaluation, EvaluationError,
-    EvaluationStrategy, Message, ModelFailure, ModelTarget, Provider, ProviderError, Request, RetryConfig,
-    RunConfig, StopReason, ToolChoice, Verdict,
+    EvaluationStrategy, FallbackModel, Message, ModelFailure, ModelPrice, ModelTarget, Provider,
+    ProviderError, Request, RetryConfig, RunConfig, StopReason, Tokenizer, ToolChoice, Verdict,
 };
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     driver::{draw_jitter, wait_until},
     fallback::{self, Chain, Next},
     interrupt::Watch,
+    limits::Money,
     single_call::ask,
     window::spoken,
 };
@@ -35,16 +36,10 @@ pub struct LlmJudge {
     context_parts: ContextParts,
 }
 
-/// What the judge said, and what that cost if it has a price.
-struct Said {
-    answer: AssistantMessage,
-    cost: Option<u64>,
-}
-
 impl LlmJudge {
     /// A judge with a configuration of its own. Of `options` these count: the model, the system prompt
     /// (there is one without it), the window, which limits how much the judge reads, the retries, the
-    /// request's options, the longest duration and the price.
+    /// request's options, the longest duration, the price, and the limit on money, which needs the price.
     pub fn new(provider: Arc<dyn Provider>, options: ReactAgentOptions) -> Self {
         Self {
             provider,
@@ -80,8 +75,11 @@ impl LlmJudge {
         let (question, warning) = self.question(&evaluation);
         let mut verdict = Verdict::default();
         verdict.warnings.extend(warning);
-        let Said { answer, cost } = match self.ask(question, context).await {
-            Ok(said) => said,
+        let mut bill = Bill { cost: Some(0), ..Bill::default() };
+        let answer = self.ask(question, &mut bill, context).await;
+        verdict.cost = bill.cost;
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(ProviderError::Cancelled) => return Err(EvaluationError::Cancelled),
             Err(error) => {
                 verdict.warnings.push(format!("the judge gave no verdict ({error}): {FIRST}"));
@@ -89,7 +87,6 @@ impl LlmJudge {
             }
         };
         verdict.usage = answer.usage;
-        verdict.cost = cost;
         match parse(&answer.text(), evaluation.branches.len()) {
             Some(selected) => verdict.selected = selected,
             None => verdict.warnings.push(format!("the judge's verdict names no answer: {FIRST}")),
@@ -114,7 +111,12 @@ impl LlmJudge {
     }
 
     /// Asks until somebody answers: the same retries, keys, thinking and models as in a run.
-    async fn ask(&self, question: String, context: &Context) -> Result<Said, ProviderError> {
+    async fn ask(
+        &self,
+        question: String,
+        bill: &mut Bill,
+        context: &Context,
+    ) -> Result<AssistantMessage, ProviderError> {
         let config = self.config();
         let clock = &context.clock;
         let deadline = clock.now() + std::time::Duration::from_millis(self.options.limits.max_duration_ms);
@@ -126,20 +128,26 @@ impl LlmJudge {
             // All that the configuration names is here: it was made from it.
             let provider =
                 fallback::provider(&config, target, own, &self.fallbacks).unwrap_or(&self.provider);
+            bill.reserve(self.may_cost(&question, &config, target), self.options.limits.max_cost)?;
+            let price = fallback::price(&config, target);
             let request = self.request(question.clone(), &config, target, context);
-            let error = match ask(&**provider, request, |_| (), &mut watch, context).await {
-                Ok(answer) if answer.stop_reason == StopReason::Aborted => {
-                    return Err(ProviderError::Cancelled);
-                }
+            let mut begun = false;
+            let answer = ask(&**provider, request, |_| begun = true, &mut watch, context).await;
+            let error = match answer {
                 Ok(answer) => {
-                    let cost = fallback::price(&config, target).map(|price| price.cost(&answer.usage));
-                    return Ok(Said { answer, cost });
+                    bill.answered(&answer, price);
+                    return match answer.stop_reason {
+                        StopReason::Aborted => Err(ProviderError::Cancelled),
+                        _ => Ok(answer),
+                    };
                 }
                 Err(error) if context.cancel.is_cancelled() => return Err(cancelled(error)),
                 Err(error) => error,
             };
             tracing::warn!(run = %context.run, model = fallback::model(&config, target), %error, "the judge gave no answer");
-            let failure = ModelFailure::new(&error, draw_jitter(context));
+            let mut failure = ModelFailure::new(&error, draw_jitter(context));
+            failure.partial = begun;
+            bill.failed(&failure, price);
             match chain.failed(&failure, &config, clock.now(), deadline) {
                 Next::Retry(due) => wait_until(due, &mut watch, context).await,
                 Next::Step => {
@@ -149,6 +157,15 @@ impl LlmJudge {
                 Next::Fail => return Err(error),
             }
         }
+    }
+
+    /// What one try may cost: all of the question, and as long an answer as is allowed.
+    fn may_cost(&self, question: &str, config: &RunConfig, target: ModelTarget) -> u64 {
+        let Some(price) = fallback::price(config, target) else { return 0 };
+        let tokenizer = self.options.context.as_ref().map_or(Tokenizer::Estimate, |config| config.tokenizer);
+        let counter = self.context_parts.counter(tokenizer);
+        let tokens = counter.count(self.system()) + counter.count(question);
+        Money::default().estimate(price, tokens, self.options.request.max_tokens)
     }
 
     /// What the judge asks with, in the form in which the chain of a run reads it.
@@ -191,6 +208,23 @@ impl EvaluationStrategy for LlmJudge {
         "llm_judge"
     }
 
+    fn accepts(&self, _: usize) -> Result<(), EvaluationError> {
+        let unpriced = |model: &FallbackModel| model.price.is_none();
+        let config = self.config();
+        let fallbacks = config.failure.iter().flat_map(|policy| &policy.fallbacks);
+        match self.options.limits.max_cost {
+            Some(_) if config.price.is_none() => Err(no_price(&config.model)),
+            Some(_) => fallbacks.filter(|model| unpriced(model)).try_for_each(|m| Err(no_price(&m.model))),
+            None => Ok(()),
+        }
+    }
+
+    fn estimate(&self, evaluation: &Evaluation<'_>) -> Option<u64> {
+        let (question, _) = self.question(evaluation);
+        let asks = evaluation.branches.len() > 1;
+        asks.then(|| self.may_cost(&question, &self.config(), ModelTarget::default()))
+    }
+
     fn evaluate<'a>(
         &'a self,
         evaluation: Evaluation<'a>,
@@ -203,6 +237,42 @@ impl EvaluationStrategy for LlmJudge {
 impl std::fmt::Debug for LlmJudge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LlmJudge").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+fn no_price(model: &str) -> EvaluationError {
+    EvaluationError::Other(format!("the judge has a limit on money and nobody knows what `{model}` costs"))
+}
+
+/// What the judge's tries cost.
+#[derive(Debug, Default)]
+struct Bill {
+    money: Money,
+    /// In millionths of a currency unit; unknown once somebody without a price was asked.
+    cost: Option<u64>,
+}
+
+impl Bill {
+    fn reserve(&mut self, estimate: u64, most: Option<u64>) -> Result<(), ProviderError> {
+        if most.is_some_and(|most| self.money.spent.saturating_add(estimate) > most) {
+            return Err(ProviderError::Other("asking it may cost more than its limit on money".into()));
+        }
+        self.money.reserve(estimate);
+        Ok(())
+    }
+
+    fn answered(&mut self, answer: &AssistantMessage, price: Option<&ModelPrice>) {
+        self.money.answered(&answer.usage, price);
+        self.note(price);
+    }
+
+    fn failed(&mut self, failure: &ModelFailure, price: Option<&ModelPrice>) {
+        self.money.failed(failure);
+        self.note(price);
+    }
+
+    fn note(&mut self, price: Option<&ModelPrice>) {
+        self.cost = self.cost.and(price).map(|_| self.money.spent);
     }
 }
 

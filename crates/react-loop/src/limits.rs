@@ -163,7 +163,7 @@ impl Money {
     }
 
     /// What a service does not report is charged as it was set aside.
-    fn answered(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
+    pub(crate) fn answered(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
         self.last_tokens = usage.total();
         match usage.total() {
             0 => self.forfeit(),
@@ -181,7 +181,10 @@ impl Money {
     /// `estimate`.
     pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, estimate: u64) {
         match usage.total() {
-            0 => self.spent = self.spent.saturating_add(estimate),
+            0 => {
+                self.reserved = 0;
+                self.spent = self.spent.saturating_add(estimate);
+            }
             _ => self.charge(usage, price),
         }
     }

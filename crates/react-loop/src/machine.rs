@@ -20,7 +20,7 @@ use std::sync::Arc;
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
     Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted,
-    Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
+    SideQuestion, Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,9 @@ pub struct ReactMachine {
     /// Answers that were sent back.
     #[serde(default)]
     goal_checks: u32,
+    /// The question beside the run's own that is with a model.
+    #[serde(default)]
+    beside: Option<SideQuestion>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
     /// Whoever can decide at once was asked, and the run waits.
@@ -172,6 +175,7 @@ impl ReactMachine {
             last_answer: String::new(),
             instructions: String::new(),
             goal_checks: 0,
+            beside: None,
             interrupted: Default::default(),
             suspended: false,
             trusted,
@@ -224,6 +228,7 @@ impl ReactMachine {
             RecordBody::ToolAnswered { call, answer } => self.tool_answered(*call, answer, record.at),
             RecordBody::Suspended { .. } => self.suspended = self.waits_for_people(),
             RecordBody::Noted { text } => self.noted(text, record.at),
+            RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),
             RecordBody::Summarized(summary) => {
                 self.pay_beside(&summary.usage, summary.text.is_some());
                 self.window.summarized(summary);
@@ -433,7 +438,7 @@ impl ReactMachine {
     fn ask_in_window(&self) -> Command<'_> {
         let now = self.meter.now();
         if let Some(due) = self.window.summary_due(now) {
-            return Command::Summarize(due);
+            return self.beside(SideQuestion::Summary, Command::Summarize(due));
         }
         match self.window.due(now) {
             Some(record) => Command::Append(record),
@@ -486,6 +491,7 @@ impl ReactMachine {
             if attempt == 0 {
                 self.chain.asked_anew();
             }
+            self.beside = None;
             self.meter.money.reserve(self.cost_estimate());
             self.window.asked();
             self.queues.asked();

@@ -13,13 +13,13 @@ use archon_types::{
     AgentEvent, AgentEvents, AgentMessage, AssistantMessage, BranchResult, Content, Context, Evaluation,
     EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease, Message,
     OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId,
-    RunStarted, SessionId, Usage,
+    RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
 use crate::{
     Command, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog, agent::cancelled_alone,
-    driver::note_cancel, fold, fold_chain, resume::started,
+    driver::note_cancel, fold, fold_chain, mailbox::Mailbox, resume::started,
 };
 
 /// Several agents that work on the same thing, and who chooses among them.
@@ -160,6 +160,7 @@ impl Parallel {
         let mut work = Work::new(self, prompts.to_vec(), origin, history, &context);
         work.lease = self.lease(started);
         work.again = ended.is_some();
+        work.lost = lost(&open.records);
         if let Command::Append(RecordBody::RunFinished(_)) = machine.next() {
             // The process died between the choice and its last record.
             work.choice = choice(&open.records).cloned();
@@ -237,6 +238,25 @@ fn choice(records: &[Arc<Record>]) -> Option<&ParallelChoice> {
     })
 }
 
+/// What was set aside for a choice that was asked for and never came.
+fn lost(records: &[Arc<Record>]) -> u64 {
+    let since = records.iter().rev().take_while(|r| !matches!(r.body, RecordBody::ParallelEnded(_)));
+    let reserved = since.map(|record| match record.body {
+        RecordBody::AskedBeside { reserved, .. } => reserved,
+        _ => 0,
+    });
+    reserved.fold(0, u64::saturating_add)
+}
+
+/// Awaits `work` while messages for the run come in.
+async fn beside_pump<T>(mailbox: Option<&Mailbox>, work: impl Future<Output = T>) -> T {
+    let Some(mailbox) = mailbox else { return work.await };
+    match select(pin!(work), pin!(mailbox.pump())).await {
+        Either::Left((done, _)) => done,
+        Either::Right((never, _)) => match never {},
+    }
+}
+
 /// The run of a branch follows from the run of the parallel loop.
 fn branch_run(parallel: &RunId, index: impl std::fmt::Display) -> RunId {
     RunId::new(format!("{parallel}-{index}"))
@@ -263,6 +283,15 @@ struct Work<'a> {
     again: bool,
     /// The choice that was made before the process died.
     choice: Option<ParallelChoice>,
+    /// What was set aside for choices whose answers were lost.
+    lost: u64,
+}
+
+/// The branches that there is a choice among.
+struct Candidates {
+    results: Vec<BranchResult>,
+    /// Of each whether its log was kept; of one that was not there is its answer alone.
+    kept: Vec<bool>,
 }
 
 impl<'a> Work<'a> {
@@ -273,16 +302,23 @@ impl<'a> Work<'a> {
         history: History,
         context: &'a Context,
     ) -> Self {
-        Self { parallel, prompts, origin, history, context, lease: None, again: false, choice: None }
+        Self { parallel, prompts, origin, history, context, lease: None, again: false, choice: None, lost: 0 }
     }
 
     async fn run(self, mut machine: ReactMachine, mut log: RunLog) -> Result<ParallelOutcome, LoopError> {
-        let (branches, choice) = match log.mailbox() {
-            None => self.work().await?,
-            Some(mailbox) => match select(pin!(self.work()), pin!(mailbox.pump())).await {
-                Either::Left((done, _)) => done?,
-                Either::Right((never, _)) => match never {},
-            },
+        let mailbox = log.mailbox();
+        let branches = (0..self.parallel.branches.len()).map(|index| self.branch(index));
+        let branches = beside_pump(mailbox.as_deref(), join_all(branches)).await;
+        let choice = match &self.choice {
+            Some(choice) => choice.clone(),
+            None => {
+                let candidates = self.candidates(&branches).await?;
+                if let Some(reserved) = self.may_cost(&candidates) {
+                    let asked = RecordBody::AskedBeside { question: SideQuestion::Choice, reserved };
+                    log.step(&mut machine, asked).await?;
+                }
+                beside_pump(mailbox.as_deref(), self.choose(&branches, candidates)).await
+            }
         };
         log.receive(&mut machine).await?;
         if choice.outcome.status == OutcomeStatus::Cancelled {
@@ -295,13 +331,11 @@ impl<'a> Work<'a> {
         Ok(ParallelOutcome { session: self.context.session.clone(), branches, choice })
     }
 
-    async fn work(&self) -> Result<(Vec<Outcome>, ParallelChoice), LoopError> {
-        let branches = join_all((0..self.parallel.branches.len()).map(|index| self.branch(index))).await;
-        let choice = match &self.choice {
-            Some(choice) => choice.clone(),
-            None => self.choose(&branches).await?,
-        };
-        Ok((branches, choice))
+    /// What the choice may cost, if a model is going to be asked for it.
+    fn may_cost(&self, candidates: &Candidates) -> Option<u64> {
+        let is_asked = !self.context.cancel.is_cancelled() && !candidates.results.is_empty();
+        let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &candidates.results);
+        is_asked.then(|| self.parallel.strategy.estimate(&evaluation)).flatten()
     }
 
     /// Brings a branch to its outcome. That it could not be started is an outcome, too.
@@ -332,35 +366,37 @@ impl<'a> Work<'a> {
         }
     }
 
-    async fn choose(&self, branches: &[Outcome]) -> Result<ParallelChoice, LoopError> {
+    async fn choose(&self, branches: &[Outcome], candidates: Candidates) -> ParallelChoice {
         let strategy = &self.parallel.strategy;
+        let (usage, cost) = spent(branches);
+        let cost = cost.map(|cost| cost.saturating_add(self.lost));
         let none = |status, error: String| {
             let mut outcome = Outcome::new(self.context.run.clone(), status);
             outcome.error = (!error.is_empty()).then_some(error);
-            (outcome.usage, outcome.cost) = spent(branches);
+            (outcome.usage, outcome.cost) = (usage, cost);
             ParallelChoice::none(strategy.name(), outcome)
         };
+        let Candidates { results, kept } = candidates;
         if self.context.cancel.is_cancelled() {
-            return Ok(none(OutcomeStatus::Cancelled, String::new()));
+            return none(OutcomeStatus::Cancelled, String::new());
         }
-        let (results, kept) = self.results(branches).await?;
         if results.is_empty() {
-            return Ok(none(OutcomeStatus::Failed, no_answer(branches)));
+            return none(OutcomeStatus::Failed, no_answer(branches));
         }
         let evaluation = Evaluation::new(&self.prompts, self.history.messages(), &results);
         let verdict = match strategy.evaluate(evaluation, self.context).await {
             Ok(verdict) => verdict,
-            Err(EvaluationError::Cancelled) => return Ok(none(OutcomeStatus::Cancelled, String::new())),
-            Err(error) => return Ok(none(OutcomeStatus::Failed, format!("no branch was chosen: {error}"))),
+            Err(EvaluationError::Cancelled) => return none(OutcomeStatus::Cancelled, String::new()),
+            Err(error) => return none(OutcomeStatus::Failed, format!("no branch was chosen: {error}")),
         };
         let Some(result) = results.get(verdict.selected) else {
             let (name, n, of) = (strategy.name(), verdict.selected, results.len());
             let error = format!("no branch was chosen: the strategy {name} took number {n} of {of}, from 0");
-            return Ok(none(OutcomeStatus::Failed, error));
+            return none(OutcomeStatus::Failed, error);
         };
         let mut choice = ParallelChoice::none(strategy.name(), result.outcome.clone());
         choice.outcome.run = self.context.run.clone();
-        (choice.outcome.usage, choice.outcome.cost) = spent(branches);
+        (choice.outcome.usage, choice.outcome.cost) = (usage, cost);
         choice.outcome.usage += verdict.usage;
         choice.outcome.cost = choice.outcome.cost.zip(verdict.cost).map(|(a, b)| a.saturating_add(b));
         choice.selected = u32::try_from(result.config).ok();
@@ -368,12 +404,12 @@ impl<'a> Work<'a> {
         if !kept[verdict.selected] {
             choice.warnings.push(NOT_KEPT.to_owned());
         }
-        Ok(choice)
+        choice
     }
 
     /// The branches that there is a choice among: those that finished, or, if none did, those that a
-    /// limit stopped. And of each whether its log was kept; of one that was not there is its answer alone.
-    async fn results(&self, branches: &[Outcome]) -> Result<(Vec<BranchResult>, Vec<bool>), LoopError> {
+    /// limit stopped.
+    async fn candidates(&self, branches: &[Outcome]) -> Result<Candidates, LoopError> {
         let finished = |outcome: &Outcome| outcome.is_finished();
         let limited = |outcome: &Outcome| matches!(outcome.status, OutcomeStatus::Limit(_));
         let any = branches.iter().any(finished);
@@ -393,7 +429,7 @@ impl<'a> Work<'a> {
                 results.push(BranchResult::new(index, outcome.clone(), said));
             }
         }
-        Ok((results, kept))
+        Ok(Candidates { results, kept })
     }
 
     /// What is known of a branch that was not kept.

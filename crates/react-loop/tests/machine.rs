@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use archon_react_loop::{CallStage, CallState, Command, ReactMachine, decode_answer};
 use archon_types::{
-    AssistantMessage, CallId, CircuitBreaker, CommandId, Content, Effect, Encoded, FailurePolicy,
-    FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, Message,
-    ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, ProcessGroup, PromptSource, ProviderError,
-    QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted, Spending, StopReason, Summary, Timestamp,
-    ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
+    Encoded, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease,
+    LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, ProcessGroup,
+    PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted, SideQuestion,
+    Spending, StopReason, Summary, Timestamp, ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -102,6 +102,11 @@ impl Walk {
                 let open = calls.iter().find(due).expect("a call without a result");
                 act(open.id, &open.stage, choice)
             }
+            Command::Summarize(due) => {
+                let usage = Usage { input: 3, output: 1, ..Usage::default() };
+                let text = (choice % 2 == 0).then(|| "they talked".to_owned());
+                RecordBody::Summarized(Summary { from: due.from, to: due.to, text, usage })
+            }
             Command::CheckGoal(_) => {
                 let usage = Usage { input: 3, output: 1, ..Usage::default() };
                 let met = [Some(true), Some(false), None][usize::from(choice % 3)];
@@ -122,6 +127,14 @@ fn failure_policy() -> FailurePolicy {
     policy.fallbacks[0].price = Some(ModelPrice::new(5_000_000, 20_000_000));
     policy.breaker = Some(CircuitBreaker::new(2, std::time::Duration::from_millis(9)));
     policy
+}
+
+/// A window that is full after a few turns, and asks a model to sum them up.
+fn small_window(tokens: u64) -> ContextConfig {
+    let mut config = ContextConfig::new(tokens);
+    (config.system_prompt_tokens, config.min_interval_ms) = (0, 0);
+    (config.policy, config.summary_tokens) = (CompactionPolicy::Summarize, Some(20));
+    config
 }
 
 fn prompt() -> RecordBody {
@@ -225,6 +238,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         22 => RecordBody::ToolSpawned { call, group: ProcessGroup::new(2, "then") },
         23 => RecordBody::ParallelStarted { prompts: Vec::new(), branches: Vec::new() },
         24 => RecordBody::NotKept { reason: "full".into() },
+        25 if n > 2 => RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: n * 1_000 },
         25 => RecordBody::Summarized(Summary::default()),
         _ => RecordBody::ClockRead,
     }
@@ -289,6 +303,9 @@ proptest! {
         max_turns in 1u32..8,
         max_cost in prop_oneof![Just(None), (0u64..1_000_000).prop_map(Some)],
         all_at_once in any::<bool>(),
+        max_tokens in prop_oneof![2 => Just(1_000_000), 1 => 0u64..400],
+        max_duration_ms in prop_oneof![2 => Just(600_000), 1 => 0u64..3_000],
+        window in prop_oneof![2 => Just(None), 1 => (200u64..2_000).prop_map(Some)],
         goal in prop_oneof![Just(None), Just(Some(GoalCheck::Text)), Just(Some(GoalCheck::Model))],
         choices in prop::collection::vec((any::<u8>(), any::<u8>(), 0u64..6), 1..80),
     ) {
@@ -296,6 +313,9 @@ proptest! {
         let mut walk = Walk::new(mode, on_limit, max_turns);
         walk.change(|config| {
             config.limits.max_cost = max_cost;
+            config.limits.max_total_tokens = max_tokens;
+            config.limits.max_duration_ms = max_duration_ms;
+            config.context = window.map(small_window);
             config.steers = if all_at_once { QueueMode::All } else { QueueMode::OneAtATime };
             config.follow_ups = config.steers;
             config.goal_check = goal;
@@ -327,7 +347,8 @@ proptest! {
         prop_assert!(max_cost.is_none_or(|max| cost <= max), "{cost} of {max_cost:?}");
         let history = walk.machine.into_history();
         let texts: Vec<String> = history.messages().iter().map(|m| m.text()).collect();
-        for said in &walk.said {
+        // What was said long ago may be in a digest.
+        for said in walk.said.iter().filter(|_| window.is_none()) {
             let heard = texts.iter().filter(|text| text.contains(said)).count();
             prop_assert_eq!(heard, 1, "{}", said);
         }

@@ -22,6 +22,7 @@ use crate::{
     guards::{GUARDS, millis, stamp},
     log,
     progress::Partial,
+    rate::Rates,
     registry::Registered,
     retry,
     statistics::Statistics,
@@ -64,6 +65,7 @@ pub struct ToolEngine {
     statistics: Statistics,
     metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
+    rates: Rates,
     #[cfg(unix)]
     processes: process::Table,
 }
@@ -130,6 +132,7 @@ impl ToolEngine {
             statistics: Statistics::default(),
             metrics: None,
             context_usage: None,
+            rates: Rates::default(),
             #[cfg(unix)]
             processes: process::Table::default(),
         }
@@ -137,6 +140,7 @@ impl ToolEngine {
 
     /// The same engine with other options.
     pub fn with_options(mut self, options: EngineOptions) -> Self {
+        self.rates = Rates::new(&options.rates);
         self.options = options;
         self
     }
@@ -353,6 +357,10 @@ impl ToolEngine {
         context: &mut ToolContext,
         limit: Duration,
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
+        if !self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await {
+            let result = ToolResult::cancelled("Cancelled before it started");
+            return Ok(result.with_metadata("error_type", "cancelled"));
+        }
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
         #[cfg(unix)]

@@ -69,6 +69,7 @@ mod permissions;
 #[cfg(unix)]
 pub mod process;
 mod progress;
+mod rate;
 mod registry;
 mod result_schema;
 mod retry;
@@ -97,7 +98,7 @@ pub use from_fn::FnTool;
 pub use into_tool::IntoTool;
 pub use lint::lint;
 pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
-pub use options::{Ask, EngineOptions, ErrorText};
+pub use options::{Ask, CallRate, EngineOptions, ErrorText};
 pub use output::effective_level;
 pub use permissions::{Permissions, Rule, Ruling};
 pub use registry::ToolRegistry;

@@ -1,6 +1,10 @@
 //! What an engine allows a call, and what it makes of a result.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use archon_types::OutputLevel;
 
@@ -33,8 +37,33 @@ pub struct EngineOptions {
     pub error_text: ErrorText,
     /// Where large results are kept, in its subfolder `tool_data`. Default none: they are kept nowhere.
     pub storage_dir: Option<PathBuf>,
+    /// How often the tools of these names may be called. Default none: as often as anybody likes. Calls beyond
+    /// that wait in the order in which they came; the wait does not count against their time limit.
+    pub rates: BTreeMap<String, CallRate>,
     /// Elements that are taken out of results, with what is in them.
     pub stripped_tags: Vec<String>,
+}
+
+/// So many calls at once, and no more than that in each period thereafter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallRate {
+    /// Calls; 0 counts as 1.
+    pub calls: u32,
+    /// How long that many calls take to be allowed again.
+    pub period: Duration,
+}
+
+impl CallRate {
+    /// So many calls in a minute.
+    pub fn per_minute(calls: u32) -> Self {
+        Self { calls, period: Duration::from_secs(60) }
+    }
+
+    /// So many calls in each `period`.
+    pub fn new(calls: u32, period: Duration) -> Self {
+        Self { calls, period }
+    }
 }
 
 /// Which calls a person is asked about.
@@ -72,6 +101,7 @@ impl Default for EngineOptions {
             output_level: None,
             error_text: ErrorText::default(),
             storage_dir: None,
+            rates: BTreeMap::new(),
             stripped_tags: ["tool_response", "search_reminders", "automated_reminder_from_anthropic"]
                 .map(str::to_owned)
                 .into(),
@@ -83,6 +113,12 @@ impl EngineOptions {
     /// For tools that are agents or run commands: 120 s.
     pub fn for_agent_tools() -> Self {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
+    }
+
+    /// The same options with a limit on how often the tool of this name is called.
+    pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
+        self.rates.insert(tool.into(), rate);
+        self
     }
 
     /// The same options with these permissions as well.

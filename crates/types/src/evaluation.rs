@@ -22,6 +22,14 @@ pub trait EvaluationStrategy: Send + Sync {
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Verdict, EvaluationError>>;
 
+    /// What the choice may cost if a model is asked for it, in millionths of a currency unit, 0 where its
+    /// tokens have no price. That much counts as spent if the process dies meanwhile. By default no model is
+    /// asked.
+    fn estimate(&self, evaluation: &Evaluation<'_>) -> Option<u64> {
+        let _ = evaluation;
+        None
+    }
+
     /// Whether it can choose among so many branches; asked before any of them starts. By default any.
     ///
     /// # Errors

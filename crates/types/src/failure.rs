@@ -16,6 +16,10 @@ pub struct FailurePolicy {
     /// Models that are asked when the run's own cannot answer, in this order. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<FallbackModel>,
+    /// How often the same target is asked again after an answer that broke off: its tokens were paid for, and
+    /// somebody watched them come. The retries of [`RetryConfig`] still bound it. Default 1.
+    #[serde(skip_serializing_if = "is_one")]
+    pub broken_retries: u32,
     /// How often, and after which delay, a call is tried again whose tool failed in a way that may pass: a
     /// time-out, once, or a failure of a tool that works over the [network](crate::ToolAnnotations::network).
     /// Only calls that may be repeated. Default 2 retries after 1 and 2 seconds.
@@ -30,6 +34,7 @@ impl Default for FailurePolicy {
         Self {
             keys: 1,
             fallbacks: Vec::new(),
+            broken_retries: 1,
             tool_retry: tool_retry(),
             breaker: Some(CircuitBreaker::default()),
         }

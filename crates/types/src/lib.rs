@@ -82,6 +82,7 @@ mod session_store;
 mod stream_event;
 mod task;
 mod time;
+mod token_bucket;
 mod tokens;
 mod tool;
 mod tool_result;
@@ -142,7 +143,7 @@ pub use provider::{
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
-    RunConfig, RunStarted, ToolMode, TurnTrigger,
+    RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
 pub use report::RunReport;
 pub use retry::RetryConfig;
@@ -159,6 +160,7 @@ pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use time::{Clock, Timestamp};
+pub use token_bucket::TokenBucket;
 pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
 };

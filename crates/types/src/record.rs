@@ -152,6 +152,14 @@ pub enum RecordBody {
         /// What it used.
         spent: Spending,
     },
+    /// A question beside the run's own is on its way to a model. Derived, but for a choice.
+    AskedBeside {
+        /// What is asked.
+        question: SideQuestion,
+        /// What it may cost, millionths of a currency unit: set aside until the answer is there, and spent
+        /// if it never comes because the process died. 0 where tokens have no price.
+        reserved: u64,
+    },
     /// A person is asked about a call.
     ToolAsked {
         /// Which call.
@@ -264,8 +272,11 @@ pub enum RecordBody {
 impl RecordBody {
     /// Whether the record carries something from outside; the others follow from these.
     pub fn is_input(&self) -> bool {
-        if let Self::Plan(plan) = self {
-            return plan.is_input();
+        match self {
+            Self::Plan(plan) => return plan.is_input(),
+            // What a choice may cost is what its strategy says.
+            Self::AskedBeside { question, .. } => return *question == SideQuestion::Choice,
+            _ => {}
         }
         !matches!(
             self,
@@ -298,6 +309,20 @@ impl RecordBody {
                 | Self::RunFinished(_)
         )
     }
+}
+
+/// A question to a model that is not one of the run's turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SideQuestion {
+    /// What happened in old turns; answered by [`RecordBody::Summarized`].
+    Summary,
+    /// Whether the answer is what was expected; answered by [`RecordBody::GoalChecked`].
+    Goal,
+    /// Which branch of a parallel loop is best; answered by [`RecordBody::ParallelEnded`].
+    Choice,
 }
 
 /// How a run began: who asked whom, with which model, tools and limits.

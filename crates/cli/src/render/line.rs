@@ -49,6 +49,9 @@ fn about(body: &RecordBody) -> String {
             };
             one_line(&format!("{met} {}", verdict.reason), SHOWN)
         }
+        RecordBody::AskedBeside { question, reserved } => {
+            format!("{question:?}, at most {reserved} millionths")
+        }
         RecordBody::Summarized(summary) => {
             format!("messages {}..{}, {} tokens", summary.from, summary.to, summary.usage.total())
         }

@@ -1,7 +1,8 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
 use archon_types::{
-    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, Timestamp, Usage,
+    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, SideQuestion,
+    Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -36,9 +37,28 @@ impl ReactMachine {
         self.meter.money.estimate(price, self.window.request_tokens(), self.config.options.max_tokens)
     }
 
+    /// The command to ask a question beside the run's own, or the record that has to be written before.
+    pub(super) fn beside<'a>(&'a self, question: SideQuestion, ask: Command<'a>) -> Command<'a> {
+        match self.beside == Some(question) {
+            true => ask,
+            false => Command::Append(RecordBody::AskedBeside { question, reserved: self.cost_estimate() }),
+        }
+    }
+
+    /// A question beside the run's own is on its way, if it is due.
+    pub(super) fn asked_beside(&mut self, record: &RecordBody) {
+        if let RecordBody::AskedBeside { question, reserved } = record
+            && matches!(self.next(), Command::Append(due) if due == *record)
+        {
+            self.beside = Some(*question);
+            self.meter.money.reserve(*reserved);
+        }
+    }
+
     /// Pays for a question beside the run's own, such as a summary. One that was not answered costs what its
     /// service reported.
     pub(super) fn pay_beside(&mut self, usage: &Usage, is_answered: bool) {
+        self.beside = None;
         self.meter.usage += *usage;
         let price = self.price().copied();
         let estimate = if is_answered { self.cost_estimate() } else { 0 };
@@ -65,6 +85,10 @@ impl ReactMachine {
         self.meter.resume(at);
         self.cancelled = false;
         self.suspended = false;
+        if self.beside.take().is_some() {
+            // Its answer is lost, and was perhaps paid for. If it is still needed it is asked again.
+            self.meter.money.forfeit();
+        }
         match &mut self.phase {
             Phase::Acting { calls, .. } => {
                 for call in calls {

@@ -1,6 +1,6 @@
 //! Whether an answer is what was expected: who is asked, and what follows.
 
-use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus};
+use archon_types::{GoalCheck, GoalVerdict, OutcomeStatus, SideQuestion};
 
 use super::{Command, Phase, ReactMachine};
 
@@ -37,7 +37,8 @@ impl ReactMachine {
 
     pub(super) fn goal_due(&self) -> Command<'_> {
         let expected = self.config.expected_output.clone().unwrap_or_default();
-        Command::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() })
+        let due = Command::CheckGoal(GoalDue { expected, answer: self.last_answer.clone() });
+        self.beside(SideQuestion::Goal, due)
     }
 
     pub(super) fn goal_checked(&mut self, verdict: &GoalVerdict) {

@@ -84,7 +84,7 @@ pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::fs;
+    use std::{fs, thread, time::Duration};
 
     use archon_types::{ProcessGroup, RunId};
 
@@ -163,9 +163,24 @@ mod system {
 
     fn belongs_to(process: &Process, run: &RunId) -> bool {
         let variable = format!("{RUN_VARIABLE}={run}");
-        let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        let environment = environment(process.pid);
         environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
     }
+
+    /// A process that is just becoming another program has none for a moment.
+    fn environment(pid: u32) -> Vec<u8> {
+        for _ in 0..BECOMING {
+            match fs::read(format!("/proc/{pid}/environ")) {
+                Ok(environment) if environment.is_empty() => thread::sleep(Duration::from_millis(1)),
+                Ok(environment) => return environment,
+                Err(_) => break,
+            }
+        }
+        Vec::new()
+    }
+
+    /// Looks, a millisecond apart, after which a process has no environment at all.
+    const BECOMING: u32 = 50;
 }
 
 /// Other systems do not say when a process was started in a way that needs no other program, so there a group
@@ -255,6 +270,25 @@ mod tests {
         while is_alive(&group) {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_process_that_becomes_one_program_after_another_is_known_all_the_while() {
+        let again = "n=$((n - 1)); [ $n -gt 0 ] && n=$n exec sh -c \"$again\"; sleep 1000";
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo ready; (read -r _; exec sh -c \"$again\") & true"]).process_group(0);
+        command.env(RUN_VARIABLE, "r1").env("again", again).env("n", "300");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let group = group_of(child.id()).unwrap();
+        child.wait().unwrap();
+        let looks = (0..2_000).filter(|_| is_of(&group, &"r1".into())).count();
+        signal(&group, Signal::KILL);
+        while is_alive(&group) {
+            std::thread::yield_now();
+        }
+        assert_eq!(looks, 2_000);
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::{
 };
 
 use archon_testkit::VirtualClock;
-use archon_tools::{EngineOptions, builtin::Calculator};
+use archon_tools::{CallRate, EngineOptions, builtin::Calculator};
 use archon_types::{
-    BoxFuture, Clock, Context, DeltaKind, Event, Timestamp, Tool, ToolAnnotations, ToolCall, ToolError,
-    ToolResult, ToolResultStatus, ToolSpec,
+    BoxFuture, CancellationToken, Clock, Context, DeltaKind, Event, Timestamp, Tool, ToolAnnotations,
+    ToolCall, ToolError, ToolResult, ToolResultStatus, ToolSpec,
 };
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -309,4 +309,39 @@ async fn what_a_tool_says_early_reaches_those_who_watch_the_run() {
         })
         .collect();
     assert_eq!(heard, [(0, "progress", "half".to_owned()), (0, "partial", "so far".to_owned())]);
+}
+
+// spec: ER-11
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_a_tools_rate_wait_in_order_and_their_time_limit_with_them() {
+    let began = tokio::time::Instant::now();
+    let run = context_at(Arc::new(crate::fixture::TokioClock(began)));
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let noted = starts.clone();
+    let limited = tool(spec("limited"), move |_| {
+        noted.lock().unwrap().push(began.elapsed().as_secs());
+        std::future::ready(Ok("done".into()))
+    });
+    let free = tool(spec("free"), |_| std::future::ready(Ok("done".into())));
+    let rate = CallRate::new(2, Duration::from_secs(100));
+    let engine = engine([limited, free]).with_options(EngineOptions::default().limiting("limited", rate));
+    let call = |name: &str| ToolCall::new("c", name, json!({}));
+    let mut given_up = run.clone();
+    given_up.cancel = CancellationToken::new();
+    let (cancelled, of) = (call("limited"), call("limited"));
+    let results = tokio::join!(
+        run_call(&engine, &of, &run),
+        run_call(&engine, &of, &run),
+        run_call(&engine, &cancelled, &given_up),
+        run_call(&engine, &of, &run),
+        run_call(&engine, &of, &run),
+        async {
+            assert_eq!(run_call(&engine, &call("free"), &run).await.text(), "done");
+            assert_eq!(began.elapsed(), Duration::ZERO, "other tools do not wait");
+            given_up.cancel.cancel();
+        },
+    );
+    assert_eq!(starts.lock().unwrap()[..], [0, 0, 50, 100], "later than the 30 seconds that a call may take");
+    assert_eq!(results.2.text(), "Cancelled before it started");
+    assert!([results.0, results.1, results.3, results.4].iter().all(|r| r.text() == "done"));
 }

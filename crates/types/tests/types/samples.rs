@@ -10,8 +10,8 @@ use archon_types::{
     Message, MessageMetadata, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
     OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
     PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, RunConfig, RunStarted,
-    Spending, StopReason, SubTask, SubTaskRules, Summary, Task, ThinkingLevel, ToolAnnotations, ToolCall,
-    ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, ThinkingLevel, ToolAnnotations,
+    ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -58,6 +58,9 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
             turn: 1,
             request_hash: "cbf29ce484222325".into(),
         },
+        RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: 1_200 },
+        RecordBody::AskedBeside { question: SideQuestion::Goal, reserved: 0 },
+        RecordBody::AskedBeside { question: SideQuestion::Choice, reserved: 7 },
     ];
     (0..)
         .zip(bodies)
