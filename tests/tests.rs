@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod approvals;
+mod approvals_below;
 mod auto_save;
 mod call_order;
 mod failures;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
-use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
+use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
-    Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig,
-    Secret, Tool, ToolMode, Toolbox,
+    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck,
+    Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode,
+    RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
@@ -34,6 +34,8 @@ pub struct ArchonBuilder {
     filters: Vec<Arc<dyn InputFilter>>,
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
+    approver: Option<Arc<dyn Approver>>,
+    engine: EngineOptions,
     pub(crate) memory_limit: Option<MemoryLimit>,
 }
 
@@ -56,6 +58,8 @@ impl Default for ArchonBuilder {
             filters: Vec::new(),
             auto_save: None,
             instructions: None,
+            approver: None,
+            engine: EngineOptions::default(),
             memory_limit: None,
         }
     }
@@ -288,6 +292,26 @@ impl ArchonBuilder {
         self
     }
 
+    /// Who is asked about calls that need a person's consent. Without one the answer is no. One that says
+    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`].
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = Some(approver);
+        self
+    }
+
+    /// How long questions to people wait, and what follows a no.
+    pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
+        self.options.approvals = settings;
+        self
+    }
+
+    /// What tools may do, and which of their calls people are asked about. Ignored when a whole
+    /// [`toolbox`](Self::toolbox) is given.
+    pub fn engine_options(mut self, options: EngineOptions) -> Self {
+        self.engine = options;
+        self
+    }
+
     /// Time, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -322,7 +346,7 @@ impl ArchonBuilder {
         let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(self.tools)?,
+            None => registry_of(self.tools, self.engine)?,
         };
         let journal = self.journal.unwrap_or_else(|| Ok(Arc::new(MemoryJournal::new())))?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
@@ -348,6 +372,9 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
+        if let Some(approver) = self.approver {
+            agent = agent.with_approver(approver);
+        }
         if let Some(instructions) = self.instructions {
             agent = agent.with_instructions(instructions);
         }
@@ -366,10 +393,10 @@ impl ArchonBuilder {
     }
 }
 
-fn registry_of(tools: Vec<Arc<dyn Tool>>) -> Result<Arc<dyn Toolbox>, Error> {
+fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<dyn Toolbox>, Error> {
     let registry = ToolRegistry::new();
     registry.register_all(tools)?;
-    Ok(Arc::new(ToolEngine::new(registry)))
+    Ok(Arc::new(ToolEngine::new(registry).with_options(options)))
 }
 
 impl Standby {

@@ -47,6 +47,12 @@ pub enum Error {
     #[cfg(feature = "planner")]
     #[error(transparent)]
     Plan(archon_planner::PlanRunError),
+    /// Arguments that a person changed do not fit the tool.
+    #[error("the changed arguments cannot be used: {problem}")]
+    Edit {
+        /// What is wrong with them.
+        problem: String,
+    },
     /// The run's task ended without an outcome: it panicked, or its runtime was shut down.
     #[error("the run's task ended without an outcome")]
     Lost,
@@ -70,6 +76,7 @@ impl Error {
             Self::Run(e) => e.advice(),
             #[cfg(feature = "planner")]
             Self::Plan(e) => plan_advice(e),
+            Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
             Self::Lost => "resume the run: it is taken up where its log ends",
         }
     }

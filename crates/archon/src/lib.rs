@@ -27,6 +27,7 @@
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
+//! | ask people before harm is done, and list what waits | [`ArchonBuilder::approver`], [`Archon::approvals`], [`Archon::answer`] |
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
@@ -38,6 +39,7 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
+mod approvals;
 mod archon;
 mod auto_save;
 mod builder;

@@ -6,11 +6,11 @@ mod started;
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, AgentMessage, BoxFuture, CancellationToken, CircuitBreaker, Context, ContextConfig,
-    ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter,
-    Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin,
-    Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig,
-    RunId, ToolMode, Toolbox, TurnTrigger,
+    Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
+    Context, ContextConfig, ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck,
+    HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
+    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
+    RequestOptions, RetryConfig, RunConfig, RunId, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -64,6 +64,8 @@ pub struct ReactAgentOptions {
     pub goal_check: Option<GoalCheck>,
     /// What makes the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
+    /// How questions to people are treated, where somebody can be asked.
+    pub approvals: ApprovalSettings,
     /// How the conversation is kept within the model's window; `None` never compacts it.
     pub context: Option<ContextConfig>,
     /// What the model's tokens cost, unless its provider knows; a limit on money needs it.
@@ -93,6 +95,7 @@ impl ReactAgentOptions {
             expected_output: None,
             goal_check: None,
             first_turn: TurnTrigger::default(),
+            approvals: ApprovalSettings::default(),
             context: Some(ContextConfig::default()),
             price: None,
             steers: QueueMode::default(),
@@ -151,6 +154,12 @@ impl ReactAgent {
         self
     }
 
+    /// The same agent with somebody who is asked about calls that need a person's consent.
+    pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.driver.approver = Some(approver);
+        self
+    }
+
     /// What the agent works with.
     pub fn options(&self) -> &ReactAgentOptions {
         &self.options
@@ -195,7 +204,7 @@ impl ReactAgent {
         context: &Context,
     ) -> Result<Outcome, LoopError> {
         self.check(&opening, context)?;
-        let context = &cancelled_alone(context);
+        let context = &self.own(context);
         let journal = self.journal(context);
         let (history, earlier) = fold_chain(&**journal, &origin).await?;
         let mut started = self.started(origin, earlier, parallel, context);
@@ -337,7 +346,7 @@ impl ReactAgent {
             }
             _ => None,
         };
-        let context = &cancelled_alone(context);
+        let context = &self.own(context);
         let groups = left_behind(&open.records);
         if !groups.is_empty() {
             let left = self.driver.toolbox.end_processes(&groups, context).await;
@@ -355,6 +364,13 @@ impl ReactAgent {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
         drive(&self.driver(context), &mut machine, &mut log, context).await
+    }
+
+    /// The context of a run of this agent.
+    fn own(&self, context: &Context) -> Context {
+        let mut own = cancelled_alone(context);
+        own.can_ask |= self.driver.approver.is_some();
+        own
     }
 
     /// Where a run is kept: beside its caller, or where this agent keeps its runs.

@@ -1,6 +1,6 @@
 //! The life of one tool call: requested, started, finished, with exactly one result at the end.
 
-use archon_types::{CallId, Effect, Timestamp, ToolCall, ToolResult};
+use archon_types::{ApprovalRequest, CallId, Effect, Json, Timestamp, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 /// A tool call of the turn that is under way.
@@ -12,6 +12,19 @@ pub struct CallState {
     pub call: ToolCall,
     /// How far it is.
     pub stage: CallStage,
+    /// To what a person agreed, if one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<Consent>,
+}
+
+/// To what a person agreed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Consent {
+    /// [`ApprovalRequest::binding`] of the question, unless the arguments were changed.
+    pub binding: String,
+    /// The arguments that the person wants instead of the model's. They are what was agreed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Json>,
 }
 
 /// How far a tool call is.
@@ -40,8 +53,29 @@ pub enum CallStage {
         /// How it failed: its result if there is no other try after all.
         result: Box<ToolResult>,
     },
+    /// A person is asked about it, or about what the run that it started wants to do.
+    Asked {
+        /// Starts so far.
+        attempts: u32,
+        /// The open questions; more than one only where they came up from a run below.
+        requests: Vec<ApprovalRequest>,
+        /// Questions about it that nobody answered in time and that were put once more.
+        #[serde(default)]
+        escalated: bool,
+    },
+    /// It will not run, and this is to be its result.
+    Settled {
+        /// The result.
+        result: Box<ToolResult>,
+        /// A person gave the result; else it was refused.
+        replied: bool,
+    },
     /// It was started, the process died, and nobody knows whether it took effect.
-    InDoubt,
+    InDoubt {
+        /// Starts so far.
+        #[serde(default)]
+        attempts: u32,
+    },
     /// It has its result.
     Finished {
         /// The result.
@@ -53,7 +87,7 @@ pub enum CallStage {
 
 impl CallState {
     pub(crate) fn requested(id: CallId, call: ToolCall) -> Self {
-        Self { id, call, stage: CallStage::Requested { attempts: 0 } }
+        Self { id, call, stage: CallStage::Requested { attempts: 0 }, consent: None }
     }
 
     /// The result and when it was there.
@@ -67,7 +101,7 @@ impl CallState {
     /// Whether the call may be worked on at `now`.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         match &self.stage {
-            CallStage::Finished { .. } => false,
+            CallStage::Finished { .. } | CallStage::Asked { .. } | CallStage::Settled { .. } => false,
             CallStage::Waiting { due, .. } => *due <= now,
             _ => true,
         }
@@ -98,8 +132,16 @@ impl CallState {
         if let CallStage::Started { attempt, effect } = self.stage {
             self.stage = match effect.may_repeat() {
                 true => CallStage::Requested { attempts: attempt + 1 },
-                false => CallStage::InDoubt,
+                false => CallStage::InDoubt { attempts: attempt + 1 },
             };
+        }
+    }
+
+    /// The call as it is to run: with the arguments that a person wants, if one changed them.
+    pub(crate) fn wanted(&self) -> ToolCall {
+        match self.consent.as_ref().and_then(|consent| consent.edited.clone()) {
+            Some(arguments) => ToolCall { arguments, malformed: None, ..self.call.clone() },
+            None => self.call.clone(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions, Journal,
-    JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError, RecordBody, Timestamp,
+    Approver, AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions,
+    Journal, JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError, RecordBody, Timestamp,
     ToolCallId, Toolbox,
 };
 use futures_util::{
@@ -15,7 +15,7 @@ use futures_util::{
 use tracing::Instrument;
 
 use crate::{
-    Command, Fallback, History, ReactMachine, RunLog, decode_answer, delegate, fallback, goal_check,
+    Command, Fallback, History, ReactMachine, RunLog, decide, decode_answer, delegate, fallback, goal_check,
     hooked::{self, Turns},
     interrupt::Watch,
     single_call,
@@ -41,6 +41,9 @@ pub struct Driver {
     pub instructions: Option<Arc<dyn Instructions>>,
     /// Where the runs of the agents that a run calls are kept; without it none are called.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Who is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
+    /// asked above.
+    pub approver: Option<Arc<dyn Approver>>,
 }
 
 impl Driver {
@@ -54,6 +57,7 @@ impl Driver {
             hooks: None,
             instructions: None,
             journal: None,
+            approver: None,
         }
     }
 
@@ -151,6 +155,8 @@ impl Driver {
                     wait_until(due, &mut watch, context).await;
                     log.step(machine, RecordBody::ClockRead).await?;
                 }
+                Command::Decide => decide::decide(self, machine, log, &mut watch, context).await?,
+                Command::Suspended => return Ok(machine.suspended_outcome()),
                 // Without a prompt there is nothing to do; the agent never starts a run without one.
                 Command::WaitForPrompt => {
                     return Ok(Outcome::failed(context.run.clone(), "nothing was asked"));

@@ -39,6 +39,14 @@ impl<'a> Watch<'a> {
         Self { context, deadline, cancelled: Box::pin(context.cancel.cancelled()), fired: None }
     }
 
+    /// The time is up later than was known.
+    pub(crate) fn renew(&mut self, deadline: Timestamp) {
+        if matches!(self.fired, Some(Fired::Deadline)) {
+            self.fired = None;
+        }
+        self.deadline = self.context.clock.sleep_until(deadline);
+    }
+
     /// The run that is watched.
     pub(crate) fn context(&self) -> &'a Context {
         self.context

@@ -21,12 +21,14 @@
 //! | how does an agent call another, and who pays? | `sub_agent.rs`, `agent/called.rs`, `delegate.rs`, `leases.rs` |
 //! | how does a run leave another? | `fork.rs` |
 //! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
+//! | what waits for a person, and what follows from the answer? | `machine/approvals.rs`, `decide.rs` |
 //! | does a log hold together? | `replay.rs` |
 
 mod action_parser;
 mod agent;
 mod calls;
 mod circuit_breaker;
+mod decide;
 mod delegate;
 mod driver;
 mod error;
@@ -60,7 +62,7 @@ mod window;
 
 pub use action_parser::{Action, ParseFailure, parse_action};
 pub use agent::{ReactAgent, ReactAgentOptions, conversation};
-pub use calls::{CallStage, CallState};
+pub use calls::{CallStage, CallState, Consent};
 pub use driver::Driver;
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};

@@ -6,6 +6,7 @@
 //! tool call without its result.
 
 mod answers;
+mod approvals;
 mod endings;
 mod failures;
 mod goal;
@@ -29,6 +30,7 @@ use crate::{
     text_mode,
 };
 
+pub(crate) use approvals::in_doubt;
 pub use goal::GoalDue;
 
 /// What the driver is to do.
@@ -57,6 +59,11 @@ pub enum Command<'a> {
     WaitUntil(Timestamp),
     /// Wait for a prompt: nothing was asked yet.
     WaitForPrompt,
+    /// All that is left to do waits for people, and nobody was asked yet: ask whoever can decide at once and append
+    /// the answers; if there are none, append `Suspended`.
+    Decide,
+    /// The run waits for people. Nothing is left to do until one has answered.
+    Suspended,
     /// Nothing is left to do.
     Done(&'a Outcome),
 }
@@ -94,6 +101,12 @@ pub struct ReactMachine {
     beside: Option<SideQuestion>,
     #[serde(default)]
     interrupted: interruption::Interrupted,
+    /// Whoever can decide at once was asked, and the run waits.
+    #[serde(default)]
+    suspended: bool,
+    /// Rules under which nobody is to be asked for the rest of the session.
+    #[serde(default)]
+    trusted: Vec<String>,
 }
 
 /// Where the run stands.
@@ -137,6 +150,10 @@ impl ReactMachine {
             meter.carry(history.spent);
         }
         let unanswered = is_branch && history.wants_answer();
+        // What a person trusts does not go with a branch, nor with the same again.
+        let goes_on =
+            matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. });
+        let trusted = if goes_on { history.trusted.clone() } else { Vec::new() };
         let system = instructions::system(&started.config, "");
         let text = system.as_ref().map(|system| system.as_str());
         let mut machine = Self {
@@ -160,6 +177,8 @@ impl ReactMachine {
             goal_checks: 0,
             beside: None,
             interrupted: Default::default(),
+            suspended: false,
+            trusted,
         };
         machine.answer_what_is_there();
         machine
@@ -167,7 +186,10 @@ impl ReactMachine {
 
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
-        self.meter.see(record.at);
+        match self.waits_for_people() {
+            true => self.meter.resume(record.at),
+            false => self.meter.see(record.at),
+        }
         self.interrupted.see(&record.body);
         match &record.body {
             RecordBody::Prompted { message, source } => self.prompted(message, *source),
@@ -202,6 +224,9 @@ impl ReactMachine {
             }
             RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
+            RecordBody::ToolAsked { call, request } => self.tool_asked(*call, request),
+            RecordBody::ToolAnswered { call, answer } => self.tool_answered(*call, answer, record.at),
+            RecordBody::Suspended { .. } => self.suspended = self.waits_for_people(),
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),
             RecordBody::Summarized(summary) => {
@@ -285,8 +310,8 @@ impl ReactMachine {
         if let (Phase::Ended(_), Some(by)) = (&self.phase, self.interrupted.by()) {
             self.window.push(Message::user(by.marker(), self.meter.now()));
         }
-        let spent = self.meter.spent();
-        History { spent, ..self.window.into_history() }
+        let (spent, trusted) = (self.meter.spent(), self.trusted);
+        History { spent, trusted, ..self.window.into_history() }
     }
 
     /// Turns that were taken in this run.
@@ -426,18 +451,19 @@ impl ReactMachine {
     }
 
     fn next_of_calls<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
-        if let Some(end) = self.given_up(calls).or_else(|| self.wait_for_calls(calls)) {
+        let decided = self.given_up(calls).or_else(|| self.decided(calls));
+        if let Some(end) = decided.or_else(|| self.wait_for_calls(calls)) {
             return end;
         }
         let Some(call) = calls.iter().find(|call| self.is_skipped(call)) else {
-            return Command::RunCalls(calls);
+            return self.run_or_wait(calls);
         };
         let result = match self.window.tool_gate(calls.len()) {
             _ if self.cancelled => ToolResult::cancelled(CANCELLED),
             _ if self.is_steered() => ToolResult::cancelled(SKIPPED),
             ToolGate::Blocked(text) => ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
                 .with_metadata(metadata::ERROR_TYPE, "context_limit"),
-            _ => return self.refusal_due(calls).unwrap_or(Command::RunCalls(calls)),
+            _ => return self.refusal_due(calls).unwrap_or_else(|| self.run_or_wait(calls)),
         };
         Command::Append(RecordBody::ToolRefused { call: call.id, result: Box::new(result) })
     }
@@ -447,6 +473,7 @@ impl ReactMachine {
     fn is_skipped(&self, call: &CallState) -> bool {
         match call.stage {
             CallStage::Requested { attempts } => self.cancelled || !self.is_steered() || attempts == 0,
+            CallStage::Asked { .. } => self.cancelled || self.is_steered(),
             _ => false,
         }
     }

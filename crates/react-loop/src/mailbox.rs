@@ -11,7 +11,7 @@ use std::{
 };
 
 use archon_types::{
-    CancellationToken, Inbox, InboxEntry, InboxRequest, PromptSource, Record, RecordBody, RunId,
+    CallId, CancellationToken, Inbox, InboxEntry, InboxRequest, PromptSource, Record, RecordBody, RunId,
 };
 
 /// What came for one run.
@@ -61,8 +61,9 @@ impl Mailbox {
         }
     }
 
-    /// The oldest message that arrived, as the records that carry it.
-    pub(crate) fn take(&self) -> Option<[RecordBody; 2]> {
+    /// The oldest message that arrived, as the records that carry it. `question` finds the call that a question is
+    /// about; an answer to one that is not open changes nothing.
+    pub(crate) fn take(&self, question: impl Fn(&str) -> Option<CallId>) -> Option<[RecordBody; 2]> {
         let mut state = self.state();
         let entry = state.arrived.pop_front()?;
         state.settled.push(entry.id.clone());
@@ -72,6 +73,10 @@ impl Mailbox {
                 RecordBody::Prompted { message, source: PromptSource::FollowUp }
             }
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+            InboxRequest::Answer { request_id, answer } => match question(&request_id) {
+                Some(call) => RecordBody::ToolAnswered { call, answer },
+                None => RecordBody::ClockRead,
+            },
             // A request of a newer version is acknowledged and has no effect.
             _ => RecordBody::ClockRead,
         };

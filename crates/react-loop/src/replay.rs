@@ -99,6 +99,7 @@ fn due(machine: &ReactMachine) -> Option<RecordBody> {
             let request_hash = machine.request().content_hash();
             Some(RecordBody::ModelAsked { command, attempt, turn, request_hash })
         }
+        Command::Decide => Some(machine.suspension()),
         _ => None,
     }
 }

@@ -54,7 +54,7 @@ impl RunLog {
         // What is there now, not only what the pump has seen: it is polled when the driver waits.
         mailbox.look().await;
         let mut any = false;
-        while let Some(bodies) = mailbox.take() {
+        while let Some(bodies) = mailbox.take(|question| machine.call_of_question(question)) {
             any = true;
             for record in self.append_all(bodies.into()).await? {
                 machine.apply(&record);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    Agent, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId, SessionId, Tool,
-    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+    Agent, ApprovalRequest, BoxFuture, Context, Delegation, Effect, Json, Outcome, OutcomeStatus, RunId,
+    SessionId, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
 use serde_json::json;
 
@@ -112,9 +112,27 @@ impl Tool for SubAgentTool {
             let task = task(&arguments)?;
             let child = self.context(context);
             let outcome = self.agent.run(task, &child).await;
+            if outcome.status == OutcomeStatus::Suspended && call_is_kept(context) {
+                return Err(ToolError::Suspended(Box::new(waits(&outcome, self.agent.name()))));
+            }
             Ok(result(&outcome, self.agent.name()))
         })
     }
+}
+
+/// Whether the run that makes the call can wait with it.
+fn call_is_kept(context: &ToolContext) -> bool {
+    context.run.delegation.is_some()
+}
+
+/// What is said of a run that waits; what it waits for stands in its log.
+fn waits(outcome: &Outcome, agent: &str) -> ApprovalRequest {
+    let details = json!({ "agent": agent, "run": outcome.run });
+    ApprovalRequest::new(
+        format!("{}-waits", outcome.run),
+        format!("The agent '{agent}' waits for a person"),
+        details,
+    )
 }
 
 impl std::fmt::Debug for SubAgentTool {

@@ -3,16 +3,17 @@
 use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CallId, Context, Delta, DeltaKind, Event, Executed, JournalError, Prepared, ReadyCall,
-    RecordBody, ToolResult, ToolResultStatus, Toolbox,
+    ApprovalRequest, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError, Prepared,
+    QuestionKind, ReadyCall, RecordBody, ToolCall, ToolResult, ToolResultStatus, Toolbox,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate, delegate,
+    CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate, decide, delegate,
     driver::draw_jitter,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
+    machine::in_doubt,
     spawns::{Spawned, Spawns},
 };
 
@@ -32,7 +33,9 @@ pub(crate) async fn run<'c>(
         ToolGate::Warn(text) => Some(text),
         _ => None,
     };
-    let mut batch = Batch { driver, machine, log, watch, context, notice };
+    let trusting = decide::trusting(machine, context);
+    let tools = trusting.as_ref().unwrap_or(context);
+    let mut batch = Batch { driver, machine, log, watch, context, tools, notice };
     if side_by_side {
         batch.log.receive(batch.machine).await?;
         // The machine settles the calls that are not started.
@@ -66,6 +69,8 @@ struct Batch<'a, 'c> {
     log: &'a mut RunLog,
     watch: &'a mut Watch<'c>,
     context: &'c Context,
+    /// What tools are handed.
+    tools: &'a Context,
     /// What people should know about the window; said with the next call that starts.
     notice: Option<String>,
 }
@@ -137,9 +142,9 @@ impl Batch<'_, '_> {
 
     /// Executes calls side by side. What does not stop in time is dropped, and with it its work.
     async fn execute(&mut self, ready: Vec<ReadyCall>) -> Result<(), JournalError> {
-        let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.context);
+        let hooked = hooked::context(self.driver.hooks.as_ref(), &ready, self.tools);
         let spawns = Arc::new(Spawns::default());
-        let mut context = hooked.unwrap_or_else(|| self.context.clone());
+        let mut context = hooked.unwrap_or_else(|| self.tools.clone());
         context.processes = Some(spawns.clone());
         let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
         let calls: Calls = match self.driver.hooks {
@@ -168,7 +173,14 @@ impl Batch<'_, '_> {
             match next.await {
                 Next::Ended(id, executed) => {
                     open.retain(|other| *other != id);
-                    let result = result_of(executed);
+                    let result = match executed {
+                        Executed::Suspended(question) => {
+                            self.waits_below(id, *question).await?;
+                            continue;
+                        }
+                        Executed::Done(result) => self.marked(id, *result),
+                        _ => ToolResult::error("the toolbox gave no result"),
+                    };
                     if !self.will_try_again(id, &result).await? {
                         self.ended(id, result, &calls).await?;
                     }
@@ -203,17 +215,24 @@ impl Batch<'_, '_> {
         let is_let_through = matches!(call.stage, CallStage::Waiting { .. });
         let attempt = match call.stage {
             CallStage::Requested { attempts } | CallStage::Waiting { attempts, .. } => attempts,
-            CallStage::InDoubt => {
-                self.finish(call.id, in_doubt(&call.call.name)).await?;
+            CallStage::InDoubt { .. } => {
+                self.doubt(&call).await?;
                 return Ok(None);
             }
             _ => return Ok(None),
         };
+        let wanted = call.wanted();
         if let Some(result) = delegate::hidden(self.driver, self.machine, &call.call) {
             self.refuse(call.id, result).await?;
             return Ok(None);
         }
-        match self.driver.toolbox.prepare(call.id, &call.call, self.context).await {
+        let prepared = self.driver.toolbox.prepare(call.id, &wanted, self.tools).await;
+        let prepared = match prepared {
+            Prepared::Ask(request) => self.asked(&call, wanted, *request).await?,
+            prepared => Some(prepared),
+        };
+        let Some(prepared) = prepared else { return Ok(None) };
+        match prepared {
             Prepared::Ready(ready) if is_let_through || self.driver.may_run(&ready.call).await => {
                 return Ok(Some((ready, attempt)));
             }
@@ -221,10 +240,76 @@ impl Batch<'_, '_> {
                 self.refuse(call.id, Box::new(hooked::skipped(&ready.call.name))).await?;
             }
             Prepared::Refused(result) => self.refuse(call.id, result).await?,
-            Prepared::Ask(request) => self.refuse(call.id, Box::new(nobody_to_ask(&request))).await?,
             _ => self.refuse(call.id, Box::new(ToolResult::error("the toolbox gave no verdict"))).await?,
         }
         Ok(None)
+    }
+
+    /// A person has to agree to a call. If one has, to exactly this, it is ready; else the question is recorded, or
+    /// the answer is no where nobody can be asked.
+    async fn asked(
+        &mut self,
+        call: &CallState,
+        wanted: ToolCall,
+        request: ApprovalRequest,
+    ) -> Result<Option<Prepared>, JournalError> {
+        let spec = decide::spec_of(self.driver, &wanted.name);
+        let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
+        if call
+            .consent
+            .as_ref()
+            .is_some_and(|consent| consent.edited.is_some() || consent.binding == request.binding)
+        {
+            let annotations = spec.map(|spec| spec.annotations).unwrap_or_default();
+            let mut ready = ReadyCall::new(call.id, wanted, annotations.effect);
+            ready.concurrency_safe = annotations.concurrency_safe;
+            return Ok(Some(Prepared::Ready(ready)));
+        }
+        if !self.context.can_ask {
+            return Ok(Some(Prepared::Refused(Box::new(nobody_to_ask(&request)))));
+        }
+        self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await?;
+        Ok(None)
+    }
+
+    /// Nobody knows what a call did: a person is asked, where one can be.
+    async fn doubt(&mut self, call: &CallState) -> Result<(), JournalError> {
+        let name = &call.call.name;
+        if !self.context.can_ask {
+            return self.finish(call.id, in_doubt(name)).await;
+        }
+        let summary = format!("`{name}` was started and the process died before it ended. Run it again?");
+        let wanted = call.wanted();
+        let details = serde_json::json!({ "tool": name, "arguments": wanted.arguments });
+        let id = self.context.ids.fresh("approval");
+        let mut request = ApprovalRequest::new(id, summary, details);
+        request.kind = QuestionKind::InDoubt;
+        request.allow_modification = false;
+        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        let spec = decide::spec_of(self.driver, name);
+        let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
+        self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
+    }
+
+    /// The run that a call started waits for a person, and the call with it.
+    async fn waits_below(&mut self, id: CallId, said: ApprovalRequest) -> Result<(), JournalError> {
+        let child = self.context.run.of_call(id);
+        for request in decide::from_below(self.driver, &child, id, said).await {
+            self.log
+                .step(self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The model learns with which arguments a call ran that are not its own.
+    fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
+        let call = self.machine.calls().iter().find(|call| call.id == id);
+        if let Some(edited) = call.and_then(|call| call.consent.as_ref()?.edited.as_ref()) {
+            let text = format!("[A person changed the arguments of this call to {edited}]");
+            result.content.insert(0, Content::text(text));
+        }
+        result
     }
 
     /// Notes that a call failed, if it is tried again.
@@ -276,14 +361,6 @@ impl Drop for Open {
     }
 }
 
-fn result_of(executed: Executed) -> ToolResult {
-    match executed {
-        Executed::Done(result) => *result,
-        Executed::Suspended(request) => nobody_to_ask(&request),
-        _ => ToolResult::error("the toolbox gave no result"),
-    }
-}
-
 fn stopped(cause: Interrupt) -> ToolResult {
     match cause {
         Interrupt::Cancelled => ToolResult::cancelled("Cancelled"),
@@ -299,15 +376,6 @@ fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
     );
     ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
         .with_metadata("error_type", "permission_denied")
-}
-
-/// A side effect is never silently repeated.
-fn in_doubt(tool: &str) -> ToolResult {
-    let text = format!(
-        "Error: the effect of this call is unknown: `{tool}` was started and the process died before it \
-         ended. It was not run again. Check what it did before you repeat it."
-    );
-    ToolResult::failed(ToolResultStatus::Error, text.clone(), text).with_metadata("error_type", "in_doubt")
 }
 
 /// How long a cancelled tool may take to clean up before it is dropped.

@@ -16,6 +16,7 @@ use archon_types::ProcessGroup;
 
 use crate::{
     EngineOptions, MetricsCollector, ToolRegistry, ToolStats,
+    ceiling::Above,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
@@ -30,7 +31,8 @@ use crate::{
 /// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in their one order, then
 /// runs under a time limit, and comes back as a result whatever happened.
 ///
-/// A call that has to be confirmed goes to the [`Approver`]. Without one it is refused.
+/// A call that has to be confirmed goes to the [`Approver`]. Without one the loop asks, in a run in which somebody can
+/// be asked; else the call is refused.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -217,7 +219,7 @@ impl ToolEngine {
                 Verdict::Ask(question) => question,
             };
             // An edit is a new call: it meets every guard, except the one that led to it.
-            inspection.edited = self.ask(call, question).await?;
+            inspection.edited = self.ask(call, question, run).await?;
             consent = Consent::Given;
         }
         match inspection.tool.take() {
@@ -232,19 +234,31 @@ impl ToolEngine {
     }
 
     /// The arguments that a person wants instead, or why the call does not run.
-    async fn ask(&self, call: &ToolCall, question: Box<ApprovalRequest>) -> Result<Option<Json>, Stopped> {
+    async fn ask(
+        &self,
+        call: &ToolCall,
+        question: Box<ApprovalRequest>,
+        run: &Context,
+    ) -> Result<Option<Json>, Stopped> {
         let denied = |text: String| {
             let result = ToolResult::error(text).with_metadata("error_type", "permission_denied");
             Err(Stopped::Refused(Box::new(result)))
         };
         let Some(approver) = &self.approver else {
+            // The loop asks, so that the questions of a turn come together.
+            if run.can_ask {
+                return Err(Stopped::Asked(question));
+            }
+            let way = question.rules.last().map_or(String::new(), |rule| {
+                format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
+            });
             return denied(format!(
-                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.",
+                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.{way}",
                 call.name
             ));
         };
         match approver.decide(&question).await {
-            Decision::Now(Answer::Approve) => Ok(None),
+            Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
             Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => {
                 denied(format!("A person declined this call of '{}'. It was not run.", call.name))
@@ -272,11 +286,19 @@ impl ToolEngine {
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
         };
-        Executed::Done(Box::new(self.run_to_result(ready, notes, run).await))
+        match self.run_to_result(ready, notes, run).await {
+            Ok(result) => Executed::Done(Box::new(result)),
+            Err(question) => Executed::Suspended(question),
+        }
     }
 
     /// Runs the tool, for callers without a loop again where that may help, and lets every guard see the result.
-    async fn run_to_result(&self, ready: ReadyCall, notes: Notes, run: &Context) -> ToolResult {
+    async fn run_to_result(
+        &self,
+        ready: ReadyCall,
+        notes: Notes,
+        run: &Context,
+    ) -> Result<ToolResult, Box<ApprovalRequest>> {
         let ReadyCall { id, call: ToolCall { id: call_id, name, mut arguments, .. }, .. } = ready;
         let spec = &notes.tool.spec;
         let limit = notes.options.timeout.or(spec.annotations.timeout()).unwrap_or(self.options.timeout);
@@ -286,11 +308,15 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
+        if spec.annotations.agent {
+            let (options, next) = (Arc::new(self.options.clone()), run.ceiling.clone());
+            context.run.ceiling = Some(Arc::new(Above { options, next }));
+        }
         let mut attempt = 1;
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
             let limit = policy.limit(limit, attempt);
-            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await;
+            let result = self.run_once(id, &notes.tool, arguments, &mut context, limit).await?;
             let final_timeout = tries == Tries::HereUnlessTimedOut && is_timeout(&result);
             let again = !final_timeout && policy.again(spec, &result, attempt);
             match spare.filter(|_| again) {
@@ -320,7 +346,7 @@ impl ToolEngine {
             attempts: attempt,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
-        result
+        Ok(result)
     }
 
     async fn run_once(
@@ -330,10 +356,10 @@ impl ToolEngine {
         arguments: Json,
         context: &mut ToolContext,
         limit: Duration,
-    ) -> ToolResult {
+    ) -> Result<ToolResult, Box<ApprovalRequest>> {
         if !self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await {
-            return ToolResult::cancelled("Cancelled before it started")
-                .with_metadata("error_type", "cancelled");
+            let result = ToolResult::cancelled("Cancelled before it started");
+            return Ok(result.with_metadata("error_type", "cancelled"));
         }
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
@@ -349,8 +375,10 @@ impl ToolEngine {
         #[cfg(unix)]
         processes.end(&*context.run.clock).await;
         // Fires before the end only when the time is up; a tool that says so itself has said all.
-        if context.cancel.is_cancelled() {
-            partial.complete(&mut result);
+        if let Ok(result) = &mut result
+            && context.cancel.is_cancelled()
+        {
+            partial.complete(result);
         }
         result
     }

@@ -28,6 +28,14 @@ pub enum Error {
         /// What is wrong with its schema.
         why: String,
     },
+    /// A permission rule is none.
+    #[error("'{rule}' is no rule: {why}")]
+    InvalidRule {
+        /// The rule as it was written.
+        rule: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The folder that tools are to see is not there, or is no folder.
     #[error("The workspace '{}' cannot be used: {source}", path.display())]
     Workspace {

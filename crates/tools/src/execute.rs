@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus};
+use archon_types::{
+    ApprovalRequest, BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus,
+};
 use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
 
@@ -40,15 +42,17 @@ enum Ended {
     Cancelled,
 }
 
-/// Runs the tool until it ends, its time is up or it is cancelled. Whatever happens is a result.
+/// Runs the tool until it ends, its time is up or it is cancelled. Whatever happens is a result, but for what a tool
+/// that is an agent waits for.
 pub(crate) async fn execute(
     tool: &Arc<dyn Tool>,
     arguments: Json,
     context: &ToolContext,
     limit: Duration,
-) -> ToolResult {
+) -> Result<ToolResult, Box<ApprovalRequest>> {
     if context.cancel.is_cancelled() {
-        return ToolResult::cancelled("Cancelled before it started").with_metadata("error_type", "cancelled");
+        let result = ToolResult::cancelled("Cancelled before it started");
+        return Ok(result.with_metadata("error_type", "cancelled"));
     }
     // Without a runtime there are no other threads to run on; then the tool runs right here.
     let thread = Handle::try_current().ok().filter(|_| tool.spec().annotations.blocking);
@@ -64,7 +68,10 @@ pub(crate) async fn execute(
         // A thread cannot be dropped like a future: the token asks it to stop.
         context.cancel.cancel();
     }
-    ended.into_result(&context.tool_name, limit, on_thread)
+    match ended {
+        Ended::Returned(Err(ToolError::Suspended(question))) if ends_itself => Err(question),
+        ended => Ok(ended.into_result(&context.tool_name, limit, on_thread)),
+    }
 }
 
 fn in_place<'a>(tool: &'a dyn Tool, arguments: Json, context: &'a ToolContext) -> Work<'a> {

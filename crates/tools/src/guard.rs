@@ -3,9 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_types::{ApprovalRequest, Context, Json, OutputLevel, Preview, ToolCall, ToolContext, ToolResult};
+use archon_types::{
+    ApprovalRequest, Context, Json, OutputLevel, Preview, Subject, ToolCall, ToolContext, ToolResult,
+};
 
-use crate::{EngineOptions, MetricsCollector, ToolRegistry, registry::Registered, statistics::Statistics};
+use crate::{
+    EngineOptions, MetricsCollector, Ruling, ToolRegistry, registry::Registered, statistics::Statistics,
+};
 
 /// A step that a call passes on its way to the tool, or that its result passes on the way back.
 ///
@@ -45,6 +49,12 @@ pub(crate) struct Inspection<'c> {
     pub(crate) tool: Option<Arc<Registered>>,
     /// Of the arguments, in bytes; measured before anything looks inside them.
     pub(crate) argument_bytes: usize,
+    /// What the call works on, where somebody has to know.
+    pub(crate) subject: Subject,
+    /// What rules say of it.
+    pub(crate) ruling: Ruling,
+    /// Those above would have to ask.
+    pub(crate) is_asked_above: bool,
     /// What the tool says that the call would change.
     pub(crate) preview: Option<Preview>,
 }
@@ -56,7 +66,19 @@ impl<'c> Inspection<'c> {
         registry: &'c ToolRegistry,
         options: &'c EngineOptions,
     ) -> Self {
-        Self { call, run, registry, options, edited: None, tool: None, argument_bytes: 0, preview: None }
+        Self {
+            call,
+            run,
+            registry,
+            options,
+            edited: None,
+            tool: None,
+            argument_bytes: 0,
+            subject: Subject::Unknown,
+            ruling: Ruling::Silent,
+            is_asked_above: false,
+            preview: None,
+        }
     }
 
     /// The arguments that the tool would get.

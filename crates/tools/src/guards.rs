@@ -15,12 +15,14 @@ mod markup;
 mod matches_schema;
 mod permission;
 mod preview;
+mod rules;
 mod size;
 mod statistics;
 mod well_formed;
 
 use crate::guard::Guard;
 
+pub(crate) use consent::{may_ask, needs_consent};
 pub(crate) use facts::{millis, stamp};
 
 /// Every guard in order. A new one is a new file and a line here.
@@ -31,6 +33,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &size::Size,                    // they are neither too large nor too deep
     &matches_schema::MatchesSchema, // they fit the tool's schema
     &permission::Permission,        // the tool may do what it does
+    &rules::Rules,                  // no rule denies it, here or above
     &preview::Preview,              // the tool foresees no obstacle, such as a file that nobody has read
     &consent::Consent,              // a person agrees, where one has to
     // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.

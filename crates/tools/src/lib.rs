@@ -8,6 +8,7 @@
 //! | [`ToolRegistry`], the tools by name | `registry.rs` |
 //! | [`ToolEngine`], the [`Toolbox`](archon_types::Toolbox) over a registry | `engine.rs` |
 //! | what a call has to pass, in order | `guard.rs` and `guards/` |
+//! | [`Permissions`], what is allowed, asked about or denied by rule | `permissions.rs` |
 //! | time limit, cancellation, panics | `execute.rs` |
 //! | the second and third try | `retry.rs` |
 //! | how much detail results have, large ones in files | `output.rs` |
@@ -47,6 +48,7 @@ extern crate self as archon_tools;
 mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
+mod ceiling;
 mod dialect;
 #[cfg(feature = "files")]
 mod diff;
@@ -63,6 +65,7 @@ mod log;
 mod metrics;
 mod options;
 mod output;
+mod permissions;
 #[cfg(unix)]
 pub mod process;
 mod progress;
@@ -97,6 +100,7 @@ pub use lint::lint;
 pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
 pub use options::{Ask, CallRate, EngineOptions, ErrorText};
 pub use output::effective_level;
+pub use permissions::{Permissions, Rule, Ruling};
 pub use registry::ToolRegistry;
 pub use result_schema::ResultSchema;
 pub use retry::ToolRetryPolicy;

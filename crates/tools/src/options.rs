@@ -8,7 +8,7 @@ use std::{
 
 use archon_types::OutputLevel;
 
-use crate::ToolRetryPolicy;
+use crate::{Permissions, ToolRetryPolicy};
 
 /// What an engine allows a call, and what it makes of a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,9 @@ pub struct EngineOptions {
     /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools that
     /// need one are refused.
     pub grants: BTreeSet<String>,
-    /// Which calls a person is asked about.
+    /// What is allowed, asked about or denied by rule. Default no rules.
+    pub permissions: Permissions,
+    /// Which calls a person is asked about that no rule speaks of.
     pub ask: Ask,
     /// What is tried again of calls outside a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); in a run the
     /// loop decides.
@@ -93,6 +95,7 @@ impl Default for EngineOptions {
             max_argument_bytes: 10_000_000,
             max_argument_depth: 128,
             grants: BTreeSet::new(),
+            permissions: Permissions::default(),
             ask: Ask::default(),
             retry: ToolRetryPolicy::default(),
             output_level: None,

@@ -143,6 +143,17 @@ impl Workspace {
         }
     }
 
+    /// The path of a call's arguments as rules speak of it. What leads outside or cannot be followed is left as it is:
+    /// the tool refuses it.
+    pub(crate) fn subject(&self, arguments: &archon_types::Json) -> archon_types::Subject {
+        let path = arguments.get("path").and_then(archon_types::Json::as_str).unwrap_or(".");
+        let root = self.root().to_owned();
+        match crate::permissions::resolved(&root, path) {
+            Some(path) => archon_types::Subject::Paths { root, paths: vec![path] },
+            None => archon_types::Subject::Unknown,
+        }
+    }
+
     fn contains(&self, real: &Path) -> bool {
         self.roots.iter().any(|root| real.starts_with(root))
     }

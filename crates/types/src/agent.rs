@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink,
-    Spending, TenantId, Usage,
+    Spending, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -144,6 +144,31 @@ pub struct Context {
     pub processes: Option<Arc<dyn ProcessLog>>,
     /// The call that the run works for; in the context of a tool that is an agent, the call under way.
     pub delegation: Option<Arc<Delegation>>,
+    /// Somebody can be asked, at once or later: who would act without consent says what it waits for instead
+    /// ([`Executed::Suspended`](crate::Executed::Suspended), [`OutcomeStatus::Suspended`]).
+    pub can_ask: bool,
+    /// Rules under which a person wants no questions for the rest of the session.
+    pub trusted: Arc<[String]>,
+    /// What the runs above may do: a run that they call may do no more.
+    pub ceiling: Option<Arc<dyn Ceiling>>,
+}
+
+/// What those above a run may do. It can only narrow.
+pub trait Ceiling: Send + Sync {
+    /// What they would have to ask about, or may not do at all, of a call of this tool.
+    fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit;
+}
+
+/// What may be done with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Permit {
+    /// It may run.
+    Allow,
+    /// A person decides.
+    Ask,
+    /// It may not run, because of this rule.
+    Deny(String),
 }
 
 impl Context {
@@ -161,6 +186,9 @@ impl Context {
             credentials: None,
             processes: None,
             delegation: None,
+            can_ask: false,
+            trusted: Arc::new([]),
+            ceiling: None,
         }
     }
 }

@@ -3,10 +3,10 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, Timestamp};
+use crate::{CallId, Json, RunId, Timestamp, ToolSpec};
 
 /// A question to a person that stands between a call and its effect.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -25,6 +25,53 @@ pub struct ApprovalRequest {
     pub expires_at: Option<Timestamp>,
     /// Whether the arguments may be changed.
     pub allow_modification: bool,
+    /// What kind of question it is.
+    #[serde(default, skip_serializing_if = "QuestionKind::is_default")]
+    pub kind: QuestionKind,
+    /// How long the question may wait, milliseconds, unless the run's own setting is to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// To what a yes is bound: [`binding`] of the tool and the arguments. A call that is bound to anything else is
+    /// asked about anew.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub binding: String,
+    /// Rules under which this call, and calls like it, would not be asked about; the narrowest first. Empty where
+    /// each call is to be asked about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// How the question came up: the calls between the run in whose log it stands and the run that asks, from above.
+    /// Empty if the run itself asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<Asker>,
+}
+
+/// A run that asks, or waits for one that does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Asker {
+    /// The run.
+    pub run: RunId,
+    /// Its call that is asked about, or that started the next run of the path.
+    pub call: CallId,
+}
+
+/// What kind of question a person is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// May this call run?
+    #[default]
+    Consent,
+    /// A process died while the call ran, and nobody knows what it did: may it run again?
+    InDoubt,
+}
+
+impl QuestionKind {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl ApprovalRequest {
@@ -38,12 +85,43 @@ impl ApprovalRequest {
             options: ["approve", "edit", "cancel"].map(str::to_owned).into(),
             expires_at: None,
             allow_modification: true,
+            kind: QuestionKind::default(),
+            timeout_ms: None,
+            binding: String::new(),
+            rules: Vec::new(),
+            path: Vec::new(),
         }
+    }
+
+    /// Whether nobody answered in time.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// The run that asks, unless it is the one in whose log the question stands.
+    pub fn asker(&self) -> Option<&Asker> {
+        self.path.last()
+    }
+
+    /// The same question as it stands in the log of the run whose `call` started the run that has it.
+    pub fn from_below(mut self, child: RunId, call: CallId) -> Self {
+        self.path.insert(0, Asker { run: child, call });
+        self
     }
 }
 
+/// To what a person agrees: the tool as it describes itself, and exactly these arguments. SHA-256, in hexadecimal
+/// digits.
+pub fn binding(spec: &ToolSpec, arguments: &Json) -> String {
+    let mut hash = hmac_sha256::Hash::new();
+    // JSON tells where one part ends and the next begins.
+    let parts = serde_json::json!([spec.name, spec.version, spec.parameters, arguments]);
+    hash.update(parts.to_string().as_bytes());
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// What a person said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,12 +139,111 @@ pub enum Answer {
         #[serde(default)]
         reason: String,
     },
+    /// Do it, and for the rest of the session do not ask about calls under these rules.
+    Trust {
+        /// The rules, as in [`ApprovalRequest::rules`].
+        rules: Vec<String>,
+    },
+    /// Do not do it: this is its result.
+    Reply {
+        /// What the model reads.
+        text: String,
+    },
+    /// Nobody answered in time; counts as cancel.
+    Expired,
+}
+
+impl Answer {
+    /// Whether the call may run.
+    pub fn is_consent(&self) -> bool {
+        matches!(self, Self::Approve | Self::Edit { .. } | Self::Trust { .. })
+    }
+}
+
+/// How a run treats questions to people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ApprovalSettings {
+    /// How long a question waits, milliseconds, that does not say so itself. Default 30 minutes.
+    pub timeout_ms: u64,
+    /// What follows when a person says no.
+    pub on_deny: OnDeny,
+    /// What follows when nobody answers in time.
+    pub on_expiry: OnExpiry,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> Self {
+        Self { timeout_ms: 30 * 60 * 1_000, on_deny: OnDeny::default(), on_expiry: OnExpiry::default() }
+    }
+}
+
+/// What follows when a person says no.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnDeny {
+    /// The model reads it, and goes on.
+    #[default]
+    ReturnToLlm,
+    /// The calls that were not started get a result that says so, and the run ends as cancelled.
+    Abort,
+}
+
+/// What follows when nobody answers in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnExpiry {
+    /// The model reads it, and goes on.
+    #[default]
+    ReturnToLlm,
+    /// The run ends as cancelled.
+    Abort,
+    /// It is asked once more, as urgent and for as long again; then as `return_to_llm`.
+    Escalate,
 }
 
 /// Decides about questions, now or later.
 pub trait Approver: Send + Sync {
     /// Answers at once, or says that a person will.
     fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
+
+    /// As [`decide`](Self::decide) for all that a turn asks, in order; whoever shows questions to a person can show
+    /// them at once. Missing decisions count as later.
+    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+        Box::pin(async move {
+            let mut decisions = Vec::with_capacity(requests.len());
+            for request in requests {
+                decisions.push(self.decide(request).await);
+            }
+            decisions
+        })
+    }
+}
+
+impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        (**self).decide(request)
+    }
+
+    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+        (**self).decide_all(requests)
+    }
+}
+
+/// An [`Approver`] for programs in which questions are answered from elsewhere: every run that asks suspends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AskLater;
+
+impl Approver for AskLater {
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(std::future::ready(Decision::Later))
+    }
 }
 
 /// What an [`Approver`] makes of a question.

@@ -8,7 +8,7 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentMessage, JournalError, RunId, Timestamp};
+use crate::{AgentMessage, Answer, JournalError, RunId, Timestamp};
 
 /// Where messages to runs wait.
 pub trait Inbox: Send + Sync {
@@ -66,5 +66,12 @@ pub enum InboxRequest {
     Cancel {
         /// Who or what asks, for people.
         reason: String,
+    },
+    /// Answers a question of the run. One that is not open any more is not heard.
+    Answer {
+        /// [`ApprovalRequest::request_id`](crate::ApprovalRequest::request_id).
+        request_id: String,
+        /// The answer.
+        answer: Answer,
     },
 }

@@ -27,7 +27,7 @@
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
-//! | approval | [`Approver`], [`ApprovalRequest`] | a person's answer before harm is done |
+//! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
 //! Traits have three required methods at most and can be made into trait objects.
@@ -59,6 +59,7 @@ mod limits;
 mod memory;
 mod message;
 mod nearest;
+mod pending;
 mod plan;
 mod plan_record;
 mod preview;
@@ -88,9 +89,12 @@ mod tool_result;
 mod toolbox;
 mod transcript;
 
-pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
+pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Permit, ReactState};
 pub use agent_event::AgentEvent;
-pub use approval::{Answer, ApprovalRequest, Approver, Decision};
+pub use approval::{
+    Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
+    QuestionKind, binding,
+};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
@@ -126,6 +130,7 @@ pub use message::{
     ToolResultMessage, Usage, UserMessage,
 };
 pub use nearest::{likeness, nearest};
+pub use pending::{PendingApproval, pending_approvals};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
@@ -160,7 +165,7 @@ pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
 };
 pub use tool::{
-    Effect, OutputLevel, Progress, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
+    Effect, OutputLevel, Progress, Subject, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
     ToolInvocationRequest, ToolSpec,
 };
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};

@@ -15,6 +15,12 @@ pub struct Preview {
     /// Something outside the working directory would change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_cwd: bool,
+    /// What may be answered, where that is not `approve`, `edit` and `cancel`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// How long the question may wait, milliseconds, where the run's own setting is not to hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 impl Preview {

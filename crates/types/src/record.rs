@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CommandId,
-    Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy, FailureStep,
-    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice, Outcome,
-    ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId,
-    Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
+    CommandId, Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy,
+    FailureStep, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice,
+    Outcome, ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId,
+    SessionId, Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -481,6 +481,9 @@ pub struct RunConfig {
     /// Who compares an answer with what was expected; nobody by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_check: Option<GoalCheck>,
+    /// How questions to people are treated; none where nobody can be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ApprovalSettings>,
     /// How the conversation is kept within the model's window; without it nothing is ever compacted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextConfig>,

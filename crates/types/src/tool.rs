@@ -6,7 +6,7 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, Json, Preview, Processes, ToolCallId, ToolResult, metadata};
+use crate::{ApprovalRequest, Context, Json, Preview, Processes, ToolCallId, ToolResult, metadata};
 
 /// Something that a model can call.
 ///
@@ -35,6 +35,39 @@ pub trait Tool: Send + Sync {
         let _ = (arguments, run);
         Ok(None)
     }
+
+    /// What a call with these arguments works on, for rules that speak of it. By default nothing is known, and only
+    /// rules about the whole tool speak of its calls.
+    fn subject(&self, arguments: &Json) -> Subject {
+        let _ = arguments;
+        Subject::Unknown
+    }
+}
+
+/// What a call works on, as rules speak of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// Nothing is known about it.
+    #[default]
+    Unknown,
+    /// A command line of a shell, and the folder that it begins in.
+    Command {
+        /// The line.
+        line: String,
+        /// Absolute, without links.
+        root: std::path::PathBuf,
+    },
+    /// Files or folders, resolved: as they are reached once links are followed. `root` is the folder that relative
+    /// rules are meant from.
+    Paths {
+        /// Absolute, without links.
+        root: std::path::PathBuf,
+        /// Absolute, without links as far as they exist.
+        paths: Vec<std::path::PathBuf>,
+    },
+    /// Addresses.
+    Urls(Vec<String>),
 }
 
 /// What a tool says of itself.
@@ -298,11 +331,14 @@ pub enum ToolError {
     /// Memory, disk, processes or a quota ran out.
     #[error("{0}")]
     Resource(String),
+    /// It waits for a person, and goes on when it is called again. Only for tools that are agents.
+    #[error("it waits for a person: {}", .0.action_summary)]
+    Suspended(Box<ApprovalRequest>),
 }
 
 impl ToolError {
     /// A stable name of the kind: `execution_error`, `not_found`, `invalid_parameters`, `cancelled`,
-    /// `timeout`, `permission_denied` or `resource_error`.
+    /// `timeout`, `permission_denied`, `resource_error` or `suspended`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Failed(_) => "execution_error",
@@ -312,6 +348,7 @@ impl ToolError {
             Self::Timeout(_) => "timeout",
             Self::PermissionDenied(_) => "permission_denied",
             Self::Resource(_) => "resource_error",
+            Self::Suspended(_) => "suspended",
         }
     }
 }

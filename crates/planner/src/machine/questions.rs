@@ -39,6 +39,10 @@ impl PlanMachine {
                     let why = if reason.is_empty() { "no reason was given" } else { reason };
                     self.phase = Phase::Broken { error: format!("the plan was not approved: {why}") };
                 }
+                answer if !answer.is_consent() => {
+                    let error = "the plan was not approved: nobody answered in time".to_owned();
+                    self.phase = Phase::Broken { error };
+                }
                 answer => match answer.edited_plan() {
                     Some(Ok(task)) => self.adopt(&task),
                     Some(Err(error)) => {
@@ -53,7 +57,10 @@ impl PlanMachine {
                 let result = ToolResult::error(format!("it was not approved: {why}"));
                 self.refused(call, &result, at);
             }
-            (Phase::Following, _) => self.nodes.approve(call),
+            (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_question(call) => {
+                self.refused(call, &ToolResult::error("nobody approved it in time"), at);
+            }
+            (Phase::Following, answer) if answer.is_consent() => self.nodes.approve(call),
             _ => {}
         }
     }

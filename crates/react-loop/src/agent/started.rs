@@ -36,6 +36,7 @@ impl ReactAgent {
         config.expected_output.clone_from(&options.expected_output);
         config.goal_check = options.goal_check;
         config.context.clone_from(&options.context);
+        config.approvals = context.can_ask.then(|| options.approvals.clone());
         (config.price, config.steers, config.follow_ups) =
             (options.price.or(capabilities.price), options.steers, options.follow_ups);
         let is_called = matches!(origin, Origin::CalledBy { .. });

@@ -6,7 +6,6 @@ use archon_types::{
 };
 
 use super::{Command, Phase, ReactMachine};
-use crate::CallState;
 
 impl ReactMachine {
     /// What has to be recorded instead of asking the next question, because of a limit.
@@ -85,12 +84,21 @@ impl ReactMachine {
     pub(super) fn resumed(&mut self, at: Timestamp) {
         self.meter.resume(at);
         self.cancelled = false;
+        self.suspended = false;
         if self.beside.take().is_some() {
             // Its answer is lost, and was perhaps paid for. If it is still needed it is asked again.
             self.meter.money.forfeit();
         }
         match &mut self.phase {
-            Phase::Acting { calls, .. } => calls.iter_mut().for_each(CallState::lose),
+            Phase::Acting { calls, .. } => {
+                for call in calls {
+                    call.lose();
+                    // What its run waits for may have been answered there.
+                    if call.is_asked_below() {
+                        call.look_again();
+                    }
+                }
+            }
             Phase::Ended(outcome)
                 if matches!(outcome.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed) =>
             {

@@ -40,6 +40,12 @@ impl Interrupted {
         self.by
     }
 
+    /// A person's no ends the run.
+    pub(super) fn denied(&mut self) {
+        self.denied = true;
+        self.stop();
+    }
+
     fn stop(&mut self) {
         let by = match self {
             Self { denied: true, .. } => Interruption::PermissionDenial,

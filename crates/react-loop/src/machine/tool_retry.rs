@@ -61,7 +61,8 @@ impl ReactMachine {
     /// behind a call that is to be tried again wait with it.
     pub(crate) fn due_calls(&self) -> Vec<CallState> {
         let now = self.meter.now();
-        let mut left: Vec<&CallState> = self.calls().iter().filter(|call| call.result().is_none()).collect();
+        let is_left = |call: &&CallState| call.result().is_none() && !call.is_asked();
+        let mut left: Vec<&CallState> = self.calls().iter().filter(is_left).collect();
         match self.run_together(left.iter().copied()) {
             true => left.retain(|call| call.is_due(now)),
             false => left.truncate(left.iter().take_while(|call| call.is_due(now)).count()),
@@ -93,7 +94,7 @@ impl ReactMachine {
         if calls.iter().filter_map(due).next().is_none() || !self.due_calls().is_empty() {
             return None;
         }
-        let mut left = calls.iter().filter(|call| call.result().is_none());
+        let mut left = calls.iter().filter(|call| call.result().is_none() && !call.is_asked());
         let together = self.run_together(left.clone());
         let next = if together { left.filter_map(due).min() } else { left.next().and_then(due) };
         next.map(Command::WaitUntil)

@@ -14,6 +14,8 @@ pub struct History {
     pub(crate) counted_by: Option<Tokenizer>,
     /// What the runs before spent, for a run that shares their budget.
     pub(crate) spent: Spent,
+    /// Rules under which nobody is to be asked for the rest of the session.
+    pub(crate) trusted: Vec<String>,
 }
 
 impl History {

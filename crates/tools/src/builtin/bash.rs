@@ -3,8 +3,8 @@
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use archon_types::{
-    BoxFuture, Context, Effect, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolResultStatus, ToolSpec,
+    BoxFuture, Context, Effect, Json, Preview, Subject, Tool, ToolAnnotations, ToolContext, ToolError,
+    ToolResult, ToolResultStatus, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -214,6 +214,11 @@ impl Tool for Bash {
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(self.run(arguments, context))
+    }
+
+    fn subject(&self, arguments: &Json) -> Subject {
+        let line = arguments.get("command").and_then(Json::as_str).unwrap_or_default().to_owned();
+        Subject::Command { line, root: self.workspace.root().to_owned() }
     }
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {

@@ -123,6 +123,10 @@ impl Tool for EditFile {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        self.workspace.subject(arguments)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

@@ -86,6 +86,10 @@ impl Tool for Glob {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        self.workspace.subject(arguments)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

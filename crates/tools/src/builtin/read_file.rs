@@ -94,6 +94,10 @@ impl Tool for ReadFile {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        self.workspace.subject(arguments)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

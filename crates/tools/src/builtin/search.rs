@@ -121,6 +121,10 @@ impl Tool for Search {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        self.workspace.subject(arguments)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

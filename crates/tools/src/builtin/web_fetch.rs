@@ -93,6 +93,11 @@ impl Tool for WebFetch {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
+        archon_types::Subject::Urls(vec![url.to_owned()])
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

@@ -83,6 +83,10 @@ impl Tool for WriteFile {
         &self.spec
     }
 
+    fn subject(&self, arguments: &Json) -> archon_types::Subject {
+        self.workspace.subject(arguments)
+    }
+
     fn call<'a>(
         &'a self,
         arguments: Json,

@@ -4,18 +4,18 @@ use archon_types::{ApprovalRequest, ToolSpec};
 use serde_json::json;
 
 use crate::{
-    Ask,
+    Ask, Ruling,
     arguments::excerpt,
     guard::{Guard, Inspection, Verdict},
+    permissions::suggestions,
 };
 
 pub(crate) struct Consent;
 
 impl Guard for Consent {
     fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
-        let asks =
-            inspection.tool.as_ref().is_some_and(|tool| needs_consent(&tool.spec, inspection.options.ask));
-        if !asks {
+        let Some(tool) = inspection.tool.clone() else { return Verdict::Pass };
+        if !asks(&tool.spec, inspection) {
             return Verdict::Pass;
         }
         let (name, arguments) = (&inspection.call.name, inspection.arguments());
@@ -25,12 +25,39 @@ impl Guard for Consent {
             summary.clone_from(&preview.summary);
             details["preview"] = json!(preview);
         }
-        Verdict::Ask(Box::new(ApprovalRequest::new(inspection.run.ids.fresh("approval"), summary, details)))
+        let mut question = ApprovalRequest::new(inspection.run.ids.fresh("approval"), summary, details);
+        question.binding = archon_types::binding(&tool.spec, arguments);
+        if let Some(preview) = inspection.preview.as_ref().filter(|preview| !preview.options.is_empty()) {
+            question.options.clone_from(&preview.options);
+            question.allow_modification = preview.options.iter().any(|option| option == "edit");
+        }
+        question.timeout_ms = inspection.preview.as_ref().and_then(|preview| preview.timeout_ms);
+        let is_by_rule = matches!(inspection.ruling, Ruling::Ask(_));
+        if !tool.spec.annotations.requires_confirmation && !is_by_rule {
+            question.rules = suggestions(name, &inspection.subject);
+        }
+        Verdict::Ask(Box::new(question))
     }
 }
 
-fn needs_consent(spec: &ToolSpec, ask: Ask) -> bool {
+/// Rules go before what is usual for a tool, except that one that wants consent each time gets it.
+fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
+    let usual = needs_consent(spec, inspection.options.ask);
+    let own = match &inspection.ruling {
+        Ruling::Ask(_) => true,
+        Ruling::Allow => spec.annotations.requires_confirmation,
+        _ => usual,
+    };
+    own || inspection.is_asked_above
+}
+
+pub(crate) fn needs_consent(spec: &ToolSpec, ask: Ask) -> bool {
     let annotations = &spec.annotations;
     annotations.requires_confirmation
         || ask == Ask::BeforeChanges && annotations.effect != archon_types::Effect::ReadOnly
+}
+
+/// Whether a person may have to be asked about calls of a tool that no rule speaks of.
+pub(crate) fn may_ask(spec: &ToolSpec, options: &crate::EngineOptions) -> bool {
+    needs_consent(spec, options.ask)
 }

@@ -6,11 +6,12 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    check_records, delegation_records, events, failure_records, parallel_records, plan_records, records,
-    steering_records, window_records,
+    approval_records, check_records, delegation_records, events, failure_records, parallel_records,
+    plan_records, records, steering_records, window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
+const GOLDEN_APPROVAL: &str = include_str!("../golden/approval-v1.jsonl");
 const GOLDEN_CHECK: &str = include_str!("../golden/check-v1.jsonl");
 const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
 const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
@@ -26,6 +27,7 @@ fn lines(records: &[Arc<Record>]) -> String {
 #[test]
 fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("log-v1.jsonl", GOLDEN, &records());
+    check("approval-v1.jsonl", GOLDEN_APPROVAL, &approval_records());
     check("check-v1.jsonl", GOLDEN_CHECK, &check_records());
     check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
     check("delegation-v1.jsonl", GOLDEN_DELEGATION, &delegation_records());
@@ -46,6 +48,7 @@ fn every_kind_of_record_is_in_a_golden_file() {
 
     let files = [
         GOLDEN,
+        GOLDEN_APPROVAL,
         GOLDEN_CHECK,
         GOLDEN_FAILURE,
         GOLDEN_DELEGATION,

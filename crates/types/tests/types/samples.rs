@@ -3,15 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, AssistantMessage, CallId, CircuitBreaker, Citation,
-    CommandId, Compaction, CompactionLevel, Content, ContextConfig, ContextLevel, ContinuationKind, Delta,
-    DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel,
-    GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Message,
-    MessageMetadata, ModelFailure, ModelPrice, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
-    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QueueMode,
-    Record, RecordBody, RunConfig, RunStarted, SideQuestion, Spending, StopReason, SubTask, SubTaskRules,
-    Summary, Task, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage,
-    ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
+    CircuitBreaker, Citation, CommandId, Compaction, CompactionLevel, Content, ContextConfig, ContextLevel,
+    ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep,
+    FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments,
+    Message, MessageMetadata, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
+    OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
+    PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, RunConfig, RunStarted,
+    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, ThinkingLevel, ToolAnnotations,
+    ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -457,4 +457,35 @@ fn ends() -> Vec<RecordBody> {
         finished("30"),
     ]);
     bodies
+}
+
+/// What waits for a person, and what one may say.
+pub(crate) fn approval_records() -> Vec<Arc<Record>> {
+    let call = CallId::new(CommandId(0), 0);
+    let mut surfaced = ApprovalRequest::new("ask_2", "Run it again?", json!({"tool": "calculator"}))
+        .from_below("run_1.0-0".into(), call);
+    surfaced.kind = QuestionKind::InDoubt;
+    surfaced.timeout_ms = Some(1_000);
+    surfaced.binding = "a1b2".into();
+    surfaced.rules = vec!["calculator".into()];
+    surfaced.allow_modification = false;
+    let answer = |answer| RecordBody::ToolAnswered { call, answer };
+    let mut config = RunConfig::default();
+    let mut settings = ApprovalSettings::default();
+    settings.on_deny = OnDeny::Abort;
+    settings.on_expiry = OnExpiry::Escalate;
+    config.approvals = Some(settings);
+    let started =
+        RunStarted::new("run_1".into(), "s_1".into(), "agent_1".into(), "s_1.default.1".into(), config);
+    let bodies = vec![
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::ToolAsked { call, request: Box::new(surfaced) },
+        answer(Answer::Trust { rules: vec!["bash(git status:*)".into()] }),
+        answer(Answer::Reply { text: "I did it myself.".into() }),
+        answer(Answer::Expired),
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
 }

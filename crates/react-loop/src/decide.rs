@@ -1,0 +1,136 @@
+//! Questions to whoever can answer at once; without an answer the run suspends.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
+
+use archon_types::{
+    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError,
+    PendingApproval, RecordBody, RunId, ToolSpec, pending_approvals,
+};
+
+use crate::{Driver, ReactMachine, RunLog, interrupt::Watch};
+
+/// Puts all that waits to whoever can decide at once, and appends what was said. If nothing was, the run suspends.
+pub(crate) async fn decide(
+    driver: &Driver,
+    machine: &mut ReactMachine,
+    log: &mut RunLog,
+    watch: &mut Watch<'_>,
+    context: &Context,
+) -> Result<(), JournalError> {
+    let (calls, requests): (Vec<CallId>, Vec<ApprovalRequest>) =
+        machine.questions().map(|(call, request)| (call, request.clone())).unzip();
+    let decisions = match &driver.approver {
+        Some(approver) => asked(&**approver, &requests, machine, context).await,
+        None => Some(Vec::new()),
+    };
+    let Some(decisions) = decisions else {
+        // The time is up for one of them, or the run was cancelled.
+        return log.step(machine, RecordBody::ClockRead).await;
+    };
+    let mut answered = false;
+    for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
+        let Decision::Now(answer) = decision else { continue };
+        if let Some(asker) = request.asker() {
+            let told =
+                InboxRequest::Answer { request_id: request.request_id.clone(), answer: answer.clone() };
+            if !tell(driver, &asker.run, told, context).await {
+                continue;
+            }
+        }
+        answered = true;
+        log.step(machine, RecordBody::ToolAnswered { call, answer }).await?;
+    }
+    if !answered {
+        let suspension = machine.suspension();
+        log.step(machine, suspension).await?;
+    }
+    // The time that people took is not the run's.
+    watch.renew(machine.deadline());
+    Ok(())
+}
+
+/// What the approver says; none if a question expires or the run is cancelled before.
+async fn asked(
+    approver: &dyn Approver,
+    requests: &[ApprovalRequest],
+    machine: &ReactMachine,
+    context: &Context,
+) -> Option<Vec<Decision>> {
+    let mut work = approver.decide_all(requests);
+    let mut cancelled = pin!(context.cancel.cancelled());
+    let mut expiry = machine.next_expiry().map(|end| context.clock.sleep_until(end));
+    poll_fn(|task| {
+        if let Poll::Ready(decisions) = work.as_mut().poll(task) {
+            return Poll::Ready(Some(decisions));
+        }
+        let is_over = cancelled.as_mut().poll(task).is_ready()
+            || expiry.as_mut().is_some_and(|end| end.as_mut().poll(task).is_ready());
+        if is_over { Poll::Ready(None) } else { Poll::Pending }
+    })
+    .await
+}
+
+/// Leaves an answer for the run below that asks. It is kept before anything above depends on it.
+async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Context) -> bool {
+    let Some(inbox) = driver.journal.as_ref().and_then(|journal| journal.inbox()) else { return false };
+    let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
+    let told = inbox.post(run, entry).await;
+    if let Err(error) = &told {
+        tracing::warn!(%run, %error, "an answer cannot be left for the run that asked");
+    }
+    told.is_ok()
+}
+
+/// What the run that a call started waits for, as it is to stand in the log of the run that made the call.
+pub(crate) async fn from_below(
+    driver: &Driver,
+    child: &RunId,
+    call: CallId,
+    said: ApprovalRequest,
+) -> Vec<ApprovalRequest> {
+    let records = match &driver.journal {
+        Some(journal) => journal.read(child).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let pending = pending_approvals(&records).into_iter();
+    let up = |pending: PendingApproval| pending.request.from_below(child.clone(), pending.call);
+    let mut questions: Vec<_> = pending.map(up).collect();
+    if questions.is_empty() {
+        questions.push(said.from_below(child.clone(), call));
+    }
+    questions
+}
+
+/// The question with everything that the run knows of it: to what a yes is bound, and until when it waits.
+pub(crate) fn complete(
+    mut request: ApprovalRequest,
+    spec: Option<&ToolSpec>,
+    arguments: &archon_types::Json,
+    machine: &ReactMachine,
+    context: &Context,
+) -> Box<ApprovalRequest> {
+    if let Some(spec) = spec {
+        request.binding = archon_types::binding(spec, arguments);
+    }
+    let settings = machine.config().approvals.clone().unwrap_or_default();
+    let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
+    let end = context.clock.now() + std::time::Duration::from_millis(wait);
+    request.expires_at.get_or_insert(end);
+    Box::new(request)
+}
+
+/// The tool of a name as it describes itself now.
+pub(crate) fn spec_of(driver: &Driver, name: &str) -> Option<ToolSpec> {
+    driver.toolbox.specs().iter().find(|spec| spec.name == name).cloned()
+}
+
+/// The context of a batch's tools, if it differs from the run's: with the rules that a person trusts.
+pub(crate) fn trusting(machine: &ReactMachine, context: &Context) -> Option<Context> {
+    if machine.trusted().is_empty() {
+        return None;
+    }
+    let mut own = context.clone();
+    let above = context.trusted.iter().filter(|rule| !machine.trusted().contains(rule));
+    own.trusted = machine.trusted().iter().chain(above).cloned().collect::<Arc<[String]>>();
+    Some(own)
+}

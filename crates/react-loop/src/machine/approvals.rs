@@ -1,0 +1,243 @@
+//! Calls that wait for a person: what is asked, what an answer leads to, and when the run suspends.
+//!
+//! A question is about exactly one call; a yes holds for what the question was bound to and nothing else. A run
+//! suspends only at rest: every other call of the turn has its result. Questions of runs below are answered there;
+//! here their answer means that the call is to be looked at again.
+
+use archon_types::{
+    Answer, ApprovalRequest, ApprovalSettings, CallId, OnDeny, OnExpiry, Outcome, OutcomeStatus,
+    QuestionKind, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
+};
+
+use super::{Command, Phase, ReactMachine};
+use crate::{CallStage, CallState, calls::Consent};
+
+impl ReactMachine {
+    /// A question of the turn that is under way.
+    pub(super) fn tool_asked(&mut self, id: CallId, request: &ApprovalRequest) {
+        self.suspended = false;
+        self.with_call(id, |call| call.ask(request));
+    }
+
+    pub(super) fn tool_answered(&mut self, id: CallId, answer: &Answer, at: Timestamp) {
+        self.suspended = false;
+        let settings = self.config.approvals.clone().unwrap_or_default();
+        let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };
+        let is_below = asked.is_asked_below();
+        let is_doubt = asked.questions().any(|request| request.kind == QuestionKind::InDoubt);
+        self.with_call(id, |call| match is_below {
+            true => call.look_again(),
+            false => call.answered(answer, &settings, at),
+        });
+        if is_below {
+            return;
+        }
+        if let Answer::Trust { rules } = answer {
+            self.trust(rules);
+        }
+        let aborts = match answer {
+            Answer::Cancel { .. } => settings.on_deny == OnDeny::Abort,
+            Answer::Expired => settings.on_expiry == OnExpiry::Abort,
+            _ => false,
+        };
+        // A no to a call that may have run already is about that call only.
+        if aborts && !is_doubt {
+            self.cancelled = true;
+            self.interrupted.denied();
+        }
+    }
+
+    /// Rules under which nobody is to be asked for the rest of the session.
+    pub(crate) fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
+    fn trust(&mut self, rules: &[String]) {
+        for rule in rules {
+            if !self.trusted.contains(rule) {
+                self.trusted.push(rule.clone());
+            }
+        }
+    }
+
+    /// The call that a question is about, while nobody has answered it.
+    pub(crate) fn call_of_question(&self, request_id: &str) -> Option<CallId> {
+        let asks = |call: &&CallState| call.questions().any(|request| request.request_id == request_id);
+        self.calls().iter().find(asks).map(|call| call.id)
+    }
+
+    /// All that waits for people, in the order of the calls.
+    pub(crate) fn questions(&self) -> impl Iterator<Item = (CallId, &ApprovalRequest)> {
+        self.calls().iter().flat_map(|call| call.questions().map(|request| (call.id, request)))
+    }
+
+    /// The record that follows from an answer, or from none in time.
+    pub(super) fn decided(&self, calls: &[CallState]) -> Option<Command<'_>> {
+        let now = self.meter.now();
+        calls.iter().find_map(|call| {
+            Some(Command::Append(match &call.stage {
+                CallStage::Settled { result, replied: true } => {
+                    RecordBody::ToolFinished { call: call.id, result: result.clone() }
+                }
+                CallStage::Settled { result, replied: false } => {
+                    RecordBody::ToolRefused { call: call.id, result: result.clone() }
+                }
+                // Questions from below expire below.
+                CallStage::Asked { requests, .. }
+                    if !call.is_asked_below() && requests.iter().any(|request| request.is_expired(now)) =>
+                {
+                    RecordBody::ToolAnswered { call: call.id, answer: Answer::Expired }
+                }
+                _ => return None,
+            }))
+        })
+    }
+
+    /// What is left to do when no call is to be settled without being run.
+    pub(super) fn run_or_wait<'a>(&'a self, calls: &'a [CallState]) -> Command<'a> {
+        let mut open = calls.iter().filter(|call| call.result().is_none());
+        match (open.all(CallState::is_asked), self.suspended) {
+            (false, _) => Command::RunCalls(calls),
+            (true, false) => Command::Decide,
+            (true, true) => Command::Suspended,
+        }
+    }
+
+    /// The record that the run waits for people.
+    pub(crate) fn suspension(&self) -> RecordBody {
+        let open = self.calls().iter().filter(|call| call.is_asked());
+        RecordBody::Suspended { waiting: open.map(|call| call.id).collect() }
+    }
+
+    /// What a run that waits is said to have come to.
+    pub(crate) fn suspended_outcome(&self) -> Outcome {
+        self.outcome(OutcomeStatus::Suspended)
+    }
+
+    /// Whether everything that is open waits for people: time that passes now is not the run's.
+    pub(super) fn waits_for_people(&self) -> bool {
+        let Phase::Acting { calls, .. } = &self.phase else { return false };
+        let mut open = calls.iter().filter(|call| call.result().is_none()).peekable();
+        open.peek().is_some() && open.all(CallState::is_asked)
+    }
+
+    /// When the first of the questions expires that wait here.
+    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
+        self.questions()
+            .filter(|(_, request)| request.path.is_empty())
+            .filter_map(|(_, r)| r.expires_at)
+            .min()
+    }
+}
+
+impl CallState {
+    /// Whether a person is asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        matches!(self.stage, CallStage::Asked { .. })
+    }
+
+    /// Whether the question came up from the run that the call started.
+    pub(crate) fn is_asked_below(&self) -> bool {
+        self.questions().any(|request| !request.path.is_empty())
+    }
+
+    /// The open questions about the call.
+    pub(crate) fn questions(&self) -> impl Iterator<Item = &ApprovalRequest> {
+        match &self.stage {
+            CallStage::Asked { requests, .. } => requests.iter(),
+            _ => [].iter(),
+        }
+    }
+
+    fn ask(&mut self, request: &ApprovalRequest) {
+        let (attempts, is_below) = match &mut self.stage {
+            CallStage::Asked { requests, .. } => {
+                requests.retain(|other| other.request_id != request.request_id);
+                return requests.push(request.clone());
+            }
+            CallStage::Started { attempt, .. } => (*attempt + 1, true),
+            CallStage::Requested { attempts }
+            | CallStage::InDoubt { attempts }
+            | CallStage::Waiting { attempts, .. } => (*attempts, false),
+            CallStage::Settled { .. } | CallStage::Finished { .. } => return,
+        };
+        // A call that runs waits only for what the run wants that it started.
+        if is_below && request.path.is_empty() {
+            return;
+        }
+        self.stage = CallStage::Asked { attempts, requests: vec![request.clone()], escalated: false };
+    }
+
+    /// The run that the call started is to be looked at again.
+    pub(crate) fn look_again(&mut self) {
+        if let CallStage::Asked { attempts, .. } = self.stage {
+            self.stage = CallStage::Requested { attempts };
+        }
+    }
+
+    fn answered(&mut self, answer: &Answer, settings: &ApprovalSettings, at: Timestamp) {
+        let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
+        let (attempts, is_first) = (*attempts, !*escalated);
+        let Some(request) = requests.first_mut() else { return };
+        let edited = match answer {
+            Answer::Approve | Answer::Trust { .. } => None,
+            Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
+            // It cannot be done as it was wanted, and nobody agreed to anything else.
+            Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
+            Answer::Expired if is_first && settings.on_expiry == OnExpiry::Escalate => {
+                let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
+                request.expires_at = Some(at + std::time::Duration::from_millis(wait));
+                *escalated = true;
+                return;
+            }
+            Answer::Cancel { .. } | Answer::Expired if request.kind == QuestionKind::InDoubt => {
+                return self.settle(in_doubt(&self.call.name));
+            }
+            Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
+            Answer::Reply { text } => {
+                let result =
+                    Box::new(ToolResult::success(text.as_str()).with_metadata("answered_by", "person"));
+                self.stage = CallStage::Settled { result, replied: true };
+                return;
+            }
+            _ => return self.settle(expired()),
+        };
+        let binding = std::mem::take(&mut request.binding);
+        self.consent = Some(Consent { binding, edited });
+        self.stage = CallStage::Requested { attempts };
+    }
+
+    fn settle(&mut self, result: ToolResult) {
+        self.stage = CallStage::Settled { result: Box::new(result), replied: false };
+    }
+}
+
+/// What the model reads of a call that a person did not want.
+fn cancelled(_tool: &str, reason: &str) -> ToolResult {
+    let text = match reason.trim() {
+        "" => CANCELLED_BY_USER.to_owned(),
+        reason => format!("{CANCELLED_BY_USER} {reason}"),
+    };
+    refusal(text, "permission_denied")
+}
+
+/// What the model reads of a call about which nobody said anything in time.
+fn expired() -> ToolResult {
+    refusal(NOBODY_ANSWERED.to_owned(), "approval_expired")
+}
+
+/// A side effect is never silently repeated.
+pub(crate) fn in_doubt(tool: &str) -> ToolResult {
+    let text = format!(
+        "Error: the effect of this call is unknown: `{tool}` was started and the process died before it \
+         ended. It was not run again. Check what it did before you repeat it."
+    );
+    refusal(text, "in_doubt")
+}
+
+fn refusal(text: String, kind: &str) -> ToolResult {
+    ToolResult::failed(ToolResultStatus::Error, text.clone(), text).with_metadata(metadata::ERROR_TYPE, kind)
+}
+
+const CANCELLED_BY_USER: &str = "User cancelled this action.";
+const NOBODY_ANSWERED: &str = "Nobody answered in time whether this may be done, so it was cancelled.";

@@ -1,0 +1,37 @@
+//! What a run's own rules mean for the runs that it calls: they may do no more.
+
+use std::sync::Arc;
+
+use archon_types::{Ceiling, Context, Permit, Subject, ToolSpec};
+
+use crate::{EngineOptions, Ruling, guards::needs_consent};
+
+/// The rules of one run, and of those above it.
+pub(crate) struct Above {
+    pub(crate) options: Arc<EngineOptions>,
+    pub(crate) next: Option<Arc<dyn Ceiling>>,
+}
+
+impl Ceiling for Above {
+    fn verdict(&self, tool: &ToolSpec, subject: &Subject, run: &Context) -> Permit {
+        let above = self.next.as_ref().map_or(Permit::Allow, |next| next.verdict(tool, subject, run));
+        let missing =
+            tool.annotations.permissions.iter().find(|needed| !self.options.grants.contains(*needed));
+        if let Some(missing) = missing {
+            return Permit::Deny(format!(
+                "that a run which was called has what its caller has (`{missing}`)"
+            ));
+        }
+        let own = match self.options.permissions.ruling(&tool.name, subject, &run.trusted) {
+            Ruling::Deny(rule) => return Permit::Deny(rule),
+            Ruling::Ask(_) => Permit::Ask,
+            Ruling::Allow => Permit::Allow,
+            Ruling::Silent if needs_consent(tool, self.options.ask) => Permit::Ask,
+            Ruling::Silent => Permit::Allow,
+        };
+        match (above, own) {
+            (Permit::Allow, own) => own,
+            (above, _) => above,
+        }
+    }
+}

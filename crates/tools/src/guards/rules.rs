@@ -1,0 +1,54 @@
+//! Does a rule speak of the call? One that denies ends it here; the others are heard when it is asked whether a person
+//! has to agree. What the runs above may not do is not done below.
+
+use archon_types::Permit;
+
+use crate::{
+    Ruling,
+    guard::{Guard, Inspection, Verdict},
+};
+
+pub(crate) struct Rules;
+
+impl Guard for Rules {
+    fn before(&self, inspection: &mut Inspection<'_>) -> Verdict {
+        let Some(tool) = inspection.tool.clone() else { return Verdict::Pass };
+        let (permissions, ceiling) = (&inspection.options.permissions, inspection.run.ceiling.clone());
+        if permissions.is_empty()
+            && ceiling.is_none()
+            && !crate::guards::may_ask(&tool.spec, inspection.options)
+        {
+            return Verdict::Pass;
+        }
+        inspection.subject = match crate::execute::contain(|| tool.tool.subject(inspection.arguments())) {
+            Ok(subject) => subject,
+            Err(panic) => {
+                tracing::error!(target: "archon::tools", tool = %tool.spec.name, "a subject panicked: {panic}");
+                archon_types::Subject::Unknown
+            }
+        };
+        inspection.ruling = permissions.ruling(&tool.spec.name, &inspection.subject, &inspection.run.trusted);
+        if let Ruling::Deny(rule) = &inspection.ruling {
+            return denied(&tool.spec.name, rule);
+        }
+        let Some(ceiling) = ceiling else { return Verdict::Pass };
+        match ceiling.verdict(&tool.spec, &inspection.subject, inspection.run) {
+            Permit::Allow => Verdict::Pass,
+            Permit::Deny(rule) => denied(&tool.spec.name, &rule),
+            _ => {
+                inspection.is_asked_above = true;
+                Verdict::Pass
+            }
+        }
+    }
+}
+
+fn denied(tool: &str, rule: &str) -> Verdict {
+    Verdict::refuse(
+        "permission_denied",
+        format!(
+            "Tool '{tool}' may not do this: the rule {rule} denies it. It was not run. Go on without it, or ask the \
+             person to change the rule."
+        ),
+    )
+}

@@ -1,0 +1,298 @@
+//! Rules as tables: what is written, what is called, what follows.
+
+use std::path::PathBuf;
+
+use super::*;
+
+fn command(line: &str) -> Subject {
+    Subject::Command { line: line.to_owned(), root: std::env::temp_dir().canonicalize().unwrap() }
+}
+
+fn file(path: &str) -> Subject {
+    Subject::Paths { root: "/w".into(), paths: vec![PathBuf::from("/w").join(path)] }
+}
+
+fn allows(rules: &[&str], tool: &str, subject: &Subject) -> bool {
+    Permissions::parse(&[], &[], rules).unwrap().is_trusted(tool, subject)
+}
+
+// spec: AP-11
+#[test]
+fn what_is_no_rule_is_said_with_the_reason() {
+    for (text, why) in [
+        ("", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
+        ("(x)", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
+        ("ba sh", "it has to begin with the name of a tool: `tool` or `tool(what it works on)`"),
+        ("bash(git", "the closing bracket is missing"),
+        ("bash()", "there is nothing between the brackets; leave them out"),
+        ("write_file(src/[)", "what stands between the brackets is no pattern of paths"),
+    ] {
+        let said = text.parse::<Rule>().unwrap_err().to_string();
+        assert_eq!(said, format!("'{text}' is no rule: {why}"));
+    }
+    assert_eq!(" bash(echo (a) b:*) ".parse::<Rule>().unwrap().to_string(), "bash(echo (a) b:*)");
+}
+
+// spec: AP-11, TE-37
+#[test]
+fn names_may_end_in_anything_and_files_are_matched_by_folders() {
+    for (rules, tool, subject, expected) in [
+        (&["read_file"][..], "read_file", Subject::Unknown, true),
+        (&["read_file"], "read_files", Subject::Unknown, false),
+        (&["mcp__github__*"], "mcp__github__list", Subject::Unknown, true),
+        (&["mcp__github__*"], "mcp__gitlab__list", Subject::Unknown, false),
+        (&["mcp__x(a)"], "mcp__x", Subject::Unknown, false),
+        (&["write_file(src/**)"], "write_file", file("src/a/b.rs"), true),
+        (&["write_file(./src/*.rs)"], "write_file", file("src/b.rs"), true),
+        (&["write_file(src/*)"], "write_file", file("src/a/b.rs"), false),
+        (&["write_file(src/**)"], "write_file", file("srcx/b.rs"), false),
+        (&["write_file(/w/src/**)"], "write_file", file("src/b.rs"), true),
+        (&["write_file(src/**)"], "edit_file", file("src/b.rs"), false),
+        (
+            &["web_fetch(https://docs.rs/*)"],
+            "web_fetch",
+            Subject::Urls(vec!["https://docs.rs/x".into()]),
+            true,
+        ),
+        (
+            &["web_fetch(https://docs.rs/*)"],
+            "web_fetch",
+            Subject::Urls(vec!["https://docs.rs.evil/".into()]),
+            false,
+        ),
+    ] {
+        assert_eq!(allows(rules, tool, &subject), expected, "{rules:?} {tool} {subject:?}");
+    }
+    let none = Subject::Paths { root: "/w".into(), paths: vec![] };
+    assert!(!allows(&["write_file(**)"], "write_file", &none));
+}
+
+// spec: AP-11
+#[test]
+fn deny_goes_before_ask_and_ask_before_allow() {
+    let rules = Permissions::parse(&["write_file(.env)"], &["write_file(src/**)"], &["write_file"]).unwrap();
+    let ruling = |path: &str, trusted: &[&str]| {
+        let trusted: Vec<String> = trusted.iter().map(|&rule| rule.to_owned()).collect();
+        rules.ruling("write_file", &file(path), &trusted)
+    };
+    assert_eq!(ruling(".env", &[]), Ruling::Deny("write_file(.env)".into()));
+    assert_eq!(ruling(".env", &["write_file"]), Ruling::Deny("write_file(.env)".into()));
+    assert_eq!(ruling("src/a.rs", &[]), Ruling::Ask("write_file(src/**)".into()));
+    assert_eq!(ruling("src/a.rs", &["write_file(src/a.rs)"]), Ruling::Allow);
+    assert_eq!(ruling("src/b.rs", &["write_file(src/a.rs)"]), Ruling::Ask("write_file(src/**)".into()));
+    assert_eq!(ruling("b", &[]), Ruling::Allow);
+    assert_eq!(Permissions::new().ruling("write_file", &file("b"), &[]), Ruling::Silent);
+    // What cannot be looked into is as bad as can be.
+    assert!(matches!(rules.ruling("write_file", &Subject::Unknown, &[]), Ruling::Deny(_)));
+}
+
+#[cfg(unix)]
+// spec: AP-11, TE-55
+#[test]
+fn a_link_is_where_it_leads() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    std::fs::create_dir_all(root.join("src")).unwrap();
+    std::fs::create_dir_all(root.join("secret")).unwrap();
+    std::os::unix::fs::symlink(root.join("secret"), root.join("src/link")).unwrap();
+    std::os::unix::fs::symlink(root.join("gone"), root.join("src/nowhere")).unwrap();
+    let rules = Permissions::parse(&[], &[], &["write_file(src/**)"]).unwrap();
+    let trusts = |path: &str| match resolved(&root, path) {
+        Some(path) => {
+            rules.is_trusted("write_file", &Subject::Paths { root: root.clone(), paths: vec![path] })
+        }
+        None => false,
+    };
+    assert!(trusts("src/new/a.rs"));
+    assert!(!trusts("src/link/a.rs"));
+    assert!(!trusts("src/../secret/a.rs"));
+    assert!(!trusts("src/new/../../secret/a"));
+    assert!(!trusts("src/nowhere"));
+}
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn every_part_of_a_command_line_needs_a_rule() {
+    let rules = &[
+        "bash(git status:*)",
+        "bash(echo:*)",
+        "bash(make test)",
+        "bash(cat:*)",
+        "bash(find:*)",
+        "bash(cd:*)",
+    ];
+    for (line, expected) in [
+        ("git status", true),
+        ("git status -s", true),
+        ("git 'status' \"-s\"", true),
+        ("git statusx", false),
+        ("git", false),
+        ("git push", false),
+        ("git status; echo done", true),
+        ("git status && rm -rf x", false),
+        ("git status || echo no", true),
+        ("git status | cat", true),
+        ("git status | sh", false),
+        ("git status & rm x", false),
+        ("git status\nrm x", false),
+        ("echo $(git status)", true),
+        ("echo $(rm x)", false),
+        ("echo \"$(rm x)\"", false),
+        ("echo `rm x`", false),
+        ("echo `git status`", false),
+        ("echo <(rm x)", false),
+        ("cat <(git status)", true),
+        ("(git status)", true),
+        ("{ git status; }", true),
+        ("if git status; then echo a; else rm x; fi", false),
+        ("if git status; then echo a; else echo b; fi", true),
+        ("for f in a b; do echo $f; done", true),
+        ("for PATH in a; do git status; done", false),
+        ("while git status; do rm x; done", false),
+        ("case x in x) rm x;; esac", false),
+        ("f() { rm x; }; f", false),
+        ("echo() { rm x; }; echo", false),
+        ("git status > out", false),
+        ("git status > /dev/null 2>&1", true),
+        ("git status >> out", false),
+        ("git status &> out", false),
+        ("echo a >| out", false),
+        ("cat < in", true),
+        ("PATH=. git status", false),
+        ("x=1", false),
+        ("x=1; git status", false),
+        ("git status # rm x", false),
+        ("$x", false),
+        ("gi${x}t status", false),
+        ("git $x", false),
+        ("echo ${x:-$(rm x)}", false),
+        ("echo $((a[$(rm x)]))", false),
+        ("[[ a -eq $x ]]", false),
+        ("echo {a,b}", true),
+        ("{echo,rm} x", false),
+        ("$'git' status", false),
+        ("git \\\nstatus", false),
+        ("env git status", false),
+        ("sudo git status", false),
+        ("xargs git status", false),
+        ("sh -c 'git status'", false),
+        ("/bin/git status", false),
+        ("eval git status", false),
+        ("exec git status", false),
+        ("command git status", false),
+        ("time git status", true),
+        ("! git status", true),
+        ("find . -name x", true),
+        ("find . -exec rm {} +", false),
+        ("find . -delete", false),
+        ("find . $x", false),
+        ("find . *", false),
+        ("git -c core.pager=x status", false),
+        ("cat <<E\n$(rm x)\nE\n", false),
+        ("cat <<'E'\n$(rm x)\nE\n", true),
+        ("make test", true),
+        (" make test ", true),
+        ("make test -j2", false),
+        ("coproc rm x", false),
+        ("", false),
+        (";;", false),
+    ] {
+        assert_eq!(allows(rules, "bash", &command(line)), expected, "{line:?}");
+    }
+}
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn what_runs_others_is_allowed_to_the_letter_only() {
+    for (rule, line, expected) in [
+        ("bash(sudo:*)", "sudo rm x", false),
+        ("bash(rm:*)", "sudo rm x", false),
+        ("bash(sudo rm:*)", "sudo rm x", false),
+        ("bash(sudo rm x)", "sudo rm x", true),
+        ("bash(xargs:*)", "xargs rm", false),
+        ("bash(env:*)", "env A=1 rm", false),
+        ("bash(sh:*)", "sh -c rm", false),
+        ("bash(/bin/sh:*)", "/bin/sh -c rm", false),
+        ("bash(eval:*)", "eval rm", false),
+        ("bash(git:*)", "git -c alias.x=!rm x", false),
+        ("bash(git:*)", "git log", true),
+        ("bash", "sudo rm x", true),
+    ] {
+        assert_eq!(allows(&[rule], "bash", &command(line)), expected, "{rule} {line:?}");
+    }
+}
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn a_command_is_denied_for_any_part_of_it() {
+    let rules =
+        Permissions::parse(&["bash(rm:*)", "write_file(.env)"], &["bash(git push:*)"], &["bash"]).unwrap();
+    let ruling = |line: &str| match rules.ruling("bash", &command(line), &[]) {
+        Ruling::Deny(_) => "deny",
+        Ruling::Ask(_) => "ask",
+        Ruling::Allow => "allow",
+        Ruling::Silent => "silent",
+    };
+    for (line, expected) in [
+        ("ls", "allow"),
+        ("rm x", "deny"),
+        ("/bin/rm x", "deny"),
+        ("ls; rm x", "deny"),
+        ("echo $(rm x)", "deny"),
+        ("sudo rm x", "deny"),
+        ("find . -exec rm {} +", "deny"),
+        ("sh -c 'ls; rm x'", "deny"),
+        ("echo a > .env", "deny"),
+        ("echo a > b", "allow"),
+        ("git push", "ask"),
+        ("ls && git push origin", "ask"),
+        // It cannot be told, so it is as bad as can be.
+        ("x=rm; $x y", "deny"),
+    ] {
+        assert_eq!(ruling(line), expected, "{line:?}");
+    }
+}
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn files_that_a_command_redirects_to_need_a_rule_of_their_own() {
+    let rules = &["bash(echo:*)", "bash(cd:*)", "write_file(out/**)"];
+    for (line, expected) in [
+        ("echo a > out/b", true),
+        ("echo a > outer", false),
+        ("echo a > out/../b", false),
+        ("echo a > $x", false),
+        ("echo a > out/*", false),
+        ("cd /; echo a > out/b", false),
+    ] {
+        assert_eq!(allows(rules, "bash", &command(line)), expected, "{line:?}");
+    }
+}
+
+#[cfg(all(unix, feature = "bash"))]
+// spec: AP-11
+#[test]
+fn what_is_suggested_allows_the_call_and_no_more_than_it_says() {
+    let said = |tool: &str, subject: &Subject| suggestions(tool, subject).join(", ");
+    assert_eq!(said("bash", &command("git status -s")), "bash(git status -s), bash(git status:*)");
+    assert_eq!(said("bash", &command("ls -la src")), "bash(ls -la src), bash(ls:*)");
+    assert_eq!(said("bash", &command("sudo ls")), "bash(sudo ls)");
+    assert_eq!(said("bash", &command("a; b")), "bash(a; b)");
+    assert_eq!(
+        said("write_file", &file("src/a b.rs")),
+        "write_file(src/a b.rs), write_file(src/**), write_file"
+    );
+    assert_eq!(
+        said("web_fetch", &Subject::Urls(vec!["https://docs.rs/x?y".into()])),
+        "web_fetch(https://docs.rs/*)"
+    );
+    for (tool, subject) in [("bash", command("cargo test -p x")), ("write_file", file("a[1]/{b}.rs"))] {
+        for rule in suggestions(tool, &subject) {
+            assert!(allows(&[&rule], tool, &subject), "{rule}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What waits for a person: a fold over the records of a run.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentId, ApprovalRequest, CallId, Origin, Record, RecordBody, RunId, SessionId, TenantId, Timestamp,
+    TurnTrigger,
+};
+
+/// A question that nobody has answered yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct PendingApproval {
+    /// The run in whose log it stands: the one to resume once it is answered.
+    pub run: RunId,
+    /// The call that waits.
+    pub call: CallId,
+    /// The run's session.
+    pub session: SessionId,
+    /// On whose behalf the run works.
+    pub tenant: TenantId,
+    /// The agent of the run.
+    pub agent: AgentId,
+    /// Who had the run started: `user`, `agent` or `trigger`.
+    pub source: String,
+    /// When it was asked.
+    pub created_at: Timestamp,
+    /// The question.
+    #[serde(flatten)]
+    pub request: ApprovalRequest,
+}
+
+impl PendingApproval {
+    /// The run that asks, to which the answer goes.
+    pub fn asker(&self) -> &RunId {
+        self.request.asker().map_or(&self.run, |asker| &asker.run)
+    }
+}
+
+/// The questions of a run that wait, oldest first; those of runs below it too, as far as they came up to it.
+pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
+    let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else { return Vec::new() };
+    let source = match (&started.origin, started.first_turn) {
+        (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => "agent",
+        _ => "user",
+    };
+    let mut open: Vec<PendingApproval> = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolAsked { call, request } => {
+                // A question that came up again replaces itself.
+                open.retain(|other| other.request.request_id != request.request_id);
+                open.push(PendingApproval {
+                    run: started.run.clone(),
+                    call: *call,
+                    session: started.session.clone(),
+                    tenant: started.tenant.clone(),
+                    agent: started.agent.clone(),
+                    source: source.to_owned(),
+                    created_at: record.at,
+                    request: (**request).clone(),
+                });
+            }
+            RecordBody::ToolAnswered { call, .. }
+            | RecordBody::ToolStarted { call, .. }
+            | RecordBody::ToolRefused { call, .. }
+            | RecordBody::ToolFinished { call, .. } => open.retain(|other| other.call != *call),
+            RecordBody::RunFinished(_) => open.clear(),
+            _ => {}
+        }
+    }
+    open
+}
