@@ -203,8 +203,7 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
         limits.max_cost = cap;
         let mut options = RequestOptions::default();
         options.max_tokens = Some(10);
-        let mut service = OpenAiOptions::default();
-        service.id = id.to_owned();
+        let service = OpenAiOptions::default().with_id(id);
         agent(&MemoryJournal::new())
             .clock(Arc::new(VirtualClock::new())) // A real server takes real time.
             .provider(Arc::new(OpenAiCompatible::new(&server.url(), service).unwrap()), "gpt-5-mini")

@@ -5,7 +5,7 @@ use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, Tool
 use serde_json::json;
 
 use super::{
-    AnthropicTraits, ChangedHistory, Inner, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
+    AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
     messages::{self, MARK, text_block},
     refused,
 };
@@ -29,7 +29,7 @@ const HEADROOM: usize = 4_096;
 pub(super) struct Encoder<'a> {
     request: &'a Request,
     traits: AnthropicTraits,
-    options: &'a Inner,
+    options: &'a AnthropicOptions,
     thinking: Thinking,
     /// The name of the tool that stands for the form of the answer.
     format_tool: Option<String>,
@@ -46,11 +46,11 @@ pub(crate) enum Thinking {
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a Inner) -> Self {
+    pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a AnthropicOptions) -> Self {
         let format = request.options.response_format.as_ref();
         let format = format.filter(|_| !traits.json_schema);
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
-        let mut thinking = thinking(request.options.thinking, &traits, &options.budgets);
+        let mut thinking = thinking(request.options.thinking, &traits, &options.thinking_budgets);
         if matches!(thinking, Thinking::Budget(_)) && messages::turn_began_without_thinking(&request.messages)
         {
             thinking = Thinking::Unsaid;
