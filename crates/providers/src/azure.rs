@@ -21,7 +21,8 @@ use crate::{
     token_source::with_token,
 };
 
-/// The choices of an [`AzureOpenAi`], each with a default.
+/// The choices of an [`AzureOpenAi`], each with a default. What a deployment costs and takes is known if it is
+/// named as its model, `gpt-5-mini`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AzureOptions {

@@ -1,6 +1,7 @@
 //! Pieces of JSON text, put together by hand: messages are encoded once and then copied, so a body is
 //! never built as one value.
 
+use archon_types::Json;
 use serde::Serialize;
 
 /// Appends a value.
@@ -23,4 +24,19 @@ pub(crate) fn push_field<T: Serialize + ?Sized>(json: &mut String, name: &str, v
     json.push_str(name);
     json.push_str("\":");
     push_json(json, value);
+}
+
+/// Appends the schema of a tool's parameters for services that take nothing but objects.
+pub(crate) fn push_object_schema(json: &mut String, schema: &Json) {
+    match schema {
+        Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
+            push_json(json, schema);
+        }
+        Json::Object(schema) => {
+            let mut schema = schema.clone();
+            schema.insert("type".to_owned(), "object".into());
+            push_json(json, &schema);
+        }
+        _ => json.push_str("{\"type\":\"object\"}"),
+    }
 }

@@ -8,7 +8,7 @@ use archon::{
         LocalServer, ModelInfo, ModelRef, PROFILES, PROTOCOLS, ServerAnswer, SetupError, ask_local_servers,
         catalogue_source, known_models, model_info, nearest_models,
     },
-    types::{LongPromptPrice, ModelPrice},
+    types::ModelPrice,
 };
 
 use super::ModelFlags;
@@ -222,15 +222,17 @@ fn page(item: &Item) -> String {
         ("output", price(|p| p.output)),
         ("cache read", price(|p| p.cache_read)),
         ("cache write", price(|p| p.cache_write)),
-        ("long prompts", known.price.and_then(|price| price.long).map_or("the same".to_owned(), long_prices)),
+        ("long prompt", known.price.map_or("not known".to_owned(), long_prices)),
         ("thinks", yes(known.thinking)),
         ("sees", yes(known.vision)),
         ("source", catalogue()),
     ];
-    rows.iter().map(|(name, value)| format!("{name:<14}{value}")).collect::<Vec<_>>().join("\n")
+    rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
 }
 
-fn long_prices(long: LongPromptPrice) -> String {
+/// What is taken for long prompts, where that is more.
+fn long_prices(price: ModelPrice) -> String {
+    let Some(long) = price.long else { return "the same".to_owned() };
     let (input, output) = (dollars(long.input), dollars(long.output));
     format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }

@@ -1,7 +1,7 @@
 //! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
 //! the prompt cache move from turn to turn, so they are put in afterwards.
 
-use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
+use archon_types::{ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
 use serde_json::json;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     refused,
 };
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
 
@@ -267,24 +267,11 @@ pub(crate) fn thinking(
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::new();
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        text.push_str("{\"name\":");
+        push_separated(&mut text, 0, "{\"name\":");
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         text.push_str(",\"input_schema\":");
-        match &tool.parameters {
-            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                push_json(&mut text, schema);
-            }
-            Json::Object(schema) => {
-                let mut schema = schema.clone();
-                schema.insert("type".to_owned(), "object".into());
-                push_json(&mut text, &schema);
-            }
-            _ => text.push_str("{\"type\":\"object\"}"),
-        }
+        push_object_schema(&mut text, &tool.parameters);
         text.push('}');
     }
     text

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     anthropic::{AnthropicTraits, Thinking, thinking},
-    json_text::{push_field, push_json, push_separated},
+    json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
 
@@ -248,17 +248,7 @@ fn tools(tools: &[ToolSpec]) -> String {
             push_field(&mut text, "description", &tool.description);
         }
         text.push_str(",\"inputSchema\":{\"json\":");
-        match &tool.parameters {
-            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                push_json(&mut text, schema);
-            }
-            Json::Object(schema) => {
-                let mut schema = schema.clone();
-                schema.insert("type".to_owned(), "object".into());
-                push_json(&mut text, &schema);
-            }
-            _ => text.push_str("{\"type\":\"object\"}"),
-        }
+        push_object_schema(&mut text, &tool.parameters);
         text.push_str("}}}");
     }
     text

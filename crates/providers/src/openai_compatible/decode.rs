@@ -147,7 +147,7 @@ impl ChatDecoder {
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.text.is_empty()) {
             self.text(refusal.text, out);
         }
-        for detail in delta.reasoning_details.into_iter().flat_map(|details| *details) {
+        for detail in delta.reasoning_details.into_iter().flatten() {
             self.details.add(detail);
         }
         for call in delta.tool_calls.into_iter().flatten() {

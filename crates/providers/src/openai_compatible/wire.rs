@@ -68,7 +68,7 @@ pub(super) struct Delta<'a> {
     #[serde(default)]
     pub(super) reasoning: Text,
     /// OpenRouter: the same in pieces with their signatures.
-    pub(super) reasoning_details: Option<Box<Vec<Json>>>,
+    pub(super) reasoning_details: Option<Vec<Json>>,
     #[serde(borrow, default = "none")]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
     #[serde(borrow)]
