@@ -92,9 +92,14 @@ fn text_with_events_that_nobody_knows() {
 fn what_a_text_is_for_is_kept_and_sent_back() {
     let events = [
         CREATED,
-        r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"delta":"Looking."}"#,
-        r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","phase":"commentary","content":[{"type":"output_text","text":"Looking."}],"role":"assistant"}}"#,
-        r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"msg_2","type":"message","phase":"final_answer","content":[{"type":"output_text","text":"Done."}],"role":"assistant"}}"#,
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","phase":"commentary","content":[],"role":"assistant"}}"#,
+        r#"{"type":"response.content_part.added","item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","annotations":[],"text":""}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"Looking."}"#,
+        r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","phase":"commentary","content":[{"type":"output_text","annotations":[],"text":"Looking."}],"role":"assistant"}}"#,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"msg_2","type":"message","status":"in_progress","phase":"final_answer","content":[],"role":"assistant"}}"#,
+        r#"{"type":"response.content_part.added","item_id":"msg_2","output_index":1,"content_index":0,"part":{"type":"output_text","annotations":[],"text":""}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_2","output_index":1,"content_index":0,"delta":"Done."}"#,
+        r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"msg_2","type":"message","status":"completed","phase":"final_answer","content":[{"type":"output_text","annotations":[],"text":"Done."}],"role":"assistant"}}"#,
         COMPLETED,
     ];
     check(
