@@ -75,9 +75,9 @@ mod tests {
             json!({"type": "reasoning.text", "text": "Let ", "index": 0, "format": "f", "signature": null}),
             json!({"type": "reasoning.text", "text": "me", "index": 0, "format": null}),
             json!({"type": "reasoning.text", "signature": "sig", "index": 0}),
-            json!({"type": "reasoning.encrypted", "data": "a", "index": 1, "id": "x"}),
-            json!({"type": "reasoning.encrypted", "data": "b", "index": 1, "id": "y"}),
-            json!({"type": "reasoning.text", "text": "More", "index": 2}),
+            json!({"type": "reasoning.text", "text": "More", "index": 1}),
+            json!({"type": "reasoning.encrypted", "data": "a", "index": 2, "id": "x"}),
+            json!({"type": "reasoning.encrypted", "data": "b", "index": 2, "id": "y"}),
             json!("odd"),
         ] {
             details.add(detail);
@@ -91,9 +91,9 @@ mod tests {
             serde_json::from_str::<Json>(details).unwrap(),
             json!([
                 {"type": "reasoning.text", "text": "Let me", "index": 0, "format": "f", "signature": "sig"},
-                {"type": "reasoning.encrypted", "data": "a", "index": 1, "id": "x"},
-                {"type": "reasoning.encrypted", "data": "b", "index": 1, "id": "y"},
-                {"type": "reasoning.text", "text": "More", "index": 2},
+                {"type": "reasoning.text", "text": "More", "index": 1},
+                {"type": "reasoning.encrypted", "data": "a", "index": 2, "id": "x"},
+                {"type": "reasoning.encrypted", "data": "b", "index": 2, "id": "y"},
                 "odd",
             ])
         );
