@@ -134,7 +134,7 @@ pub use pending::{PendingApproval, pending_approvals};
 pub use plan::{Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
-pub use price::ModelPrice;
+pub use price::{LongPromptPrice, ModelPrice};
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
