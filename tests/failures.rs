@@ -415,7 +415,7 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
     let (own, asked) = model("own", refused);
     let journal = MemoryJournal::new();
     let archon = agent(&journal).provider(own, "m1").build().unwrap();
-    let mut options = RunOptions::in_session(SessionId::new("s"));
+    let mut options = RunOptions::default();
     options.run = Some(run_id());
     let outcome = archon.run_with("Do it.", options).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Failed);
@@ -427,7 +427,8 @@ async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
         "#]],
     )
     .await;
-    let again = RunOptions::in_session(SessionId::new("s"));
+    let session = archon.newest_run(None).await.unwrap().unwrap().session.unwrap();
+    let again = RunOptions::in_session(session);
     assert_eq!(archon.run_with("Again.", again).await.unwrap().answer, "done");
     let told = format!("{:?}", asked.requests().last().unwrap().messages);
     assert!(!told.contains("no such key"), "{told}");
@@ -591,4 +592,21 @@ async fn a_breaker_that_is_off_leaves_no_tool_alone() {
         matches!(&r.body, RecordBody::SteppedDown { step: FailureStep::NextKey { .. }, .. })
     };
     assert!(!log(&journal).await.iter().any(stepped));
+}
+
+// spec: P-02
+#[tokio::test]
+async fn agents_of_one_http_share_one_pool_of_connections_and_so_does_a_fallback() {
+    let refused = MockResponse::json(401, &json!({ "error": { "message": "no" } }));
+    let server =
+        MockServer::start([wire::answer("one"), wire::answer("two"), refused, wire::answer("three")]).await;
+    let http = archon::providers::HttpOptions::default();
+    let named = |model: &str| format!("openai-compatible@{}/v1:{model}", server.url());
+    for expected in ["one", "two", "three"] {
+        let agent =
+            Archon::builder().model(named("m")).fallback(named("n")).http(http.clone()).build().unwrap();
+        assert_eq!(agent.run("Hello").await.unwrap().answer, expected);
+    }
+    let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0; 4]);
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "named-models")]
+use archon_providers::HttpOptions;
 use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
@@ -37,6 +39,8 @@ pub struct ArchonBuilder {
     approver: Option<Arc<dyn Approver>>,
     engine: EngineOptions,
     pub(crate) memory_limit: Option<MemoryLimit>,
+    #[cfg(feature = "named-models")]
+    http: HttpOptions,
 }
 
 impl Default for ArchonBuilder {
@@ -61,6 +65,8 @@ impl Default for ArchonBuilder {
             approver: None,
             engine: EngineOptions::default(),
             memory_limit: None,
+            #[cfg(feature = "named-models")]
+            http: HttpOptions::default(),
         }
     }
 }
@@ -85,6 +91,15 @@ impl ArchonBuilder {
     #[cfg(feature = "named-models")]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(Model::Named(name.into()));
+        self
+    }
+
+    /// How services are reached whose models are given by [name](Self::model): time limits, a proxy, certificates.
+    /// All models of an agent share one pool of connections, and so do the agents that are given clones of the
+    /// same options: one value per process is best.
+    #[cfg(feature = "named-models")]
+    pub fn http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
         self
     }
 
@@ -338,12 +353,16 @@ impl ArchonBuilder {
     pub fn build(self) -> Result<Archon, Error> {
         let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
             #[cfg(feature = "named-models")]
-            Model::Named(name) => named(&name, &self.keys)?,
+            Model::Named(name) => named(&name, &self.keys, &self.http)?,
             Model::Given(providers, model) => (providers, model),
         };
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
-        let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
+        #[cfg(feature = "named-models")]
+        let ready = |standby: Standby| standby.ready(&self.http);
+        #[cfg(not(feature = "named-models"))]
+        let ready = Standby::ready;
+        let fallbacks = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine)?,
@@ -400,11 +419,11 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<
 }
 
 impl Standby {
-    fn ready(self) -> Result<Fallback, Error> {
+    fn ready(self, #[cfg(feature = "named-models")] http: &HttpOptions) -> Result<Fallback, Error> {
         match self {
             #[cfg(feature = "named-models")]
             Self::Named(name) => {
-                let (mut providers, model) = named(&name, &[])?;
+                let (mut providers, model) = named(&name, &[], http)?;
                 Ok(Fallback::new(providers.swap_remove(0), model))
             }
             Self::Given(fallback) => Ok(fallback),
@@ -414,11 +433,11 @@ impl Standby {
 
 /// The model's service once with each key, or with the key in the environment.
 #[cfg(feature = "named-models")]
-fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+fn named(name: &str, keys: &[Secret], http: &HttpOptions) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
     use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
     // Clones share one pool of connections.
-    let options = ConnectOptions::default();
+    let options = ConnectOptions::default().with_http(http.clone());
     let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {
         let found = resolve(name, variable, options)?;

@@ -34,6 +34,7 @@
 mod blob;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blocking;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod damage;
 mod doorbell;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
