@@ -319,7 +319,8 @@ impl ArchonBuilder {
         };
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
-        let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
+        let fallbacks: Vec<Fallback> =
+            self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools)?,
@@ -338,7 +339,8 @@ impl ArchonBuilder {
             config.max_context_tokens = window;
         }
         #[cfg(feature = "planner")]
-        let planner = provider.clone();
+        let questions =
+            crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
             .with_keys(keys)
             .with_fallbacks(fallbacks)
@@ -355,7 +357,7 @@ impl ArchonBuilder {
         Ok(Archon {
             agent,
             #[cfg(feature = "planner")]
-            provider: planner,
+            questions,
             toolbox,
             journal,
             clock,

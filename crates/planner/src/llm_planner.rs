@@ -9,22 +9,21 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, PlanError, Planner, PlanningContext,
-    Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask, SubTaskStatus, Task, TaskId,
-    ToolDefinition,
+    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, ModelPrice, PlanError, Planner,
+    PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
+    SubTaskStatus, Task, TaskId, ToolDefinition,
 };
 use serde_json::json;
 
 use crate::{
-    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::ask, check_running,
+    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::Asked, check_running,
     problem::with_remedy, read_plan,
 };
 
 /// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
 /// in what the model says. An answer that is no plan is sent back with everything that is wrong with it.
 pub struct LlmPlanner {
-    provider: Arc<dyn Provider>,
-    model: String,
+    model: Asked,
     options: LlmPlannerOptions,
     /// The service refused a schema.
     speaks_text: AtomicBool,
@@ -65,8 +64,7 @@ impl LlmPlanner {
     /// A planner that asks this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self {
-            provider,
-            model: model.into(),
+            model: Asked { provider, model: model.into(), price: None },
             options: LlmPlannerOptions::default(),
             speaks_text: AtomicBool::new(false),
         }
@@ -75,6 +73,12 @@ impl LlmPlanner {
     /// The same planner with other options.
     pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The same planner with a price; by default the one that the provider knows.
+    pub fn with_price(mut self, price: ModelPrice) -> Self {
+        self.model.price = Some(price);
         self
     }
 
@@ -110,7 +114,7 @@ impl LlmPlanner {
         let is_structured =
             self.options.structured == Structured::Auto && !self.speaks_text.load(Ordering::Relaxed);
         let request = |format: Option<ResponseFormat>| {
-            let mut request = Request::new(self.model.clone(), messages.clone());
+            let mut request = Request::new(self.model.model.clone(), messages.clone());
             request.system = Some(Arc::new(Encoded::new(SYSTEM.to_owned())));
             let mut options = self.options.request.clone();
             options.response_format = format;
@@ -119,17 +123,23 @@ impl LlmPlanner {
         };
         let format = is_structured
             .then(|| ResponseFormat { name: "plan".into(), schema: plan_schema(&context.tools) });
-        let answer = match ask(&*self.provider, request(format), &context.run).await {
-            Err(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }) if is_structured => {
+        match self.asked(request(format), context).await {
+            Err(PlanError::Model(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }))
+                if is_structured =>
+            {
                 self.speaks_text.store(true, Ordering::Relaxed);
-                ask(&*self.provider, request(None), &context.run).await
+                self.asked(request(None), context).await
             }
             answer => answer,
-        };
-        answer.map_err(|error| match error {
-            ProviderError::Cancelled => PlanError::Cancelled,
-            error => PlanError::Model(error),
-        })
+        }
+    }
+
+    async fn asked(
+        &self,
+        request: Request,
+        context: &PlanningContext,
+    ) -> Result<AssistantMessage, PlanError> {
+        self.model.ask(request, context.left, &context.expenses, &context.run).await
     }
 }
 

@@ -125,7 +125,7 @@ pub use message::{
     ToolResultMessage, Usage, UserMessage,
 };
 pub use nearest::{likeness, nearest};
-pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
 pub use price::ModelPrice;
