@@ -58,7 +58,7 @@ pub use diff::{changed, check_diff, difference, show_diff};
 pub use error::PlanRunError;
 pub use fold::{fold, is_plan, open_questions};
 pub use graph::{PlanGraph, invariants, plan_of};
-pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_schema};
+pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_outline, plan_schema};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
 pub use options::PlanningAgentOptions;
 pub use planning_agent::PlanningAgent;

@@ -39,6 +39,8 @@ pub struct LlmPlannerOptions {
     pub repairs: u32,
     /// Whether answers are held to a schema.
     pub structured: Structured,
+    /// For models too small to shape a plan themselves: exactly so many subtasks, [see](plan_outline). Default none.
+    pub outline: Option<u32>,
 }
 
 /// Whether answers are held to a schema.
@@ -56,7 +58,7 @@ impl Default for LlmPlannerOptions {
     fn default() -> Self {
         let mut request = RequestOptions::default();
         request.temperature = Some(0.1);
-        Self { request, repairs: 2, structured: Structured::default() }
+        Self { request, repairs: 2, structured: Structured::default(), outline: None }
     }
 }
 
@@ -121,8 +123,11 @@ impl LlmPlanner {
             request.options = Arc::new(options);
             request
         };
-        let format = is_structured
-            .then(|| ResponseFormat { name: "plan".into(), schema: plan_schema(&context.tools) });
+        let schema = || match self.options.outline {
+            Some(subtasks) => plan_outline(subtasks, &context.tools),
+            None => plan_schema(&context.tools),
+        };
+        let format = is_structured.then(|| ResponseFormat { name: "plan".into(), schema: schema() });
         match self.asked(request(format), context).await {
             Err(PlanError::Model(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }))
                 if is_structured =>
@@ -325,5 +330,43 @@ pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
             },
         },
         "required": ["subtasks"],
+    })
+}
+
+/// JSON Schema of a plan of exactly so many subtasks, `s1` and so on, of which each can only depend on those before it:
+/// what it lets through is a graph without circles, however small the model is. Texts are short, so that a model that
+/// does not know where to end comes to an end; arguments are left to the tool's user.
+pub fn plan_outline(subtasks: u32, tools: &[ToolDefinition]) -> Json {
+    let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
+    names.push(Json::Null);
+    let subtask = |number: u32| {
+        let before: Vec<String> = (1..number).map(|earlier| format!("s{earlier}")).collect();
+        let dependencies = match before.is_empty() {
+            true => json!({"const": []}),
+            false => json!({"type": "array", "items": {"enum": before}, "maxItems": number - 1}),
+        };
+        let mut properties = json!({
+            "id": {"const": format!("s{number}")},
+            "description": {"type": "string", "minLength": 8, "maxLength": 60},
+            "dependencies": dependencies,
+        });
+        let mut required = vec!["id", "description", "dependencies"];
+        if !tools.is_empty() {
+            properties["tool_name"] = json!({"enum": names});
+            required.push("tool_name");
+        }
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    };
+    let count = subtasks.max(1);
+    let all: Vec<Json> = (1..=count).map(subtask).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "subtasks": {
+                "type": "array", "prefixItems": all, "minItems": count, "maxItems": count,
+            },
+        },
+        "required": ["subtasks"],
+        "additionalProperties": false,
     })
 }

@@ -1,7 +1,7 @@
 //! A plan while it is followed, for people: the plan when it is made; then, on a terminal, its subtasks as a tree that
 //! moves, and elsewhere a line when one begins and when one ends.
 
-use std::collections::HashMap;
+use std::{cell::Cell, collections::HashMap};
 
 use archon::{
     planner::{NodeState, PlanFormat, PlanMachine, PlanNode, render, show_diff},
@@ -26,11 +26,17 @@ pub(super) struct PlanView {
     machine: Box<PlanMachine>,
     /// Tokens of calls that are under way, as far as their runs have said.
     tokens: HashMap<CallId, u64>,
+    /// What moved stands still, and nothing has moved since.
+    is_still: Cell<bool>,
 }
 
 impl PlanView {
     pub(super) fn new(started: &RunStarted, at: Timestamp) -> Self {
-        Self { machine: Box::new(PlanMachine::new(started, at)), tokens: HashMap::new() }
+        Self {
+            machine: Box::new(PlanMachine::new(started, at)),
+            tokens: HashMap::new(),
+            is_still: Cell::new(true),
+        }
     }
 
     /// Learns from a record that follows the first one.
@@ -58,7 +64,7 @@ impl PlanView {
 
     /// Leaves the terminal: what moved stands still.
     pub(super) fn leave(&self, output: &Output) {
-        if output.spins {
+        if output.spins && !self.is_still.replace(true) {
             output.close_board();
             let rows = tree::rows(&self.known(), usize::MAX);
             rows.into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
@@ -67,6 +73,7 @@ impl PlanView {
 
     fn draw(&self, output: &Output) {
         if output.spins && !self.machine.under_way().is_empty() {
+            self.is_still.set(false);
             output.board(tree::rows(&self.known(), tree::MOST));
         }
     }
