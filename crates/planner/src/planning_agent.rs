@@ -92,6 +92,7 @@ impl PlanningAgent {
     ) -> Result<(Task, Vec<PlanProblem>), PlanRunError> {
         let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
+        planning.left = Some(machine.left());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
         let mut task = self.parts.planner.create_plan(goal, &planning).await?;

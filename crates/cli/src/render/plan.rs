@@ -6,7 +6,7 @@ use std::{cell::Cell, collections::HashMap};
 use archon::{
     planner::{NodeState, PlanFormat, PlanMachine, PlanNode, render, show_diff},
     types::{
-        CallId, Confirm, Content, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
+        CallId, Content, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
         ToolResultStatus,
     },
 };
@@ -126,11 +126,8 @@ impl PlanView {
             }
             PlanRecord::Made { task, warnings, .. } => {
                 output.stop_waiting();
-                // Whoever is asked about it is shown it then.
-                if self.machine.settings().confirm == Confirm::Never {
-                    output.note(Look::Dim, "the plan (* is the longest way):");
-                    lines(Look::Dim, &render(task, PlanFormat::Text), output);
-                }
+                output.note(Look::Dim, "the plan (* is the longest way):");
+                lines(Look::Dim, &render(task, PlanFormat::Text), output);
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
             }
             PlanRecord::Rejected { problems, .. } => {

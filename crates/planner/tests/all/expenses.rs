@@ -7,8 +7,9 @@ use archon_planner::{
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, Context, Journal, LimitReached, ModelEvent, ModelPrice, Outcome, OutcomeStatus,
-    PlanRecord, Provider, ProviderError, Record, RecordBody, Spending, Usage,
+    Agent, BoxFuture, Context, Journal, Json, LimitReached, LongTerm, MemoryError, MemoryQuery, ModelEvent,
+    ModelPrice, Outcome, OutcomeStatus, PlanRecord, Provider, ProviderError, Recalled, Record, RecordBody,
+    Spending, Usage,
 };
 use serde_json::json;
 
@@ -161,8 +162,8 @@ async fn an_outline_lets_through_graphs_without_circles_only() {
     let planner = LlmPlanner::new(Arc::new(provider.clone()), "m").with_options(options);
     let clock = Arc::new(VirtualClock::new());
     let run = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
-    let context = archon_types::PlanningContext::new(run);
-    let task = archon_types::Planner::create_plan(&planner, "Go", &context).await.unwrap();
+    let context = PlanningContext::new(run);
+    let task = Planner::create_plan(&planner, "Go", &context).await.unwrap();
     assert_eq!(task.subtasks.len(), 3);
     let asked = provider.requests()[0].options.response_format.clone().unwrap();
     assert_eq!(asked.schema, schema);

@@ -1,10 +1,10 @@
 //! Asks a person about a plan: shows it, and takes a yes, a no, an edited plan, or nothing yet.
 
-use std::{io, path::Path, process::Command};
+use std::{io, path::Path, process::Command, sync::Arc};
 
 use archon::{
-    planner::{PlanFormat, PlanMachine, Reading, plan_of_json, read_plan, render},
-    types::{Answer, ApprovalRequest, CallId, Json, RunId, Task},
+    planner::{PlanFormat, PlanMachine, Reading, fold, open_questions, plan_of_json, read_plan, render},
+    types::{Answer, ApprovalRequest, CallId, Json, Record, RunId, Task},
 };
 
 use crate::{
@@ -17,7 +17,16 @@ use crate::{
 /// Characters of a question that are shown.
 const SHOWN: usize = 400;
 
-/// Shows what is asked about and takes the answer; none if nobody is there, or if they want to think about it.
+/// Shows the plan of a run that was begun before, if it waits for a yes to that.
+pub(super) fn show(app: &App, records: &[Arc<Record>]) {
+    let Some(machine) = fold(records).filter(|_| !app.json) else { return };
+    if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
+        let text = printable(&render(&machine.task(), PlanFormat::Text));
+        text.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
+    }
+}
+
+/// Says what is asked and takes the answer; none if nobody is there, or if they want to think about it.
 pub(super) async fn ask(
     app: &App,
     machine: &PlanMachine,
@@ -27,10 +36,6 @@ pub(super) async fn ask(
     let is_plan = machine.node(call).is_none();
     let task = machine.task();
     if !app.json {
-        if is_plan {
-            let text = printable(&render(&task, PlanFormat::Text));
-            text.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
-        }
         app.output.note(Look::Warning, one_line(&request.action_summary, SHOWN));
     }
     if app.json || !app.output.asks {

@@ -64,6 +64,7 @@ pub(crate) async fn resume(
     before: Vec<Arc<Record>>,
 ) -> Result<Exit, Failure> {
     let planning = planning(archon, Confirm::Never);
+    confirm::show(app, &before);
     let handle = planning.resume(run).await?;
     go_on(app, archon, &planning, handle, before).await
 }
