@@ -8,8 +8,8 @@ use archon_planner::{
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
     Agent, BoxFuture, Context, Journal, Json, LimitReached, LongTerm, MemoryError, MemoryQuery, ModelEvent,
-    ModelPrice, Outcome, OutcomeStatus, PlanRecord, Provider, ProviderError, Recalled, Record, RecordBody,
-    Spending, Usage,
+    ModelPrice, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner, PlanningContext, Provider,
+    ProviderError, Recalled, Record, RecordBody, Spending, Task, Usage,
 };
 use serde_json::json;
 
@@ -167,4 +167,72 @@ async fn an_outline_lets_through_graphs_without_circles_only() {
     assert_eq!(task.subtasks.len(), 3);
     let asked = provider.requests()[0].options.response_format.clone().unwrap();
     assert_eq!(asked.schema, schema);
+}
+
+/// Thinks until it is stopped, and has used something by then.
+struct Thinker;
+
+impl Planner for Thinker {
+    fn create_plan<'a>(
+        &'a self,
+        _: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move {
+            context.expenses.add(Spending::new(70, 0));
+            context.run.cancel.cancelled().await;
+            Err(PlanError::Cancelled)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it_took_is_counted() {
+    let (journal, mut options) = (TestJournal::default(), PlanningAgentOptions::default());
+    options.limits.max_duration_ms = 60_000;
+    let agent = PlanningAgent::new(Arc::new(Thinker), Arc::new(Echo), Arc::new(journal.clone()), options);
+    let clock = Arc::new(VirtualClock::jumping());
+    let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
+    let outcome = agent.start("Go", &context).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Duration { max_ms: 60_000 }));
+    assert_eq!((outcome.spending().tokens, paid(&journal.log("run_1")).len()), (70, 1));
+}
+
+// spec: ER-13, PL-22
+#[tokio::test]
+async fn a_memory_that_fails_is_no_reason_not_to_work() {
+    let provider: Arc<dyn Provider> = Arc::new(FnProvider::new(|_, _| said(&two(), 1, 1)));
+    let journal: Arc<dyn Journal> = Arc::new(TestJournal::default());
+    let planner = Arc::new(LlmPlanner::new(provider, "m"));
+    let agent = PlanningAgent::new(planner, Arc::new(Echo), journal, PlanningAgentOptions::default())
+        .with_memory(Arc::new(Gone));
+    let clock = Arc::new(VirtualClock::new());
+    let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
+    let outcome = agent.start("Go", &context).await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "Then"));
+}
+
+/// A memory whose storage is gone.
+struct Gone;
+
+fn gone<T>() -> Result<T, MemoryError> {
+    Err(MemoryError::Unsupported { what: "anything" })
+}
+
+impl LongTerm for Gone {
+    fn store<'a>(
+        &'a self,
+        _: &'a str,
+        _: serde_json::Map<String, Json>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>> {
+        Box::pin(async { gone() })
+    }
+
+    fn query<'a>(&'a self, _: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>> {
+        Box::pin(async { gone() })
+    }
+
+    fn delete<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
+        Box::pin(async { gone() })
+    }
 }
