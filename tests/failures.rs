@@ -18,7 +18,7 @@ use archon::{
         ApiErrorKind, BoxStream, CancellationToken, Capabilities, CircuitBreaker, Delta, DeltaKind,
         Durability, Event, ExecutionLimits, FailureStep, Journal, LimitReached, ModelEvent, ModelPrice,
         OpenMode, Provider, ProviderError, Record, RecordBody, Request, RequestOptions, RetryConfig,
-        SessionId, ThinkingLevel, ToolCall, ToolResult, ToolSpec,
+        ThinkingLevel, ToolCall, ToolResult, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};

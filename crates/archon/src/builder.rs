@@ -362,7 +362,7 @@ impl ArchonBuilder {
         let ready = |standby: Standby| standby.ready(&self.http);
         #[cfg(not(feature = "named-models"))]
         let ready = Standby::ready;
-        let fallbacks = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
+        let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine)?,
@@ -381,7 +381,8 @@ impl ArchonBuilder {
             config.max_context_tokens = window;
         }
         #[cfg(feature = "planner")]
-        let planner = provider.clone();
+        let questions =
+            crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
             .with_keys(keys)
             .with_fallbacks(fallbacks)
@@ -401,7 +402,7 @@ impl ArchonBuilder {
         Ok(Archon {
             agent,
             #[cfg(feature = "planner")]
-            provider: planner,
+            questions,
             toolbox,
             journal,
             clock,

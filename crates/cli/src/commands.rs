@@ -18,7 +18,7 @@ use clap::Subcommand;
 
 use crate::{
     app::App,
-    config::{Settings, ToolSelection},
+    config::{Mode, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
 };
@@ -28,7 +28,7 @@ use crate::{
 pub(crate) enum Command {
     /// Work on a task and print the answer
     Run(run::RunArgs),
-    /// Make a plan for a goal and show it, follow it, or show the plan of a run
+    /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
     Plan(plan::PlanArgs),
     /// Show, fork or delete the runs there are
     #[command(subcommand)]
@@ -110,6 +110,31 @@ pub(crate) struct ToolFlags {
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+}
+
+/// Flags that say how an agent works.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AgentFlags {
+    /// Another model to ask when the one before cannot answer; may be given again
+    #[arg(long, value_name = "M")]
+    pub(crate) fallback: Option<Vec<String>>,
+    /// A file with the project's instructions, read anew before each question
+    #[arg(long, value_name = "FILE")]
+    pub(crate) project_file: Option<PathBuf>,
+    /// Most model calls of the run; of a plan, most of each subtask
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// How tools are spoken about [default: as the model can]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
+}
+
+impl AgentFlags {
+    fn apply(&self, settings: &mut Settings) {
+        settings.fallback.clone_from(&self.fallback);
+        settings.project_file.clone_from(&self.project_file);
+        (settings.max_turns, settings.mode) = (self.max_turns, self.mode);
+    }
 }
 
 /// The settings that both kinds of flags make.

@@ -1,7 +1,7 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
 use archon::{
-    planner::{PlanRunError, with_remedy},
+    planner::{PlanProblem, PlanRunError, with_remedy},
     types::PlanError,
 };
 
@@ -43,6 +43,13 @@ impl Failure {
             advice.push(ANYTHING.to_owned());
         }
         Self { exit, what: line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned()), advice }
+    }
+
+    /// A plan cannot be followed: each problem stands in a line with its remedy.
+    pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
+        let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        Self::choices(Exit::Failed, "the plan cannot be followed", &lines)
     }
 
     /// What the shell is told.
@@ -123,9 +130,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
         Failure::choices(Exit::Failed, "the plan cannot be followed", &lines)
     };
     match e {
-        PlanRunError::Problems { problems } => {
-            all(&problems.iter().filter(|p| p.is_error()).map(with_remedy).collect::<Vec<_>>())
-        }
+        PlanRunError::Problems { problems } => Failure::of_problems(problems),
         PlanRunError::Plan(PlanError::Unreadable { problem }) => {
             all(&problem.split("; ").map(str::to_owned).collect::<Vec<_>>())
         }

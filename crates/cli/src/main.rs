@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod board;
 mod choose;
 mod commands;
 mod config;

@@ -131,7 +131,7 @@ pub use message::{
 };
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals};
-pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
 pub use price::{LongPromptPrice, ModelPrice};

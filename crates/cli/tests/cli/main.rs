@@ -16,3 +16,4 @@ mod logs;
 mod plans;
 mod runs;
 mod setup;
+mod terminal;
