@@ -1,0 +1,9 @@
+//! Memories: what was said, what is at hand, and what is kept for good.
+//!
+//! A store (`archon_types::MemoryStore`) holds entries and gives back candidates with raw scores. All else is here:
+//!
+//! | to | there is |
+//! |---|---|
+//! | order candidates of words and of meaning into one list | [`rank`] |
+
+pub mod rank;

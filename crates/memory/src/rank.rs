@@ -1,0 +1,1 @@
+//! Ordering what a store found: pure functions from candidates with raw scores to one list.
