@@ -13,6 +13,7 @@ use crate::metadata::{Dependency, Metadata};
 const LAYERS: &[(&str, u8)] = &[
     ("archon-types", 1),
     ("archon-macros", 1),
+    ("archon-vectors", 1),
     ("archon-testkit", 2),
     ("archon-providers", 3),
     ("archon-tools", 3),
@@ -42,6 +43,7 @@ const EDGES: &[Edge] = &[
     edge("archon-planner", Kind::Normal, "archon-types"),
     edge("archon-planner", Kind::Dev, "archon-testkit"),
     edge("archon-memory", Kind::Normal, "archon-types"),
+    edge("archon-memory", Kind::Normal, "archon-vectors"),
     edge("archon-memory", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-types"),
     edge("archon-local-model", Kind::Normal, "archon-types"),

@@ -4,6 +4,11 @@
 //!
 //! | to | there is |
 //! |---|---|
+//! | keep entries in this process | [`InMemoryStore`] |
 //! | order candidates of words and of meaning into one list | [`rank`] |
 
+mod in_memory;
 pub mod rank;
+mod words;
+
+pub use in_memory::InMemoryStore;

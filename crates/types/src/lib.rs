@@ -23,6 +23,7 @@
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
+//! | store of memories | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one for every backend |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
@@ -36,6 +37,7 @@ mod agent;
 mod agent_event;
 mod approval;
 mod bus;
+mod collection;
 mod compaction;
 mod content;
 mod content_hash;
@@ -57,6 +59,7 @@ mod interruption;
 mod journal;
 mod limits;
 mod memory;
+mod memory_store;
 mod message;
 mod nearest;
 mod plan;
@@ -91,6 +94,7 @@ pub use agent::{Agent, AgentState, Context, Outcome, OutcomeStatus, ReactState};
 pub use agent_event::AgentEvent;
 pub use approval::{Answer, ApprovalRequest, Approver, Decision};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
+pub use collection::Collection;
 pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
     WindowItem,
@@ -119,7 +123,13 @@ pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
-pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
+pub use memory::{
+    Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,
+};
+pub use memory_store::{
+    Candidate, Damaged, Found, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage, MemorySearch,
+    MemoryStore, Validity,
+};
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
