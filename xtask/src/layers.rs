@@ -46,6 +46,8 @@ const EDGES: &[Edge] = &[
     edge("archon-memory", Kind::Normal, "archon-vectors"),
     edge("archon-memory", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-types"),
+    edge("archon-store", Kind::Optional, "archon-vectors"),
+    edge("archon-store", Kind::Dev, "archon-testkit"),
     edge("archon-local-model", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-macros"),

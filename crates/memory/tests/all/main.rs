@@ -1,1 +1,4 @@
 //! What the memories promise.
+
+mod store;
+mod support;
