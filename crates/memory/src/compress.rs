@@ -63,7 +63,12 @@ impl Compressor {
         window: u64,
         counter: &dyn TokenCounter,
     ) -> Result<usize, MemoryError> {
-        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "a share of a window, rounded down")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            clippy::cast_possible_truncation,
+            reason = "a share of a window, rounded down"
+        )]
         let most = (window as f64 * f64::from(self.trigger)) as u64;
         let mut made = 0;
         loop {

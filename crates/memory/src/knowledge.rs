@@ -95,7 +95,9 @@ impl Fact {
     }
 
     fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
-        for (part, name) in [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")] {
+        for (part, name) in
+            [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")]
+        {
             if part.trim().is_empty() {
                 return Err(MemoryError::Invalid { id, problem: format!("the fact has no {name}") });
             }
@@ -314,7 +316,8 @@ impl Knowledge {
         passage: &Passage,
     ) -> Result<Vec<Learnt>, MemoryError> {
         let found = extractor.extract(passage).await?;
-        let whole = |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
+        let whole =
+            |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
         let facts = found.into_iter().filter(whole).map(|mut fact| {
             fact.trust = fact.trust.min(passage.trust);
             fact.run = passage.run.clone();

@@ -61,9 +61,12 @@ impl LongTermMemory {
         let options = self.memory.options();
         let embedder = self.memory.parts.embedder.as_deref();
         let ranker = Ranker::new(embedder.map(archon_types::Embedder::id));
-        let question =
-            ranker.question(&query.text).with_now(self.memory.now()).with_context(&ranker.analyzer, [context]);
-        let mut search = MemorySearch::words(question.search_text(), query.limit.saturating_mul(options.pool).max(50));
+        let question = ranker
+            .question(&query.text)
+            .with_now(self.memory.now())
+            .with_context(&ranker.analyzer, [context]);
+        let mut search =
+            MemorySearch::words(question.search_text(), query.limit.saturating_mul(options.pool).max(50));
         search.filter = filter_of(query);
         if let Some(embedder) = embedder {
             match vectors(embedder, &[query.text.clone()]).await {
@@ -76,12 +79,11 @@ impl LongTermMemory {
             tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
         }
         let candidates = self.with_neighbours(found.candidates, &search.filter, &ranker, &question).await?;
-        let items: Vec<Item<'_>> = candidates.iter().map(Item::from).collect();
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
         let mut ranking = ranker.rank(&question, &items);
         ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
         believed_first(&mut ranking.hits, &candidates, query.limit);
-        let directions: Vec<_> =
-            candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
+        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
         let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
         let hits = ranking.distinct(&items, query.limit, options.near_duplicate, alike);
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
@@ -96,7 +98,7 @@ impl LongTermMemory {
         question: &crate::rank::Question,
     ) -> Result<Vec<Candidate>, MemoryError> {
         let near = self.memory.options().neighbours;
-        let items: Vec<Item<'_>> = candidates.iter().map(Item::from).collect();
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
         let first = ranker.rank(question, &items);
         let turns = first.hits.iter().map(|hit| &candidates[hit.item].entry);
         let turns: Vec<MemoryEntry> = turns
@@ -124,6 +126,15 @@ impl LongTermMemory {
     }
 }
 
+/// A role is nobody's name: a question about users is not about all that users said.
+fn item(candidate: &Candidate) -> Item<'_> {
+    let mut item = Item::from(candidate);
+    item.speaker = item.speaker.filter(|speaker| !ROLES.contains(speaker));
+    item
+}
+
+const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
+
 /// Of how many hits the neighbours are looked at.
 const LOOKED_AROUND: usize = 6;
 
@@ -145,6 +156,9 @@ fn recalled(candidate: &Candidate, hit: Ranked) -> Recalled {
     (recalled.lexical, recalled.vector) = (candidate.lexical, candidate.vector);
     recalled
 }
+
+/// What has this share of the best hit's relevance is about the question as much as that.
+const NEARLY: f32 = 0.9;
 
 /// What is believed less stands behind what is believed more: among the facts of one key whatever their scores are,
 /// and among all that might be returned as far as it is nearly as relevant as the best hit.
@@ -168,7 +182,8 @@ fn believed_first(hits: &mut Vec<Ranked>, candidates: &[Candidate], limit: usize
         }
     }
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
-    let near = hits.iter().take(limit.saturating_mul(2)).take_while(|hit| hit.relevance >= best * 0.5).count();
+    let near =
+        hits.iter().take(limit.saturating_mul(2)).take_while(|hit| hit.relevance >= best * NEARLY).count();
     hits[..near].sort_by_key(|hit| entry(hit).trust == Trust::Untrusted);
 }
 

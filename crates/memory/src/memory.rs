@@ -10,9 +10,7 @@ use archon_types::{
     MemoryOrder, MemoryStore, Timestamp,
 };
 
-use crate::{
-    Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, recall::Recall,
-};
+use crate::{Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, recall::Recall};
 
 /// All memories of one owner: a store that is bound to a collection, and what it is asked with. Clones share it.
 #[derive(Clone)]

@@ -24,7 +24,8 @@ impl Memory {
     /// The store's.
     pub async fn export(&self) -> Result<Vec<String>, MemoryError> {
         let line = |entry: &MemoryEntry| {
-            let damaged = |e: serde_json::Error| MemoryError::Corrupt { id: entry.id.clone(), problem: e.to_string() };
+            let damaged =
+                |e: serde_json::Error| MemoryError::Corrupt { id: entry.id.clone(), problem: e.to_string() };
             serde_json::to_string(entry).map_err(damaged)
         };
         self.all(MemoryFilter::all()).await?.iter().map(line).collect()

@@ -86,7 +86,8 @@ impl Memory {
     /// # Errors
     /// The store's.
     pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
-        let mut entries = self.all(MemoryFilter::default().of(&[MemoryKind::Note, MemoryKind::Summary])).await?;
+        let mut entries =
+            self.all(MemoryFilter::default().of(&[MemoryKind::Note, MemoryKind::Summary])).await?;
         entries.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
         let directions: Vec<Vec<f32>> = entries.iter().map(|e| HashEmbedder::vector(&e.content)).collect();
         let same = self.options().near_duplicate;

@@ -52,11 +52,14 @@ impl KnowledgeExtractor for LlmExtractor {
                 "additionalProperties": false,
             });
             let question = format!("Speaker: {}\n\n<text>\n{}\n</text>", passage.speaker, passage.text);
-            let answer: Answer = self.model.ask_for(INSTRUCTIONS, question, ("facts", schema), passage.at).await?;
+            let answer: Answer =
+                self.model.ask_for(INSTRUCTIONS, question, ("facts", schema), passage.at).await?;
             // When, by whom and how far believed is not the model's to say.
-            Ok(answer.facts.into_iter().map(|fact| Fact {
-                since: None, until: None, run: None, trust: Trust::Model, ..fact
-            }).collect())
+            Ok(answer
+                .facts
+                .into_iter()
+                .map(|fact| Fact { since: None, until: None, run: None, trust: Trust::Model, ..fact })
+                .collect())
         })
     }
 }

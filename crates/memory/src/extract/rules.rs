@@ -71,17 +71,19 @@ impl RuleExtractor {
             return None;
         }
         let said = tokens[named..].join(" ");
-        let (pattern, relation, one) = PATTERNS.iter().find(|(pattern, ..)| {
-            said.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(' '))
-        })?;
+        let (pattern, relation, one) = PATTERNS
+            .iter()
+            .find(|(pattern, ..)| said.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(' ')))?;
         let rest: Vec<&str> = said[pattern.len()..].split_whitespace().collect();
         fact(&subject, relation, &rest, *one)
     }
 }
 
 /// Words that begin sentences and are nobody's name.
-const NO_NAMES: &[&str] =
-    &["the", "a", "an", "this", "that", "it", "he", "she", "they", "we", "you", "there", "what", "who", "how", "if"];
+const NO_NAMES: &[&str] = &[
+    "the", "a", "an", "this", "that", "it", "he", "she", "they", "we", "you", "there", "what", "who", "how",
+    "if",
+];
 
 fn fact(subject: &str, relation: &str, object: &[&str], one: bool) -> Option<Fact> {
     // An object is short; what follows `because` or `and` is another matter.
