@@ -10,7 +10,7 @@ use archon_types::{
     ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks, InputFilter,
     Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode, Origin,
     Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig, RunConfig,
-    RunId, ToolMode, Toolbox, TurnTrigger,
+    RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -142,6 +142,12 @@ impl ReactAgent {
     /// The same agent, which reads before each question what the project says. Agents that others call do not.
     pub fn with_instructions(mut self, instructions: Arc<dyn Instructions>) -> Self {
         self.driver.instructions = Some(instructions);
+        self
+    }
+
+    /// The same agent, which keeps what is said in a memory. Agents that others call do not.
+    pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
+        self.driver.memory = Some(memory);
         self
     }
 
@@ -367,6 +373,7 @@ impl ReactAgent {
         driver.journal = Some(self.journal(context).clone());
         if called_by(context).is_some() {
             driver.instructions = None;
+            driver.memory = None;
         }
         driver
     }
