@@ -62,7 +62,8 @@ async fn main() {
     }
     let rate = 5_000.0 / start.elapsed().as_secs_f64();
     println!("lexical ingest, a transaction for each turn: {rate:.0} turns/s");
-    assert!(rate >= 1_000.0, "1,000 turns/s are required");
+    let mut kept = Vec::new();
+    kept.push((rate >= 1_000.0, "lexical ingest of at least 1,000 turns/s"));
 
     let store = SqliteMemory::open(&path).expect("opens");
     let start = Instant::now();
@@ -82,7 +83,7 @@ async fn main() {
     let question = near(&mut random);
     store.candidates(&question).await.expect("found");
     println!("open: {opened:?}; with the first question, which reads the vectors: {:?}", start.elapsed());
-    assert!(start.elapsed() <= Duration::from_millis(300), "300 ms are allowed");
+    kept.push((start.elapsed() <= Duration::from_millis(300), "opening, and the first question, in 300 ms"));
 
     for (what, scope) in
         [("all", Collection::root()), ("one of 50 tenants", Collection::new("user:u7").expect("a name"))]
@@ -105,7 +106,9 @@ async fn main() {
             }
             times.sort();
             println!("{kind} query of {what}: median {:?}, p95 {:?}", times[100], times[190]);
-            assert!(times[190] <= Duration::from_millis(20) || kind != "hybrid", "20 ms are allowed");
+            kept.push((times[190] <= Duration::from_millis(20) || kind != "hybrid", "p95 of hybrid queries of 20 ms"));
         }
     }
+    let missed: Vec<&str> = kept.iter().filter(|(kept, _)| !kept).map(|(_, what)| *what).collect();
+    assert!(missed.is_empty(), "missed: {missed:?}");
 }
