@@ -52,6 +52,8 @@ mod rules;
 mod session_files;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlite-memory")]
+mod sqlite_memory;
 
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
@@ -62,3 +64,5 @@ pub use records::Salvaged;
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
+#[cfg(feature = "sqlite-memory")]
+pub use sqlite_memory::SqliteMemory;

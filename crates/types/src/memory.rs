@@ -345,7 +345,8 @@ impl MemoryQuery {
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// The memory's own score, higher is better; cosine similarity where only vectors are compared.
+    /// How far it is about the question by itself, from 0 to 1. The order may count more: what stands around it, when
+    /// it was, how much it matters.
     pub score: f32,
     /// How well the words fit, as the store says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -381,6 +382,14 @@ pub enum MemoryError {
     Embedding {
         /// [`Embedder::id`].
         embedder: String,
+        /// Why.
+        problem: String,
+    },
+    /// A model that was asked about memories gave no usable answer.
+    #[error("the model {model} did not answer: {problem}")]
+    Model {
+        /// Which.
+        model: String,
         /// Why.
         problem: String,
     },
@@ -446,6 +455,7 @@ impl MemoryError {
         match self {
             Self::Storage { .. } => "check that the place exists, is writable and has free space",
             Self::Embedding { .. } => "check the embedder's model and address; search by keyword still works",
+            Self::Model { .. } => "try again, or use what works without a model",
             Self::Corrupt { .. } => "delete the entry; the others can be read",
             Self::Invalid { .. } => "correct the entry; nothing of the batch was kept",
             Self::Question { .. } => "correct the question",
