@@ -22,13 +22,14 @@ const LAYERS: &[(&str, u8)] = &[
     ("archon-memory", 3),
     ("archon-store", 3),
     ("archon-local-model", 3),
+    ("archon-local-embedder", 3),
     ("archon", 4),
     ("archon-cli", 5),
 ];
 
-/// Packages of the workspace that are no part of the product: the tests across pillars, which may use anything, and
-/// this program, which may use nothing of ours.
-const OUTSIDE: &[&str] = &["archon-tests", "xtask"];
+/// Packages of the workspace that are no part of the product: the tests and the measurements across pillars, which may
+/// use anything, and this program, which may use nothing of ours.
+const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The edges. Dev edges reach the testkit only; tests that need two pillars live in `tests/`.
 const EDGES: &[Edge] = &[
@@ -49,6 +50,7 @@ const EDGES: &[Edge] = &[
     edge("archon-store", Kind::Optional, "archon-vectors"),
     edge("archon-store", Kind::Dev, "archon-testkit"),
     edge("archon-local-model", Kind::Normal, "archon-types"),
+    edge("archon-local-embedder", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-macros"),
     edge("archon", Kind::Normal, "archon-providers"),

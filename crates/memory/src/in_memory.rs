@@ -15,7 +15,7 @@ use archon_types::{
 };
 use archon_vectors::{GroupRange, VectorIndex, cosine};
 
-use crate::words::words;
+use crate::words::terms;
 use group::Group;
 
 /// Entries in this process. Clones share them; each sees one collection with all within it.
@@ -86,7 +86,7 @@ impl MemoryStore for InMemoryStore {
             let range = self.range(&search.filter)?;
             let all = self.read();
             let mut by_position: BTreeMap<u64, Candidate> = BTreeMap::new();
-            let mut asked: Vec<String> = words(&search.text).collect();
+            let mut asked: Vec<String> = terms(&search.text);
             asked.sort_unstable();
             asked.dedup();
             for (entry, score) in all.by_words(&range, &asked, search) {

@@ -1,6 +1,6 @@
 //! What is kept for good: storing, and finding by words and meaning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use archon_types::{
     BoxFuture, Candidate, Json, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
@@ -13,7 +13,7 @@ use crate::{
     HashEmbedder, Memory,
     conversation::SESSION,
     memory::vectors,
-    rank::{Item, Ranked, Ranker},
+    rank::{Item, Ranked, Ranker, Ranking},
 };
 
 /// What an answer is: the hits in order.
@@ -58,35 +58,71 @@ impl LongTermMemory {
     }
 
     async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
-        let options = self.memory.options();
+        let (candidates, mut ranking) = self.ordered(query, context).await?;
+        ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
+        believed_first(&mut ranking.hits, &candidates, query.limit);
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
+        let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
+        let same = self.memory.options().near_duplicate;
+        let hits = ranking.distinct(&items, query.limit, same, alike);
+        Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
+    }
+
+    /// The sessions that a query is about, best first: at most as many as its limit says. Its threshold does not
+    /// count here.
+    ///
+    /// # Errors
+    /// As [`LongTerm::query`].
+    pub async fn sessions(&self, query: &MemoryQuery) -> Result<Vec<String>, MemoryError> {
+        let (candidates, ranking) = self.ordered(query, "").await?;
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let sessions = ranking.sessions(&items);
+        Ok(sessions.into_iter().take(query.limit).map(str::to_owned).collect())
+    }
+
+    /// The candidates of a query and their order.
+    async fn ordered(
+        &self,
+        query: &MemoryQuery,
+        context: &str,
+    ) -> Result<(Vec<Candidate>, Ranking), MemoryError> {
         let embedder = self.memory.parts.embedder.as_deref();
-        let ranker = Ranker::new(embedder.map(archon_types::Embedder::id));
+        let ranker =
+            Ranker::new(embedder.map(archon_types::Embedder::id)).with_weights(self.memory.options().weights);
         let question = ranker
             .question(&query.text)
             .with_now(self.memory.now())
             .with_context(&ranker.analyzer, [context]);
-        let mut search =
-            MemorySearch::words(question.search_text(), query.limit.saturating_mul(options.pool).max(50));
+        let pool = query.limit.saturating_mul(self.memory.options().pool).max(LEAST_POOL);
+        let mut search = MemorySearch::words(question.search_text(), pool);
         search.filter = filter_of(query);
+        let mut candidates = self.found(&search).await?;
+        let speakers: Vec<String> =
+            candidates.iter().filter_map(|c| item(c).speaker).map(str::to_owned).collect();
+        let question = question.with_speakers(speakers.iter().map(String::as_str));
         if let Some(embedder) = embedder {
-            match vectors(embedder, &[query.text.clone()]).await {
+            match vectors(embedder, &[question.meaning()]).await {
                 Ok(mut made) => search.vector = made.pop().map(|vector| (embedder.id().to_owned(), vector)),
                 Err(error) => tracing::warn!(%error, "memories are found by words alone"),
             }
         }
-        let found = self.memory.store().candidates(&search).await?;
+        if search.vector.is_some() {
+            search.text.clear();
+            join(&mut candidates, self.found(&search).await?);
+        }
+        let candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let ranking = ranker.rank(&question, &items);
+        Ok((candidates, ranking))
+    }
+
+    async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
+        let found = self.memory.store().candidates(search).await?;
         for damaged in &found.damaged {
             tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
         }
-        let candidates = self.with_neighbours(found.candidates, &search.filter, &ranker, &question).await?;
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let mut ranking = ranker.rank(&question, &items);
-        ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
-        believed_first(&mut ranking.hits, &candidates, query.limit);
-        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
-        let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
-        let hits = ranking.distinct(&items, query.limit, options.near_duplicate, alike);
-        Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
+        Ok(found.candidates)
     }
 
     /// The candidates with the turns around the best of them.
@@ -125,6 +161,21 @@ impl LongTermMemory {
         Ok(all.into_values().collect())
     }
 }
+
+/// Adds what was found by vector to what was found by words.
+fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
+    let places: HashMap<u64, usize> =
+        candidates.iter().enumerate().map(|(at, candidate)| (candidate.entry.position, at)).collect();
+    for candidate in by_vector {
+        match places.get(&candidate.entry.position) {
+            Some(at) => candidates[*at].vector = candidate.vector,
+            None => candidates.push(candidate),
+        }
+    }
+}
+
+/// Fewest candidates by words, and by vector.
+const LEAST_POOL: usize = 50;
 
 /// A role is nobody's name: a question about users is not about all that users said.
 fn item(candidate: &Candidate) -> Item<'_> {

@@ -15,6 +15,8 @@ pub struct MemoryOptions {
     pub near_duplicate: f32,
     /// Candidates that are ordered for each memory that is wanted. Default 10, at least 50 in all.
     pub pool: usize,
+    /// How much each part of the order counts. Default: as measured.
+    pub weights: crate::rank::Weights,
     /// Turns before and after a candidate that are looked at with it, and may come into the answer. Default 2.
     pub neighbours: usize,
     /// Questions whose answers are kept until something is written. Default 64; 0 keeps none.
@@ -44,6 +46,7 @@ impl Default for MemoryOptions {
             second_look: 0.2,
             near_duplicate: 0.95,
             pool: 10,
+            weights: crate::rank::Weights::default(),
             neighbours: 2,
             cached: 64,
             batch: 64,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use archon_types::{MemoryEntry, MemoryFilter};
 
-use crate::words::words;
+use crate::words::terms;
 
 #[derive(Default)]
 pub(super) struct Group {
@@ -44,7 +44,7 @@ impl Group {
 
     pub(super) fn put(&mut self, entry: MemoryEntry) {
         let mut length = 0;
-        for word in words(&entry.content) {
+        for word in terms(&entry.content) {
             *self.words.entry(word).or_default().entry(entry.position).or_default() += 1;
             length += 1;
         }
@@ -57,7 +57,7 @@ impl Group {
     pub(super) fn take(&mut self, id: &str) -> Option<MemoryEntry> {
         let position = self.ids.remove(id)?;
         let entry = self.entries.remove(&position)?;
-        for word in words(&entry.content) {
+        for word in terms(&entry.content) {
             if let Some(places) = self.words.get_mut(&word) {
                 places.remove(&position);
                 if places.is_empty() {

@@ -75,8 +75,13 @@ impl Question {
 
     /// The same in a memory where these people speak.
     pub fn with_speakers<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let names = names.into_iter().map(str::to_lowercase);
-        self.speakers.extend(names.filter(|name| !ROLES.contains(&name.as_str())));
+        for name in names.into_iter().filter(|name| !ROLES.contains(&name.to_lowercase().as_str())) {
+            words::words(name, |part| {
+                if !self.speakers.iter().any(|known| known == part) {
+                    self.speakers.push(part.to_owned());
+                }
+            });
+        }
         self
     }
 
