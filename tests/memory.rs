@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use archon::{
-    AgentMemory, Archon, RunOptions,
+    AgentMemory, Archon, SystemClock,
     memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
     types::{
-        Collection, ContextConfig, Episodic, LongTerm, MemoryFilter, MemoryKind, MemoryQuery, Message,
-        Request, SessionId, Trust,
+        Collection, ContextConfig, LongTerm, MemoryFilter, MemoryKind, MemoryQuery, Message, Request, Trust,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
+use archon_testkit::{FnProvider, SeededIds, all_entries};
 use serde_json::{Map, json};
 
 fn memory() -> Memory {
     let store = InMemoryStore::new().collection(Collection::new("user:anna").unwrap()).unwrap();
-    Memory::new(Arc::new(store), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(3)))
+    Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(SeededIds::new(3)))
         .with_embedder(Arc::new(HashEmbedder))
 }
 
@@ -24,10 +23,9 @@ fn asked(request: &Request) -> String {
     last.map(|message| message.text()).unwrap_or_default()
 }
 
-async fn say(agent: &Archon, session: &str, text: &str) -> String {
-    let mut options = RunOptions::default();
-    options.session = Some(SessionId::new(session));
-    agent.run_with(text, options).await.unwrap().answer
+/// In a session of its own.
+async fn say(agent: &Archon, text: &str) -> String {
+    agent.run(text).await.unwrap().answer
 }
 
 // spec: A-24, M-23, M-24
@@ -37,14 +35,15 @@ async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
     let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
     let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(parts).build().unwrap();
-    say(&agent, "monday", "I'm vegetarian, by the way.").await;
-    say(&agent, "friday", "Which restaurant is good for a vegetarian?").await;
+    say(&agent, "I'm vegetarian, by the way.").await;
+    say(&agent, "Which restaurant is good for a vegetarian?").await;
     let prompt = asked(&model.requests()[1]);
     assert!(prompt.starts_with("Which restaurant is good for a vegetarian?"), "{prompt}");
     assert!(prompt.contains("Memories that may help, from earlier conversations:\n[Memory"), "{prompt}");
     assert!(prompt.contains("I'm vegetarian, by the way."), "{prompt}");
     // What was said is kept once, without what was told from memory.
-    let turns = memory.conversation("friday").get_messages(None, 0).await.unwrap();
+    let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
+    let turns = &turns[2..];
     let kept: Vec<_> =
         turns.iter().map(|turn| (turn.role().unwrap(), turn.content.as_str(), turn.trust)).collect();
     assert_eq!(
@@ -74,8 +73,8 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
     let with = Archon::builder().provider(Arc::new(model()), "m").memory(memory).build().unwrap();
     let without = Archon::builder().provider(Arc::new(model()), "m").build().unwrap();
     let question = "What is the door code of the office?";
-    assert_eq!(say(&with, "s", question).await, "The door code is 7431.");
-    assert_eq!(say(&without, "s", question).await, "I do not know the door code.");
+    assert_eq!(say(&with, question).await, "The door code is 7431.");
+    assert_eq!(say(&without, question).await, "I do not know the door code.");
 }
 
 // spec: A-23
@@ -83,11 +82,15 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
 async fn the_second_turn_sees_the_first() {
     let model = FnProvider::new(|n, _| FnProvider::text(["Paris.", "About two million."][n]));
     let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory()).build().unwrap();
-    let mut talk = agent.conversation();
-    talk.send("What is the capital of France?").await.unwrap();
-    talk.send("What is its population?").await.unwrap();
+    let talk = agent.conversation();
+    talk.prompt("What is the capital of France?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("What is its population?").await.unwrap().outcome().await.unwrap();
     let texts: Vec<String> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
-    assert!(texts.iter().any(|text| text == "Paris."), "{texts:?}");
+    assert_eq!(
+        texts,
+        ["What is the capital of France?", "Paris.", "What is its population?"],
+        "and no word twice"
+    );
 }
 
 // spec: C-17, C-18
@@ -127,7 +130,7 @@ async fn what_leaves_the_window_is_kept_first() {
         .memory(memory.clone())
         .build()
         .unwrap();
-    say(&agent, "long", "Look at everything.").await;
+    say(&agent, "Look at everything.").await;
     let last =
         model.requests().last().unwrap().messages.iter().map(|m| m.text()).collect::<Vec<_>>().join("\n");
     assert!(!last.contains("finding number 3 "), "it left the window");

@@ -10,8 +10,8 @@ use std::{
 
 use archon_memory::{KnowledgeExtractor, Memory, Passage};
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, Context, InputFilter, InputVerdict, MemoryEntry,
-    MemoryError, MemoryKind, Message, RunMemory, SessionId, TokenEstimate, Trust, ViewPart,
+    BoxFuture, Compaction, CompactionLevel, Content, Context, MemoryEntry, MemoryError, MemoryKind, Message,
+    RunMemory, SessionId, TokenEstimate, Trust, ViewPart,
 };
 
 /// How a memory and an agent work together.
@@ -149,18 +149,18 @@ impl RunMemory for Remembering {
             }
         })
     }
-}
 
-impl InputFilter for Remembering {
-    /// Lets everything pass, with what is remembered of it.
-    fn check<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, InputVerdict> {
+    /// What fits, but for what was said in the run's own session: that is in the window already.
+    fn recall<'a>(&'a self, context: &'a Context, message: &'a Message) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let recall = self.parts.memory.recall();
+            let Message::User(_) = message else { return None };
+            let recall = self.parts.memory.recall().beside_session(context.session.as_str());
+            // Of a recall's budget 0.3 are for what is remembered.
             let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
-            let context = recall.context(&message.text(), budget, &TokenEstimate).await;
-            match context.long_term.trim_end() {
-                "" => InputVerdict::Pass,
-                lines => InputVerdict::Warn(format!("{HEADING}\n{lines}")),
+            let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;
+            match recalled.long_term.trim_end() {
+                "" => None,
+                lines => Some(format!("{HEADING}\n{lines}")),
             }
         })
     }

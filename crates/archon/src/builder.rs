@@ -309,12 +309,10 @@ impl ArchonBuilder {
     }
 
     /// Remembers: what fits is told to the model with each question, and what is said is kept, in any case before it
-    /// leaves the model's window. After the [filters](Self::input_filter) that were added before.
+    /// leaves the model's window.
     #[cfg(feature = "memory")]
     pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
-        let remembering = Arc::new(crate::agent_memory::Remembering::new(memory.into()));
-        self.filters.push(remembering.clone());
-        self.run_memory = Some(remembering);
+        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
         self
     }
 

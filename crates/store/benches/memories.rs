@@ -106,7 +106,10 @@ async fn main() {
             }
             times.sort();
             println!("{kind} query of {what}: median {:?}, p95 {:?}", times[100], times[190]);
-            kept.push((times[190] <= Duration::from_millis(20) || kind != "hybrid", "p95 of hybrid queries of 20 ms"));
+            kept.push((
+                times[190] <= Duration::from_millis(20) || kind != "hybrid",
+                "p95 of hybrid queries of 20 ms",
+            ));
         }
     }
     let missed: Vec<&str> = kept.iter().filter(|(kept, _)| !kept).map(|(_, what)| *what).collect();

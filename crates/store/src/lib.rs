@@ -63,13 +63,13 @@ mod sqlite_memory;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+#[cfg(feature = "postgres-memory")]
+pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
-#[cfg(feature = "postgres-memory")]
-pub use postgres_memory::PostgresMemory;
 #[cfg(feature = "sqlite-memory")]
 pub use sqlite_memory::SqliteMemory;

@@ -31,7 +31,8 @@ impl Schema {
     }
 
     async fn sql(&self, sql: &str) {
-        let (client, connection) = tokio_postgres::connect(&self.config, tokio_postgres::NoTls).await.unwrap();
+        let (client, connection) =
+            tokio_postgres::connect(&self.config, tokio_postgres::NoTls).await.unwrap();
         let connection = tokio::spawn(connection);
         client.batch_execute(sql).await.unwrap();
         drop(client);
@@ -76,7 +77,9 @@ async fn damage_and_newer_versions_are_seen() {
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry = |id: &str| MemoryChange::put(MemoryEntry::new(id, "words", Timestamp::from_millis(1)));
     store.apply(vec![entry("one"), entry("two")]).await.unwrap();
-    schema.sql("UPDATE archon_test_damage.entries SET body = replace(body, 'words', 'lies') WHERE id = 'two'").await;
+    schema
+        .sql("UPDATE archon_test_damage.entries SET body = replace(body, 'words', 'lies') WHERE id = 'two'")
+        .await;
     let page = store.list(&Listing::new(MemoryFilter::all(), MemoryOrder::First, 9)).await.unwrap();
     assert_eq!((page.entries.len(), page.damaged.len(), page.damaged[0].id.as_str()), (1, 1, "two"));
     store.apply(vec![MemoryChange::forget("two")]).await.unwrap();
@@ -89,7 +92,9 @@ async fn damage_and_newer_versions_are_seen() {
 
 #[tokio::test]
 async fn where_there_is_no_postgres_there_is_an_error() {
-    for (config, schema) in [("nonsense", "a"), ("host=127.0.0.1 port=1 user=x", "a"), ("host=127.0.0.1", "A;B")] {
+    for (config, schema) in
+        [("nonsense", "a"), ("host=127.0.0.1 port=1 user=x", "a"), ("host=127.0.0.1", "A;B")]
+    {
         let error = PostgresMemory::connect(config, schema).await.err().unwrap();
         assert!(matches!(error, MemoryError::Storage { .. }), "{error}");
     }

@@ -152,7 +152,8 @@ async fn check_length(
     transaction.execute(sql, &[&embedder, &length]).await.map_err(failed("write to", "embedders"))?;
     match length_of(transaction, embedder).await? {
         Some(expected) if expected != found => {
-            let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
+            let problem =
+                format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
             Err(MemoryError::Invalid { id: id.to_owned(), problem })
         }
         _ => Ok(()),

@@ -36,9 +36,8 @@ impl Conditions {
         if let Some(to) = range.to {
             let (name, from, to) =
                 (conditions.value(range.name), conditions.value(range.from), conditions.value(to));
-            conditions.and(&format!(
-                "(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"
-            ));
+            conditions
+                .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
         }
         conditions.add(filter)?;
         Ok(conditions)
@@ -93,7 +92,9 @@ impl Conditions {
             Validity::Any => {}
             Validity::At(time) => {
                 let time = self.value(number(time));
-                self.and(&format!("coalesce(e.valid_from <= {time}, TRUE) AND coalesce({time} < e.valid_to, TRUE)"));
+                self.and(&format!(
+                    "coalesce(e.valid_from <= {time}, TRUE) AND coalesce({time} < e.valid_to, TRUE)"
+                ));
             }
             _ => self.and("e.valid_to IS NULL"),
         }
@@ -201,8 +202,7 @@ pub(super) async fn candidates(
         found.entry(at).and_modify(|candidate| candidate.vector = Some(cosine));
     }
     let mut all = Found::default();
-    all.candidates =
-        found.into_values().filter(|c| c.lexical.is_some() || c.vector.is_some()).collect();
+    all.candidates = found.into_values().filter(|c| c.lexical.is_some() || c.vector.is_some()).collect();
     all.damaged = damaged.into_values().collect();
     Ok(all)
 }
