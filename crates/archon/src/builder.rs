@@ -10,7 +10,7 @@ use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
     AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck,
     Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode,
-    RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
+    RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
@@ -41,6 +41,7 @@ pub struct ArchonBuilder {
     pub(crate) memory_limit: Option<MemoryLimit>,
     #[cfg(feature = "named-models")]
     http: HttpOptions,
+    run_memory: Option<Arc<dyn RunMemory>>,
 }
 
 impl Default for ArchonBuilder {
@@ -67,6 +68,7 @@ impl Default for ArchonBuilder {
             memory_limit: None,
             #[cfg(feature = "named-models")]
             http: HttpOptions::default(),
+            run_memory: None,
         }
     }
 }
@@ -345,6 +347,14 @@ impl ArchonBuilder {
         self
     }
 
+    /// Remembers: what fits is told to the model with each question, and what is said is kept, in any case before it
+    /// leaves the model's window.
+    #[cfg(feature = "memory")]
+    pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
+        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
+        self
+    }
+
     /// Puts the agent together.
     ///
     /// # Errors
@@ -394,6 +404,9 @@ impl ArchonBuilder {
         }
         if let Some(approver) = self.approver {
             agent = agent.with_approver(approver);
+        }
+        if let Some(memory) = self.run_memory {
+            agent = agent.with_memory(memory);
         }
         if let Some(instructions) = self.instructions {
             agent = agent.with_instructions(instructions);

@@ -4,8 +4,9 @@ use std::io::Read;
 
 use archon::{
     Archon, ArchonBuilder, ProjectFile, RunOptions,
+    memory::Memory,
     react_loop::Fallback,
-    types::{ExecutionLimits, SessionId},
+    types::{Collection, ExecutionLimits, SessionId},
 };
 
 use super::{AgentFlags, ModelFlags, ToolFlags};
@@ -34,6 +35,9 @@ pub(crate) struct RunArgs {
     /// Go on in this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Remember in this collection, as in user:anna, and recall from it
+    #[arg(long, value_name = "COLLECTION")]
+    memory: Option<Collection>,
     /// Make a plan first, and follow it
     #[arg(long, conflicts_with_all = ["go_on", "session"])]
     plan: bool,
@@ -54,7 +58,8 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let archon = chosen(app).await?;
+        let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
+        let archon = remembering(app, memory).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
         }
@@ -73,10 +78,19 @@ impl RunArgs {
 
 /// The agent that the settings describe, with the model that they lead to.
 pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+    remembering(app, None).await
+}
+
+/// The same with a memory.
+async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
     let tools = toolset::chosen(&app.config.settings)?;
     let chosen = choose::model(app, None).await?;
     let fallbacks = choose::fallbacks(app, None).await?;
-    Ok(assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?.build()?)
+    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?;
+    if let Some(memory) = memory {
+        builder = builder.memory(memory);
+    }
+    Ok(builder.build()?)
 }
 
 /// The agent that the settings describe; what they leave open of the limits is as `limits` say.
