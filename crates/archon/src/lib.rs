@@ -54,6 +54,7 @@ mod project_file;
 mod system;
 mod watch;
 
+pub use approvals::Approvals;
 pub use archon::{Archon, RunOptions};
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
