@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod ask;
 mod choose;
 mod commands;
 mod config;
@@ -11,6 +12,7 @@ mod failure;
 mod interrupt;
 mod local;
 mod output;
+mod permissions;
 mod render;
 mod text;
 mod toolset;

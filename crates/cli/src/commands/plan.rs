@@ -82,7 +82,7 @@ impl PlanArgs {
             return show(app, RunId::new(run), format.or(self.format)).await;
         }
         let goal = run::task(&self.goal)?;
-        let archon = run::chosen(app).await?;
+        let archon = run::chosen(app, self.tools.asking(app)).await?;
         match self.execute {
             true => follow_drawn(app, &archon, goal, self.format).await,
             false => draft(app, &archon, &goal, self.format).await,

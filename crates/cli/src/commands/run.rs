@@ -1,18 +1,24 @@
 //! `archon run`: works on a task and prints the answer.
 
-use std::{io::Read, path::PathBuf};
+use std::{io::Read, path::PathBuf, sync::Arc};
 
-use archon::{Archon, ProjectFile, RunOptions, react_loop::Fallback, types::SessionId};
+use archon::{
+    Archon, ProjectFile, RunOptions,
+    react_loop::Fallback,
+    tools::{Ask, EngineOptions},
+    types::{AskLater, SessionId},
+};
 
-use super::{ModelFlags, ToolFlags};
+use super::{Asking, ModelFlags, ToolFlags};
 use crate::{
     app::App,
+    ask::Prompt,
     choose::{self, Chosen},
     config::{Mode, Origin, Settings},
     drive::drive,
     exit::Exit,
     failure::Failure,
-    toolset,
+    permissions, toolset,
 };
 
 /// What `archon run` takes.
@@ -58,7 +64,7 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let archon = chosen(app).await?;
+        let archon = chosen(app, self.tools.asking(app)).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task).await;
         }
@@ -76,10 +82,10 @@ impl RunArgs {
 }
 
 /// The agent that the settings describe, with the model that they lead to.
-pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+pub(crate) async fn chosen(app: &App, asking: Asking) -> Result<Archon, Failure> {
     let tools = toolset::chosen(&app.config.settings)?;
     let chosen = choose::model(app, None).await?;
-    assemble(app, chosen, choose::fallbacks(app, None).await?, tools)
+    assemble(app, chosen, choose::fallbacks(app, None).await?, tools, asking)
 }
 
 /// The agent that the settings describe.
@@ -88,13 +94,18 @@ pub(crate) fn assemble(
     chosen: Chosen,
     fallbacks: Vec<Chosen>,
     tools: toolset::Tools,
+    asking: Asking,
 ) -> Result<Archon, Failure> {
     let settings = &app.config.settings;
     let mut limits = archon::types::ExecutionLimits::default();
     if let Some(turns) = settings.max_turns {
         limits.max_turns = turns;
     }
+    let mut engine = EngineOptions::default().granting(["fs_write", "shell_exec"]);
+    engine.ask = Ask::BeforeChanges;
+    engine.permissions = permissions::all(app)?;
     let mut builder = Archon::builder()
+        .engine_options(engine)
         .agent_id("archon")
         .provider_with_keys(chosen.provider, chosen.keys, chosen.model)
         .tools(tools)
@@ -102,6 +113,14 @@ pub(crate) fn assemble(
         .limits(limits);
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
+    }
+    match asking {
+        Asking::Here => {
+            let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
+            builder = builder.approver(Arc::new(prompt));
+        }
+        Asking::Later => builder = builder.approver(Arc::new(AskLater)),
+        Asking::Nobody => {}
     }
     if let Some(system) = &settings.system {
         builder = builder.system(system);
