@@ -48,6 +48,7 @@ const ALLOWED: &[&str] = &[
     "bash(let:*)",
     "bash(unset:*)",
     "bash(wait:*)",
+    "bash(jobs:*)",
 ];
 
 /// `@` is another line.
@@ -129,6 +130,8 @@ const FORMS: &[&str] = &[
     "declare x=evil; $x",
     "hash -p ./bin/evil ok; ok",
     "printf -v 'x[$(@)]' a",
+    "printf -v'x[$(@)]' a",
+    "jobs -x @",
     "test -v 'x[$(@)]'",
     "[ -v 'x[$(@)]' ]",
     "let 'x[$(@)]'",
