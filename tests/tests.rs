@@ -4,6 +4,7 @@
 
 mod approvals;
 mod approvals_below;
+mod approvals_kept;
 mod auto_save;
 mod call_order;
 mod failures;

@@ -1,53 +1,114 @@
 //! Questions that wait for people: which there are, and how they are answered from anywhere.
 
+use std::sync::Arc;
+
 use archon_types::{
-    Answer, InboxRequest, Json, PendingApproval, Prepared, TenantId, ToolCall, pending_approvals,
+    Answer, Clock, Ids, InboxEntry, InboxRequest, Journal, Json, PendingApproval, Prepared, TenantId,
+    ToolCall, pending_approvals,
 };
 
-use crate::{Archon, Error, RunOptions};
+use crate::{Archon, Error, RandomIds, RunOptions, SystemClock};
 
-impl Archon {
-    /// The questions that wait for an answer, oldest first: of all runs, or of one tenant's. What agents ask that others
-    /// called stands with the run that a person started. Questions that nobody answered in time are left out.
+/// The questions of all runs in a journal, for whoever answers them: no model and no tools are needed.
+#[derive(Clone)]
+pub struct Approvals {
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+}
+
+impl Approvals {
+    /// Those of a journal.
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+    }
+
+    /// What waits for an answer, oldest first: of all runs, or of one tenant's. What agents ask that others called
+    /// stands with the run that a person started. Questions that were answered, or that nobody answered in time, are
+    /// left out.
     ///
     /// # Errors
     /// The journal cannot be listed.
-    pub async fn approvals(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
+    pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
         let now = self.clock.now();
-        let mut all = Vec::new();
+        let mut open = Vec::new();
         for head in self.journal.list().await? {
             if head.status != "suspended" || head.called_by.is_some() {
                 continue;
             }
             let Ok(records) = self.journal.read(&head.run_id).await else { continue };
-            let waits = |p: &PendingApproval| {
-                tenant.is_none_or(|tenant| p.tenant == *tenant) && !p.request.is_expired(now)
-            };
-            all.extend(pending_approvals(&records).into_iter().filter(waits));
-        }
-        let mut open = Vec::new();
-        for pending in all {
-            if !self.is_answered(&pending).await? {
-                open.push(pending);
+            for pending in pending_approvals(&records) {
+                let is_theirs = tenant.is_none_or(|tenant| pending.tenant == *tenant);
+                if is_theirs && !pending.request.is_expired(now) && !self.is_answered(&pending).await? {
+                    open.push(pending);
+                }
             }
         }
         open.sort_by_key(|pending| pending.created_at);
         Ok(open)
     }
 
-    /// Answers a question, from whatever process. The answer is kept until the run is next taken up, with
-    /// [`resume`](Self::resume) of the run that the question stands with, or until whoever works on the run hears it.
+    /// Answers a question. The answer is kept until the run that the question stands with is next taken up, or until
+    /// whoever works on it hears it.
     ///
-    /// False if the question is not there, was answered before or has expired: then nothing changes.
+    /// False if the question was answered before or has expired: then nothing changes.
+    ///
+    /// # Errors
+    /// The journal failed or takes no messages.
+    pub async fn answer(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, Error> {
+        if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
+            return Ok(false);
+        }
+        let request_id = pending.request.request_id.clone();
+        let request = InboxRequest::Answer { request_id, answer };
+        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
+        archon_react_loop::post(&*self.journal, pending.asker(), entry).await?;
+        Ok(true)
+    }
+
+    /// Whether an answer is on its way, or has arrived in the run that asked.
+    async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, Error> {
+        let asker = pending.asker();
+        let is_open = |open: &PendingApproval| open.request.request_id == pending.request.request_id;
+        if !pending_approvals(&self.journal.read(asker).await?).iter().any(is_open) {
+            return Ok(true);
+        }
+        let Some(inbox) = self.journal.inbox() else { return Ok(false) };
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if *request_id == pending.request.request_id);
+        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+    }
+}
+
+impl std::fmt::Debug for Approvals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Approvals").finish_non_exhaustive()
+    }
+}
+
+impl Archon {
+    fn pending(&self) -> Approvals {
+        Approvals { journal: self.journal.clone(), clock: self.clock.clone(), ids: self.ids.clone() }
+    }
+
+    /// The questions that wait for an answer; see [`Approvals::list`].
+    ///
+    /// # Errors
+    /// The journal cannot be listed.
+    pub async fn approvals(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
+        self.pending().list(tenant).await
+    }
+
+    /// Answers a question, from whatever process; [`resume`](Self::resume) then the run that it stands with. False if
+    /// the question is not there, was answered before or has expired: then nothing changes.
     ///
     /// # Errors
     /// The journal failed or takes no messages, or arguments that were changed do not fit the tool.
     pub async fn answer(&self, request_id: &str, answer: Answer) -> Result<bool, Error> {
         let open = self.approvals(None).await?;
-        let Some(pending) = open.into_iter().find(|p| p.request.request_id == request_id) else {
-            return Ok(false);
-        };
-        self.answer_pending(&pending, answer).await
+        match open.into_iter().find(|p| p.request.request_id == request_id) {
+            Some(pending) => self.answer_pending(&pending, answer).await,
+            None => Ok(false),
+        }
     }
 
     /// As [`answer`](Self::answer), to a question at hand.
@@ -55,27 +116,10 @@ impl Archon {
     /// # Errors
     /// As [`answer`](Self::answer).
     pub async fn answer_pending(&self, pending: &PendingApproval, answer: Answer) -> Result<bool, Error> {
-        if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
-            return Ok(false);
-        }
         if let Answer::Edit { arguments } = &answer {
             self.check_edit(pending, arguments).await?;
         }
-        let request_id = pending.request.request_id.clone();
-        self.post(pending.asker(), InboxRequest::Answer { request_id, answer }).await?;
-        Ok(true)
-    }
-
-    /// Whether an answer is on its way, or has arrived in the run below that asked.
-    async fn is_answered(&self, pending: &PendingApproval) -> Result<bool, Error> {
-        let asker = pending.asker();
-        let is_open = |open: &PendingApproval| open.request.request_id == pending.request.request_id;
-        if *asker != pending.run && !pending_approvals(&self.journal.read(asker).await?).iter().any(is_open) {
-            return Ok(true);
-        }
-        let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if *request_id == pending.request.request_id);
-        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+        self.pending().answer(pending, answer).await
     }
 
     /// Arguments that were changed meet the guards before anything is kept, where the tool is one of this agent's.
@@ -85,7 +129,8 @@ impl Archon {
             return Ok(());
         }
         let call = ToolCall::new("edit", name, arguments.clone());
-        let context = self.context(pending.run.clone(), pending.session.clone(), RunOptions::default());
+        let mut context = self.context(pending.run.clone(), pending.session.clone(), RunOptions::default());
+        context.can_ask = true;
         match self.toolbox.prepare(pending.call, &call, &context).await {
             Prepared::Refused(result) => Err(Error::Edit { problem: result.text() }),
             _ => Ok(()),

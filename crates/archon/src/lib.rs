@@ -58,6 +58,7 @@ mod watch;
 
 #[cfg(feature = "memory")]
 pub use agent_memory::AgentMemory;
+pub use approvals::Approvals;
 pub use archon::{Archon, RunOptions};
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;

@@ -65,19 +65,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: None, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: None, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W"), ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -107,13 +107,13 @@ mod tests {
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, goal: [] }) }"#
             ]],
         );
         check(
@@ -131,13 +131,13 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, project_file: None }, run: "r1" }) }"#
             ]],
         );
         check(
             "tools call calculator {\"expression\":\"2+2\"}",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None, ask_later: false }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
             ]],
         );
         check(
@@ -155,7 +155,7 @@ mod tests {
         check(
             "doctor",
             expect![
-                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Doctor(DoctorArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None } }) }"
+                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Doctor(DoctorArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false } }) }"
             ],
         );
     }

@@ -1,5 +1,6 @@
 //! The commands: one file each, and one line each in the list below.
 
+mod approvals;
 mod doctor;
 mod memory;
 mod model;
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     Runs(runs::RunsCommand),
     /// Take up a run that was interrupted, cancelled or failed
     Resume(resume::ResumeArgs),
+    /// Show the questions of runs that wait for you, and answer them
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
     /// Check that a run's log is what follows from its inputs
     Replay(replay::ReplayArgs),
     /// Show conversations, or export one
@@ -70,7 +74,8 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
-            Self::Runs(_)
+            Self::Approvals(_)
+            | Self::Runs(_)
             | Self::Memory(_)
             | Self::Replay(_)
             | Self::Sessions(_)
@@ -86,6 +91,7 @@ impl Command {
             Self::Plan(args) => args.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
+            Self::Approvals(command) => command.run(app).await,
             Self::Replay(args) => args.run(app).await,
             Self::Sessions(command) => command.run(app).await,
             Self::Memory(command) => command.run(app).await,
@@ -118,6 +124,9 @@ pub(crate) struct ToolFlags {
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Let runs wait for an answer instead of asking here; see `archon approvals`
+    #[arg(long)]
+    pub(crate) ask_later: bool,
 }
 
 /// Flags that say how an agent works.
@@ -164,5 +173,28 @@ impl ToolFlags {
     fn apply(&self, settings: &mut Settings) {
         settings.tools.clone_from(&self.tools);
         settings.workspace.clone_from(&self.workspace);
+    }
+}
+
+/// Whom runs of this command ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Whoever sits at the terminal.
+    Here,
+    /// Somebody, later: runs wait.
+    Later,
+    /// Nobody: the answer is no.
+    Nobody,
+}
+
+impl ToolFlags {
+    /// Without a terminal to ask on nobody is asked, unless runs are to wait.
+    pub(crate) fn asking(&self, app: &App) -> Asking {
+        let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
+        match (self.ask_later, terminal && !app.json) {
+            (true, _) => Asking::Later,
+            (false, true) => Asking::Here,
+            (false, false) => Asking::Nobody,
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, permissions::PermissionRules};
 use value::FromText;
 pub(crate) use value::{LocalServers, Mode, ToolSelection};
 
@@ -78,6 +78,8 @@ settings! {
     /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read anew before each
     /// question to the model; by default none.
     project_file: PathBuf,
+    /// What may be done without asking, what is asked about, and what is never done. Layers add to each other.
+    permissions: PermissionRules,
     /// Where runs and models are kept.
     data_dir: PathBuf,
     /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)
@@ -200,7 +202,9 @@ impl Config {
             })
     }
 
-    fn add(&mut self, layer: Settings, origin: &Origin) {
+    fn add(&mut self, mut layer: Settings, origin: &Origin) {
+        let own = self.settings.permissions.clone();
+        layer.permissions = layer.permissions.map(|more| own.unwrap_or_default().and(more));
         self.settings.overlay(layer, origin, &mut self.origins);
     }
 }

@@ -2,6 +2,7 @@
 
 mod app;
 mod args;
+mod ask;
 mod board;
 mod choose;
 mod commands;
@@ -12,6 +13,7 @@ mod failure;
 mod interrupt;
 mod local;
 mod output;
+mod permissions;
 mod render;
 mod text;
 mod toolset;

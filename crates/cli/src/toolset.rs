@@ -20,7 +20,7 @@ pub(crate) fn chosen(settings: &Settings) -> Result<Tools, Failure> {
     match &settings.tools {
         None => Ok(builtin::default_tools(&workspace(settings)?)),
         Some(ToolSelection::None) => Ok(Vec::new()),
-        Some(ToolSelection::All) => Ok(builtin::builtin_tools(&workspace(settings)?)),
+        Some(ToolSelection::All) => Ok(all(&workspace(settings)?)),
         Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), settings),
     }
 }
@@ -34,8 +34,24 @@ pub(crate) fn recorded<'a>(
     if names.peek().is_none() {
         return Ok(Vec::new());
     }
-    let all = builtin::builtin_tools(&workspace(settings)?);
+    let all = all(&workspace(settings)?);
     names.map(|name| by_name(name, &all)).collect()
+}
+
+/// Everything there is: what only reads, what changes files, and the shell where the kernel can hold it.
+fn all(workspace: &Workspace) -> Tools {
+    let mut tools = builtin::builtin_tools(workspace);
+    for tool in builtin::file_tools(workspace) {
+        if !tools.iter().any(|other| other.spec().name == tool.spec().name) {
+            tools.push(tool);
+        }
+    }
+    #[cfg(unix)]
+    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), builtin::BashOptions::default())));
+    tools.push(Arc::new(builtin::HumanApproval::new()));
+    tools.push(Arc::new(builtin::HumanGuidance::new()));
+    tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
+    tools
 }
 
 fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> {
@@ -67,7 +83,18 @@ mod tests {
 
     #[test]
     fn tools_go_by_their_own_names() {
-        let known = ["calculator", "list_files", "read_file", "search"];
+        let known = [
+            "bash",
+            "calculator",
+            "edit_file",
+            "glob",
+            "human_approval",
+            "human_guidance",
+            "list_files",
+            "read_file",
+            "search",
+            "write_file",
+        ];
         assert_eq!(names(ToolSelection::All).unwrap(), known);
         assert_eq!(names(ToolSelection::None).unwrap(), Vec::<String>::new());
         assert_eq!(names(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
@@ -80,7 +107,9 @@ mod tests {
         assert_eq!(e.what(), "there is no tool \"calclator\"");
         assert_eq!(
             e.advice(),
-            ["did you mean calculator? the tools are: calculator, list_files, read_file, search"]
+            [
+                "did you mean calculator? the tools are: bash, calculator, edit_file, glob, human_approval, human_guidance, list_files, read_file, search, write_file"
+            ]
         );
     }
 

@@ -19,6 +19,7 @@ mod git_log;
 mod git_status;
 #[cfg(feature = "files")]
 mod glob;
+mod human;
 #[cfg(feature = "files")]
 mod list_files;
 mod rational;
@@ -49,6 +50,7 @@ pub use git_log::GitLog;
 pub use git_status::GitStatus;
 #[cfg(feature = "files")]
 pub use glob::Glob;
+pub use human::{HumanApproval, HumanGuidance};
 #[cfg(feature = "files")]
 pub use list_files::ListFiles;
 pub use rational::Number;

@@ -63,6 +63,7 @@ impl FromStr for Rule {
         if let Some(of) = &of
             && glob(of).is_err()
             && !of.contains(' ')
+            && !of.ends_with(":*")
         {
             return Err(wrong("what stands between the brackets is no pattern of paths"));
         }

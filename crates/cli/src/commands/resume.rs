@@ -12,7 +12,7 @@ use super::{ModelFlags, ToolFlags, plan, run};
 use crate::{
     app::App,
     choose,
-    config::{Settings, ToolSelection},
+    config::Settings,
     drive::drive,
     exit::Exit,
     failure::Failure,
@@ -55,7 +55,7 @@ impl RecordedFlags {
             );
         };
         // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
-        let archon = recorded(app, &started.config, self.tools.tools.as_ref(), is_plan(&records)).await?;
+        let archon = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
         Ok((archon, records))
     }
 }
@@ -63,10 +63,10 @@ impl RecordedFlags {
 async fn recorded(
     app: &App,
     config: &RunConfig,
-    tools: Option<&ToolSelection>,
+    flags: &ToolFlags,
     is_plan: bool,
 ) -> Result<Archon, Failure> {
-    let tools = match tools {
+    let tools = match flags.tools {
         Some(_) => toolset::chosen(&app.config.settings)?,
         None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
     };
@@ -75,7 +75,7 @@ async fn recorded(
     let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
     let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
-    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
+    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits, flags.asking(app))?;
     if is_plan && config.tool_mode == ToolMode::Text {
         builder = builder.tool_mode(ToolMode::Text);
     }

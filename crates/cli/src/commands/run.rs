@@ -1,23 +1,25 @@
 //! `archon run`: works on a task and prints the answer.
 
-use std::io::Read;
+use std::{io::Read, sync::Arc};
 
 use archon::{
     Archon, ArchonBuilder, ProjectFile, RunOptions,
     memory::Memory,
     react_loop::Fallback,
-    types::{Collection, ExecutionLimits, SessionId},
+    tools::{Ask, EngineOptions},
+    types::{AskLater, Collection, ExecutionLimits, SessionId},
 };
 
-use super::{AgentFlags, ModelFlags, ToolFlags};
+use super::{AgentFlags, Asking, ModelFlags, ToolFlags};
 use crate::{
     app::App,
+    ask::Prompt,
     choose::{self, Chosen},
     config::{Origin, Settings},
     drive::drive,
     exit::Exit,
     failure::Failure,
-    toolset,
+    permissions, toolset,
 };
 
 /// What `archon run` takes.
@@ -59,7 +61,7 @@ impl RunArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
         let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
-        let archon = remembering(app, memory).await?;
+        let archon = remembering(app, self.tools.asking(app), memory).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
         }
@@ -77,16 +79,16 @@ impl RunArgs {
 }
 
 /// The agent that the settings describe, with the model that they lead to.
-pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
-    remembering(app, None).await
+pub(crate) async fn chosen(app: &App, asking: Asking) -> Result<Archon, Failure> {
+    remembering(app, asking, None).await
 }
 
 /// The same with a memory.
-async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
+async fn remembering(app: &App, asking: Asking, memory: Option<Memory>) -> Result<Archon, Failure> {
     let tools = toolset::chosen(&app.config.settings)?;
     let chosen = choose::model(app, None).await?;
     let fallbacks = choose::fallbacks(app, None).await?;
-    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?;
+    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default(), asking)?;
     if let Some(memory) = memory {
         builder = builder.memory(memory);
     }
@@ -100,12 +102,17 @@ pub(crate) fn assemble(
     fallbacks: Vec<Chosen>,
     tools: toolset::Tools,
     mut limits: ExecutionLimits,
+    asking: Asking,
 ) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
     if let Some(turns) = settings.max_turns {
         limits.max_turns = turns;
     }
+    let mut engine = EngineOptions::default().granting(["fs_write", "shell_exec"]);
+    engine.ask = Ask::BeforeChanges;
+    engine.permissions = permissions::all(app)?;
     let mut builder = Archon::builder()
+        .engine_options(engine)
         .agent_id("archon")
         .provider_with_keys(chosen.provider, chosen.keys, chosen.model)
         .tools(tools)
@@ -113,6 +120,14 @@ pub(crate) fn assemble(
         .limits(limits);
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
+    }
+    match asking {
+        Asking::Here => {
+            let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
+            builder = builder.approver(Arc::new(prompt));
+        }
+        Asking::Later => builder = builder.approver(Arc::new(AskLater)),
+        Asking::Nobody => {}
     }
     if let Some(system) = &settings.system {
         builder = builder.system(system);

@@ -38,6 +38,12 @@ pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
             "may not stand in a project's settings: a project does not know your machine",
         );
     }
+    if layer.permissions.as_ref().is_some_and(|rules| !rules.allow.is_empty()) {
+        return refuse(
+            "permissions",
+            "may not allow anything in a project's settings: a project does not decide what it may do",
+        );
+    }
     for (key, place) in [("workspace", &layer.workspace), ("project_file", &layer.project_file)] {
         if let (Some(place), Some(project)) = (place, path.parent())
             && !is_inside(place, project)

@@ -10,6 +10,8 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use crate::permissions::PermissionRules;
+
 /// Which tools an agent has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "TextOrList")]
@@ -146,6 +148,12 @@ impl FromText for Vec<String> {
 impl FromText for PathBuf {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(Self::from(text))
+    }
+}
+
+impl FromText for PermissionRules {
+    fn from_text(_: &str) -> Result<Self, String> {
+        Err("rules stand in a file, under [permissions]".to_owned())
     }
 }
 

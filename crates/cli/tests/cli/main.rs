@@ -8,6 +8,7 @@
     reason = "a test may panic and says what it skips"
 )]
 
+mod approvals;
 mod cancel;
 mod exits;
 #[cfg(feature = "local")]

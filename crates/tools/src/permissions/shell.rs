@@ -113,7 +113,7 @@ impl Part {
         };
         match program {
             _ if RUNS_OTHERS.contains(&program) || BUILTINS.contains(&program) => true,
-            "test" | "[" | "printf" => !known || has(&["-v", "-R"]),
+            "test" | "[" | "printf" => !known || begins(&["-v", "-R"]),
             "find" | "fd" | "fdfind" => {
                 !known || begins(&["-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"])
             }
@@ -302,6 +302,7 @@ const BUILTINS: &[&str] = &[
     "hash",
     "help",
     "history",
+    "jobs",
     "let",
     "local",
     "logout",

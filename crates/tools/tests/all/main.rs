@@ -14,6 +14,8 @@ mod pipeline;
 mod registry;
 #[cfg(all(unix, feature = "bash"))]
 mod sandbox;
+#[cfg(all(unix, feature = "bash"))]
+mod shell_rules;
 mod tool_macro;
 #[cfg(feature = "web")]
 mod web;

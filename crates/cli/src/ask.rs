@@ -1,0 +1,274 @@
+//! Questions on the terminal: what is going to happen, and what a person says to it.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon::{
+    tools::Rule,
+    types::{Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, QuestionKind},
+};
+
+use crate::{
+    output::{Look, Output},
+    permissions,
+    text::printable,
+};
+
+/// Characters of arguments that are shown.
+const SHOWN: usize = 400;
+/// Lines of a difference that are shown.
+const DIFF_LINES: usize = 60;
+
+/// Reads what a person types; none at the end of the input.
+pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Asks on the terminal.
+pub(crate) struct Prompt {
+    output: Arc<Output>,
+    lines: Lines,
+    /// Where rules go that are to hold always.
+    rules: Option<PathBuf>,
+    /// One question at a time, whoever asks.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Prompt {
+    pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<PathBuf>) -> Self {
+        Self { output, lines, rules, turn: Arc::default() }
+    }
+
+    /// The keyboard.
+    pub(crate) fn keyboard() -> Lines {
+        Arc::new(|| {
+            let mut line = String::new();
+            match std::io::stdin().read_line(&mut line) {
+                Ok(0) | Err(_) => None,
+                Ok(_) => Some(line),
+            }
+        })
+    }
+
+    fn ask_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.len() > 1 {
+            self.output.note(Look::Warning, format!("Multiple Operations ({})", requests.len()));
+            requests.iter().for_each(|request| self.show(request));
+            let changes = requests.iter().map(|request| changes(request).len()).sum::<usize>();
+            if changes > 0 {
+                self.output.note(Look::Dim, format!("Previewed {changes} file modification(s) above"));
+            }
+        }
+        requests.iter().map(|request| self.ask(request, requests.len() == 1)).collect()
+    }
+
+    fn ask(&self, request: &ApprovalRequest, with_preview: bool) -> Decision {
+        match with_preview {
+            true => self.show(request),
+            false => self.output.note(Look::Warning, format!("? {}", printable(&request.action_summary))),
+        }
+        let may = |option: &str| request.options.iter().any(|other| other == option);
+        let rule = request.rules.get(1).or(request.rules.first());
+        let mut ways = Vec::new();
+        if may("approve") {
+            ways.push(
+                if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned(),
+            );
+        }
+        if let Some(rule) = rule {
+            ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
+        }
+        if request.allow_modification && may("edit") {
+            ways.push("e edit".to_owned());
+        }
+        if may("reply") {
+            ways.push("r TEXT reply".to_owned());
+        }
+        ways.push("l later, n no (or `n WHY`)".to_owned());
+        loop {
+            self.output.note_piece(Look::Plain, &format!("  {}\n> ", ways.join(" · ")));
+            let Some(line) = (self.lines)() else { return Decision::Later };
+            let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+            let given = if rest.is_empty() { rule.cloned() } else { Some(rest.to_owned()) };
+            match (word.to_lowercase().as_str(), given) {
+                ("y" | "yes", _) if may("approve") => return Decision::Now(Answer::Approve),
+                ("n" | "no", _) => return Decision::Now(Answer::Cancel { reason: rest.to_owned() }),
+                ("l" | "later", _) => return Decision::Later,
+                ("r" | "reply", _) if may("reply") && !rest.is_empty() => {
+                    return Decision::Now(Answer::Reply { text: rest.to_owned() });
+                }
+                ("e" | "edit", _) if request.allow_modification && may("edit") => {
+                    if let Some(answer) = self.edited(request) {
+                        return Decision::Now(answer);
+                    }
+                }
+                ("s" | "session", Some(given)) if rule.is_some() => {
+                    if let Some(answer) = self.trusted(given, None) {
+                        return Decision::Now(answer);
+                    }
+                }
+                ("a" | "always", Some(given)) if rule.is_some() => {
+                    if let Some(answer) = self.trusted(given, self.rules.as_ref()) {
+                        return Decision::Now(answer);
+                    }
+                }
+                _ => self.output.note(Look::Plain, "  one of the letters, please"),
+            }
+        }
+    }
+
+    fn trusted(&self, rule: String, keep: Option<&PathBuf>) -> Option<Answer> {
+        if let Err(e) = rule.parse::<Rule>() {
+            self.output.note(Look::Warning, format!("  {e}"));
+            return None;
+        }
+        if let Some(path) = keep {
+            match permissions::remember(path, &rule) {
+                Ok(()) => self.output.note(Look::Dim, format!("  {rule} is kept in {}", path.display())),
+                Err(e) => {
+                    let text = format!(
+                        "  it holds for this session only: {} cannot be written: {e}",
+                        path.display()
+                    );
+                    self.output.note(Look::Warning, text);
+                }
+            }
+        }
+        Some(Answer::Trust { rules: vec![rule] })
+    }
+
+    fn edited(&self, request: &ApprovalRequest) -> Option<Answer> {
+        let arguments = request.details.get("arguments").unwrap_or(&Json::Null);
+        self.output.note(Look::Plain, format!("  the arguments are {arguments}"));
+        self.output.note_piece(Look::Plain, "  the new ones, as JSON on one line\n> ");
+        let line = (self.lines)()?;
+        match serde_json::from_str::<Json>(line.trim()) {
+            Ok(arguments) if arguments.is_object() => Some(Answer::Edit { arguments }),
+            Ok(_) => {
+                self.output.note(Look::Warning, "  that is no JSON object");
+                None
+            }
+            Err(e) => {
+                self.output.note(Look::Warning, format!("  that is no JSON: {e}"));
+                None
+            }
+        }
+    }
+
+    /// What is going to happen, with what would change.
+    fn show(&self, request: &ApprovalRequest) {
+        self.output.note(Look::Warning, format!("? {}", printable(&request.action_summary)));
+        if let Some(below) = request.asker() {
+            self.output.note(Look::Dim, format!("  asked by {}, which this run called", below.run));
+        }
+        let changes = changes(request);
+        if changes.is_empty() {
+            let arguments = request.details.get("arguments").map(Json::to_string).unwrap_or_default();
+            let shown: String = arguments.chars().take(SHOWN).collect();
+            self.output.note(Look::Dim, format!("  {}", printable(&shown)));
+        }
+        for change in changes {
+            for line in change.lines().take(DIFF_LINES) {
+                self.output.note(Look::Dim, format!("  {}", printable(line)));
+            }
+        }
+        if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
+            self.output.note(Look::Warning, "  it is outside the working directory");
+        }
+    }
+}
+
+/// The differences that a call would make, one a file.
+fn changes(request: &ApprovalRequest) -> Vec<&str> {
+    let changes = request.details["preview"]["changes"].as_array();
+    changes.into_iter().flatten().filter_map(|change| change["diff"].as_str()).collect()
+}
+
+impl Clone for Prompt {
+    fn clone(&self) -> Self {
+        Self {
+            output: self.output.clone(),
+            lines: self.lines.clone(),
+            rules: self.rules.clone(),
+            turn: self.turn.clone(),
+        }
+    }
+}
+
+impl Approver for Prompt {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(async move {
+            self.decide_all(std::slice::from_ref(request)).await.pop().unwrap_or(Decision::Later)
+        })
+    }
+
+    fn decide_all<'a>(&'a self, requests: &'a [ApprovalRequest]) -> BoxFuture<'a, Vec<Decision>> {
+        let (own, requests) = (self.clone(), requests.to_vec());
+        Box::pin(async move {
+            // A keyboard cannot be waited for without a thread.
+            tokio::task::spawn_blocking(move || own.ask_all(&requests)).await.unwrap_or_default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn request(summary: &str) -> ApprovalRequest {
+        let details = json!({"tool": "bash", "arguments": {"command": "git status -s"}});
+        let mut request = ApprovalRequest::new(summary, format!("Run `{summary}`"), details);
+        request.rules = vec!["bash(git status -s)".into(), "bash(git status:*)".into()];
+        request
+    }
+
+    fn prompt(typed: &[&str], rules: Option<PathBuf>) -> Prompt {
+        let typed: Mutex<Vec<String>> =
+            Mutex::new(typed.iter().rev().map(|line| format!("{line}\n")).collect());
+        let output = Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()));
+        Prompt::new(Arc::new(output), Arc::new(move || typed.lock().unwrap().pop()), rules)
+    }
+
+    // spec: AP-11, AP-13
+    #[test]
+    fn what_is_typed_is_what_is_answered() {
+        let trust = |rule: &str| Decision::Now(Answer::Trust { rules: vec![rule.to_owned()] });
+        for (typed, expected) in [
+            (&["y"][..], Decision::Now(Answer::Approve)),
+            (&["no"], Decision::Now(Answer::Cancel { reason: String::new() })),
+            (&["n not now"], Decision::Now(Answer::Cancel { reason: "not now".into() })),
+            (&["l"], Decision::Later),
+            (&[], Decision::Later),
+            (&["", "what?", "Y"], Decision::Now(Answer::Approve)),
+            (&["s"], trust("bash(git status:*)")),
+            (&["s bash(git:*)"], trust("bash(git:*)")),
+            (&["s bash(", "s"], trust("bash(git status:*)")),
+            (
+                &["e", r#"{"command":"ls"}"#],
+                Decision::Now(Answer::Edit { arguments: json!({"command": "ls"}) }),
+            ),
+            (&["e", "ls", "n"], Decision::Now(Answer::Cancel { reason: String::new() })),
+        ] {
+            assert_eq!(prompt(typed, None).ask_all(&[request("a")]), [expected], "{typed:?}");
+        }
+        let both = prompt(&["y", "n"], None).ask_all(&[request("a"), request("b")]);
+        assert_eq!(
+            both,
+            [Decision::Now(Answer::Approve), Decision::Now(Answer::Cancel { reason: String::new() })]
+        );
+    }
+
+    // spec: AP-11
+    #[test]
+    fn always_is_kept_for_later_sessions() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("archon").join("permissions.toml");
+        prompt(&["a"], Some(path.clone())).ask_all(&[request("a")]);
+        prompt(&["a read_file"], Some(path.clone())).ask_all(&[request("a")]);
+        prompt(&["a"], Some(path.clone())).ask_all(&[request("a")]);
+        assert_eq!(permissions::remembered(&path).unwrap(), ["bash(git status:*)", "read_file"]);
+    }
+}

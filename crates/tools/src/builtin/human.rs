@@ -1,0 +1,138 @@
+//! `human_approval` and `human_guidance`: the model itself asks a person.
+//!
+//! The calls are questions like those of any call that needs consent, so they wait, survive a restart, expire and are
+//! listed in the same way. Without anybody who can be asked they are refused.
+
+use archon_types::{
+    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Minutes that a question of a model waits unless it says otherwise.
+const MINUTES: u64 = 5;
+
+/// Asks a person whether something may be done, and returns that it may. A no, or none in time, is an error.
+#[derive(Clone, Debug)]
+pub struct HumanApproval {
+    spec: ToolSpec,
+}
+
+/// Asks a person what to do, and returns the answer.
+#[derive(Clone, Debug)]
+pub struct HumanGuidance {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Approval {
+    /// What is going to be done
+    operation_description: String,
+    /// What of it is sensitive
+    sensitive_data_summary: Option<String>,
+    /// Minutes to wait for an answer
+    #[schemars(range(min = 1, max = 10080))]
+    timeout_minutes: Option<u64>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Guidance {
+    /// The question
+    question: String,
+    /// What the person should know
+    context: Option<String>,
+    /// Answers to choose from
+    options: Option<Vec<String>>,
+    /// Minutes to wait for an answer
+    #[schemars(range(min = 1, max = 10080))]
+    timeout_minutes: Option<u64>,
+}
+
+impl Default for HumanApproval {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HumanApproval {
+    /// The tool.
+    pub fn new() -> Self {
+        let about = "Asks a person whether an operation may be done, and waits for the answer. Use it before anything \
+                     that is sensitive or cannot be undone.";
+        let spec = ToolSpec::new("human_approval", about, crate::schema_of::<Approval>());
+        Self { spec: asking(spec, "Ask for approval") }
+    }
+}
+
+impl Default for HumanGuidance {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HumanGuidance {
+    /// The tool.
+    pub fn new() -> Self {
+        let about = "Asks a person a question and returns the answer. Use it when only a person can know what is wanted.";
+        let spec = ToolSpec::new("human_guidance", about, crate::schema_of::<Guidance>());
+        Self { spec: asking(spec, "Ask a person") }
+    }
+}
+
+fn asking(spec: ToolSpec, label: &str) -> ToolSpec {
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.requires_confirmation = true;
+    let mut spec = spec.with_annotations(annotations);
+    spec.label = label.to_owned();
+    spec
+}
+
+fn question(text: String, options: [&str; 2], minutes: Option<u64>) -> Preview {
+    let mut preview = Preview::new(text);
+    preview.options = options.map(str::to_owned).into();
+    preview.timeout_ms = Some(minutes.unwrap_or(MINUTES).saturating_mul(60_000));
+    preview
+}
+
+impl Tool for HumanApproval {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        // It runs only once somebody agreed.
+        let approved = ToolResult::success("A person approved it.").with_metadata("approved", true);
+        Box::pin(std::future::ready(Ok(approved)))
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let Approval { operation_description, sensitive_data_summary, timeout_minutes } =
+            crate::macro_support::arguments(arguments.clone())?;
+        let sensitive =
+            sensitive_data_summary.map(|data| format!(" (sensitive: {data})")).unwrap_or_default();
+        Ok(Some(question(operation_description + &sensitive, ["approve", "cancel"], timeout_minutes)))
+    }
+}
+
+impl Tool for HumanGuidance {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        // A reply is the result of the call; this is what a bare yes comes to.
+        let said = ToolResult::success("A person read the question and said yes, and nothing more.");
+        Box::pin(std::future::ready(Ok(said)))
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let Guidance { question: asked, context, options, timeout_minutes } =
+            crate::macro_support::arguments(arguments.clone())?;
+        let context = context.map(|context| format!(" ({context})")).unwrap_or_default();
+        let options = options.filter(|options| !options.is_empty());
+        let options = options.map(|options| format!(" [{}]", options.join(" | "))).unwrap_or_default();
+        Ok(Some(question(format!("{asked}{context}{options}"), ["reply", "cancel"], timeout_minutes)))
+    }
+}
