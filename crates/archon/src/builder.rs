@@ -39,8 +39,7 @@ pub struct ArchonBuilder {
     approver: Option<Arc<dyn Approver>>,
     engine: EngineOptions,
     pub(crate) memory_limit: Option<MemoryLimit>,
-    #[cfg(feature = "named-models")]
-    http: HttpOptions,
+    http: Http,
     run_memory: Option<Arc<dyn RunMemory>>,
 }
 
@@ -66,8 +65,7 @@ impl Default for ArchonBuilder {
             approver: None,
             engine: EngineOptions::default(),
             memory_limit: None,
-            #[cfg(feature = "named-models")]
-            http: HttpOptions::default(),
+            http: Http::default(),
             run_memory: None,
         }
     }
@@ -361,17 +359,11 @@ impl ArchonBuilder {
     /// No model was given or its name leads nowhere, two tools have one name, or the journal's
     /// directory or database cannot be used.
     pub fn build(self) -> Result<Archon, Error> {
-        let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
-            #[cfg(feature = "named-models")]
-            Model::Named(name) => named(&name, &self.keys, &self.http)?,
-            Model::Given(providers, model) => (providers, model),
-        };
+        let http = &self.http;
+        let (mut providers, model) = self.model.ok_or(Error::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
-        #[cfg(feature = "named-models")]
-        let ready = |standby: Standby| standby.ready(&self.http);
-        #[cfg(not(feature = "named-models"))]
-        let ready = Standby::ready;
+        let ready = |standby: Standby| standby.ready(http);
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
@@ -383,12 +375,13 @@ impl ArchonBuilder {
         let mut options = self.options;
         options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
-        if let Some(context) = self.context {
-            options.context = context;
-        } else if let Some(config) = &mut options.context
-            && let Some(window) = provider.capabilities(&options.model).context_window
-        {
-            config.max_context_tokens = window;
+        match (self.context, &mut options.context) {
+            (Some(context), _) => options.context = context,
+            (None, Some(config)) => {
+                let window = provider.capabilities(&options.model).context_window;
+                config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
+            }
+            (None, None) => {}
         }
         #[cfg(feature = "planner")]
         let questions =
@@ -411,7 +404,6 @@ impl ArchonBuilder {
         if let Some(instructions) = self.instructions {
             agent = agent.with_instructions(instructions);
         }
-        let (auto_save, memory_limit) = (self.auto_save, self.memory_limit);
         Ok(Archon {
             agent,
             #[cfg(feature = "planner")]
@@ -420,8 +412,8 @@ impl ArchonBuilder {
             journal,
             clock,
             ids,
-            auto_save,
-            memory_limit,
+            auto_save: self.auto_save,
+            memory_limit: self.memory_limit,
         })
     }
 }
@@ -432,8 +424,26 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<
     Ok(Arc::new(ToolEngine::new(registry).with_options(options)))
 }
 
+/// How services are reached, where there are any.
+#[cfg(feature = "named-models")]
+type Http = HttpOptions;
+#[cfg(not(feature = "named-models"))]
+type Http = ();
+
+impl Model {
+    fn ready(self, keys: &[Secret], http: &Http) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+        let _ = (keys, http);
+        match self {
+            #[cfg(feature = "named-models")]
+            Self::Named(name) => named(&name, keys, http),
+            Self::Given(providers, model) => Ok((providers, model)),
+        }
+    }
+}
+
 impl Standby {
-    fn ready(self, #[cfg(feature = "named-models")] http: &HttpOptions) -> Result<Fallback, Error> {
+    fn ready(self, http: &Http) -> Result<Fallback, Error> {
+        let _ = http;
         match self {
             #[cfg(feature = "named-models")]
             Self::Named(name) => {

@@ -15,7 +15,8 @@ use futures_util::{
 use tracing::Instrument;
 
 use crate::{
-    Command, Fallback, History, ReactMachine, RunLog, decide, decode_answer, delegate, fallback, goal_check,
+    Command, Fallback, GoalDue, History, ReactMachine, RunLog, SummaryDue, decide, decode_answer, delegate,
+    fallback, goal_check,
     hooked::{self, Turns},
     interrupt::Watch,
     single_call,
@@ -118,16 +119,9 @@ impl Driver {
             match machine.next() {
                 Command::Done(outcome) => {
                     let outcome = outcome.clone();
-                    self.remember(machine, context, None).await;
-                    turns.ended(&outcome).await;
-                    return Ok(outcome);
+                    return Ok(self.done(outcome, machine, &turns, context).await);
                 }
-                Command::Append(RecordBody::Compacted(compaction)) if self.memory.is_some() => {
-                    // Before it leaves the window.
-                    self.remember(machine, context, Some(&compaction)).await;
-                    log.step(machine, RecordBody::Compacted(compaction)).await?;
-                }
-                Command::Append(body) => self.append(machine, log, body).await?,
+                Command::Append(body) => self.append(machine, log, body, context).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
@@ -149,18 +143,14 @@ impl Driver {
                     log.step(machine, answer).await?;
                 }
                 Command::Summarize(due) => {
-                    let provider = self.provider_of(machine);
-                    let summary = summarize(provider, machine, &due, &mut watch, context).await;
-                    log.step(machine, RecordBody::Summarized(summary)).await?;
+                    let summary = self.summary(machine, &due, &mut watch).await;
+                    log.step(machine, summary).await?;
                 }
                 Command::CheckGoal(due) => {
-                    let provider = self.provider_of(machine);
-                    let verdict = goal_check::check(provider, machine, &due, &mut watch, context).await;
-                    log.step(machine, RecordBody::GoalChecked(verdict)).await?;
+                    let verdict = self.verdict(machine, &due, &mut watch).await;
+                    log.step(machine, verdict).await?;
                 }
-                Command::RunCalls(_) => {
-                    tool_batch::run(self, machine, log, &mut watch, context).await?;
-                }
+                Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
                 Command::WaitUntil(due) => {
                     wait_until(due, &mut watch, context).await;
                     log.step(machine, RecordBody::ClockRead).await?;
@@ -168,12 +158,33 @@ impl Driver {
                 Command::Decide => decide::decide(self, machine, log, &mut watch, context).await?,
                 Command::Suspended => return Ok(machine.suspended_outcome()),
                 // Without a prompt there is nothing to do; the agent never starts a run without one.
-                Command::WaitForPrompt => {
-                    return Ok(Outcome::failed(context.run.clone(), "nothing was asked"));
-                }
+                Command::WaitForPrompt => return Ok(nothing_asked(context)),
             }
             turns.look(machine).await;
         }
+    }
+
+    /// The run is over.
+    async fn done(
+        &self,
+        outcome: Outcome,
+        machine: &ReactMachine,
+        turns: &Turns<'_>,
+        context: &Context,
+    ) -> Outcome {
+        self.remember(machine, context, None).await;
+        turns.ended(&outcome).await;
+        outcome
+    }
+
+    async fn summary(&self, machine: &ReactMachine, due: &SummaryDue, watch: &mut Watch<'_>) -> RecordBody {
+        let (provider, context) = (self.provider_of(machine), watch.context());
+        RecordBody::Summarized(summarize(provider, machine, due, watch, context).await)
+    }
+
+    async fn verdict(&self, machine: &ReactMachine, due: &GoalDue, watch: &mut Watch<'_>) -> RecordBody {
+        let (provider, context) = (self.provider_of(machine), watch.context());
+        RecordBody::GoalChecked(goal_check::check(provider, machine, due, watch, context).await)
     }
 
     /// Appends what follows from the log. Who heard that a call begins hears that it ends.
@@ -182,7 +193,12 @@ impl Driver {
         machine: &mut ReactMachine,
         log: &mut RunLog,
         body: RecordBody,
+        context: &Context,
     ) -> Result<(), JournalError> {
+        if let RecordBody::Compacted(compaction) = &body {
+            // Before it leaves the window.
+            self.remember(machine, context, Some(compaction)).await;
+        }
         let given_up = hooked::given_up(machine, &body);
         delegate::close(self, machine, log, body).await?;
         if let Some(((call, result), hooks)) = given_up.zip(self.hooks.as_ref()) {
@@ -272,6 +288,10 @@ impl Driver {
         let own = (&self.provider, &self.keys[..]);
         fallback::provider(machine.config(), machine.target(), own, &self.fallbacks)
     }
+}
+
+fn nothing_asked(context: &Context) -> Outcome {
+    Outcome::failed(context.run.clone(), "nothing was asked")
 }
 
 /// Fills in what a provider may leave out.

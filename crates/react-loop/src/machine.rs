@@ -207,8 +207,7 @@ impl ReactMachine {
             }
             RecordBody::SteppedDown { step, .. } => self.stepped_down(step),
             RecordBody::CallLost { command, attempt } if self.is_asking(*command, *attempt) => {
-                self.meter.money.forfeit();
-                self.phase = Phase::BackingOff { command: *command, attempt: *attempt, until: record.at };
+                self.call_lost(*command, *attempt, record.at);
             }
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)
@@ -224,8 +223,7 @@ impl ReactMachine {
             }
             RecordBody::ToolFinished { call, result } => self.tool_finished(*call, result, record.at),
             RecordBody::ToolRefused { call, result } => self.tool_ended(*call, result, record.at),
-            RecordBody::ToolAsked { call, request } => self.tool_asked(*call, request),
-            RecordBody::ToolAnswered { call, answer } => self.tool_answered(*call, answer, record.at),
+            RecordBody::ToolAsked { .. } | RecordBody::ToolAnswered { .. } => self.consulted(record),
             RecordBody::Suspended { .. } => self.suspended = self.waits_for_people(),
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),

@@ -1,5 +1,7 @@
 //! What every store of memories must do, as checks that a store's tests call.
 
+#![allow(clippy::expect_used, reason = "a check may panic")]
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{

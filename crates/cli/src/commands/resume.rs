@@ -9,15 +9,7 @@ use archon::{
 };
 
 use super::{ModelFlags, ToolFlags, plan, run};
-use crate::{
-    app::App,
-    choose,
-    config::Settings,
-    drive::drive,
-    exit::Exit,
-    failure::Failure,
-    toolset,
-};
+use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
 
 /// What `archon resume` takes.
 #[derive(Debug, clap::Args)]

@@ -6,20 +6,29 @@
 
 use archon_types::{
     Answer, ApprovalRequest, ApprovalSettings, CallId, OnDeny, OnExpiry, Outcome, OutcomeStatus,
-    QuestionKind, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
+    QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
 use super::{Command, Phase, ReactMachine};
 use crate::{CallStage, CallState, calls::Consent};
 
 impl ReactMachine {
+    /// A person is asked, or has answered.
+    pub(super) fn consulted(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::ToolAsked { call, request } => self.tool_asked(*call, request),
+            RecordBody::ToolAnswered { call, answer } => self.tool_answered(*call, answer, record.at),
+            _ => {}
+        }
+    }
+
     /// A question of the turn that is under way.
-    pub(super) fn tool_asked(&mut self, id: CallId, request: &ApprovalRequest) {
+    fn tool_asked(&mut self, id: CallId, request: &ApprovalRequest) {
         self.suspended = false;
         self.with_call(id, |call| call.ask(request));
     }
 
-    pub(super) fn tool_answered(&mut self, id: CallId, answer: &Answer, at: Timestamp) {
+    fn tool_answered(&mut self, id: CallId, answer: &Answer, at: Timestamp) {
         self.suspended = false;
         let settings = self.config.approvals.clone().unwrap_or_default();
         let Some(asked) = self.calls().iter().find(|call| call.id == id && call.is_asked()) else { return };

@@ -71,6 +71,12 @@ impl ReactMachine {
         };
     }
 
+    /// The answer never came, because the process died.
+    pub(super) fn call_lost(&mut self, command: CommandId, attempt: u32, at: Timestamp) {
+        self.meter.money.forfeit();
+        self.phase = Phase::BackingOff { command, attempt, until: at };
+    }
+
     /// The record of the step that follows from the latest failure, if one does.
     pub(super) fn step_due(&self, command: CommandId, attempt: u32) -> Option<RecordBody> {
         let due = self.chain.due()?.clone();
