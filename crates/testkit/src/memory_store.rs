@@ -344,7 +344,7 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
         }
         put(&*open(name), entries).await;
     }
-    let stores: Vec<_> = names.iter().map(|name| open(name)).collect();
+    let stores: Vec<_> = names.iter().map(open).collect();
     let (mut foreign, mut hits) = (0, 0);
     for _ in 0..queries {
         let who = random.below(50);
@@ -415,6 +415,6 @@ impl Random {
     }
 
     fn vector(&mut self) -> Vec<f32> {
-        (0..4).map(|_| if self.next() % 2 == 0 { 1.0 } else { -0.5 }).collect()
+        (0..4).map(|_| if self.next().is_multiple_of(2) { 1.0 } else { -0.5 }).collect()
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn bytes_of(vector: &[f32]) -> (Vec<u8>, u32) {
 /// A vector from its bytes; `None` if they are not what was written.
 pub(super) fn vector_of(bytes: &[u8], checksum: u32) -> Option<Vec<f32>> {
     let values = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    (bytes.len() % 4 == 0 && crc32fast::hash(bytes) == checksum).then(|| values.collect())
+    (bytes.len().is_multiple_of(4) && crc32fast::hash(bytes) == checksum).then(|| values.collect())
 }
 
 /// As SQLite has it; a time past the year 292,000,000 is that.

@@ -45,7 +45,7 @@ pub(super) fn candidates(
         }
         let mut found = Found::default();
         found.candidates = gathered.by_position.into_values().collect();
-        found.damaged = gathered.damaged.into_iter().map(|(_, damaged)| damaged).collect();
+        found.damaged = gathered.damaged.into_values().collect();
         Ok(found)
     })
 }
