@@ -30,7 +30,8 @@ pub(crate) fn mini_lm(_: &Path) -> anyhow::Result<Box<dyn Embedder>> {
         }
 
         fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
-            let problem = format!("{} texts are not in the file of vectors, the first: {}", texts.len(), texts[0]);
+            let problem =
+                format!("{} texts are not in the file of vectors, the first: {}", texts.len(), texts[0]);
             Box::pin(async { Err(MemoryError::Embedding { embedder: self.id().to_owned(), problem }) })
         }
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    EMBEDDERS, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions, default_model,
-    find, pull as fetch,
+    EMBEDDERS, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions,
+    default_model, find, pull as fetch,
 };
 
 use super::{Known, PREFIX, create_directory, directory, files};
