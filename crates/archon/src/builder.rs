@@ -8,7 +8,7 @@ use archon_tools::{IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
     AgentId, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter,
     Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode, RequestOptions, RetryConfig,
-    Secret, Tool, ToolMode, Toolbox,
+    RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
@@ -35,6 +35,7 @@ pub struct ArchonBuilder {
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
     pub(crate) memory_limit: Option<MemoryLimit>,
+    run_memory: Option<Arc<dyn RunMemory>>,
 }
 
 impl Default for ArchonBuilder {
@@ -57,6 +58,7 @@ impl Default for ArchonBuilder {
             auto_save: None,
             instructions: None,
             memory_limit: None,
+            run_memory: None,
         }
     }
 }
@@ -306,6 +308,14 @@ impl ArchonBuilder {
         self
     }
 
+    /// Remembers: what fits is told to the model with each question, and what is said is kept, in any case before it
+    /// leaves the model's window.
+    #[cfg(feature = "memory")]
+    pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
+        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
+        self
+    }
+
     /// Puts the agent together.
     ///
     /// # Errors
@@ -347,6 +357,9 @@ impl ArchonBuilder {
             .with_input_filters(self.filters);
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
+        }
+        if let Some(memory) = self.run_memory {
+            agent = agent.with_memory(memory);
         }
         if let Some(instructions) = self.instructions {
             agent = agent.with_instructions(instructions);

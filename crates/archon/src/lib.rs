@@ -38,6 +38,8 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
+#[cfg(feature = "memory")]
+mod agent_memory;
 mod archon;
 mod auto_save;
 mod builder;
@@ -52,6 +54,8 @@ mod project_file;
 mod system;
 mod watch;
 
+#[cfg(feature = "memory")]
+pub use agent_memory::AgentMemory;
 pub use archon::{Archon, RunOptions};
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
@@ -72,6 +76,9 @@ pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
 
+/// Memories: what is kept, and what of it is recalled.
+#[cfg(feature = "memory")]
+pub use archon_memory as memory;
 /// Plans: who makes, checks, follows, changes and draws them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;

@@ -65,19 +65,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: false, session: None, mode: None, plan: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: false, session: None, mode: None, memory: None, plan: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, project_file: None, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), plan: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, fallback: None, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, project_file: None, max_turns: Some(3), go_on: false, session: Some("s"), mode: Some(Text), memory: None, plan: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: true, session: None, mode: None, plan: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, fallback: None, tools: ToolFlags { tools: None, workspace: None }, project_file: None, max_turns: None, go_on: true, session: None, mode: None, memory: None, plan: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -114,6 +114,12 @@ mod tests {
             "plan --data-dir D show r1 --format mermaid",
             expect![[
                 r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, format: None, execute: false, goal: [] }) }"#
+            ]],
+        );
+        check(
+            "memory search --collection user:anna --limit 2 what now",
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Memory(Search { of: Of { collection: "user:anna" }, limit: 2, question: ["what", "now"] }) }"#
             ]],
         );
         check(
@@ -177,6 +183,12 @@ mod tests {
         check(
             "run --max-turns 0 hi",
             expect!["exit 2: error: invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295"],
+        );
+        check(
+            "memory list --collection a::b",
+            expect![
+                "exit 2: error: invalid value 'a::b' for '--collection <NAME>': `a::b` is no collection: it has an empty part"
+            ],
         );
         check("rnu hi", expect!["exit 2: error: unrecognized subcommand 'rnu'"]);
         check("schema nothing", expect!["exit 2: error: unrecognized subcommand 'nothing'"]);

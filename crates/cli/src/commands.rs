@@ -1,6 +1,7 @@
 //! The commands: one file each, and one line each in the list below.
 
 mod doctor;
+mod memory;
 mod model;
 mod models;
 mod plan;
@@ -40,6 +41,9 @@ pub(crate) enum Command {
     /// Show conversations, or export one
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Remember, find and forget
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -66,9 +70,12 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
-            Self::Runs(_) | Self::Replay(_) | Self::Sessions(_) | Self::Model(_) | Self::Schema(_) => {
-                Settings::default()
-            }
+            Self::Runs(_)
+            | Self::Memory(_)
+            | Self::Replay(_)
+            | Self::Sessions(_)
+            | Self::Model(_)
+            | Self::Schema(_) => Settings::default(),
         }
     }
 
@@ -81,6 +88,7 @@ impl Command {
             Self::Resume(args) => args.run(app).await,
             Self::Replay(args) => args.run(app).await,
             Self::Sessions(command) => command.run(app).await,
+            Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,

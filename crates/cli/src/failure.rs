@@ -72,6 +72,14 @@ impl From<archon::types::JournalError> for Failure {
     }
 }
 
+impl From<archon::types::MemoryError> for Failure {
+    fn from(e: archon::types::MemoryError) -> Self {
+        use archon::types::MemoryError::{Collection, Invalid, OutOfScope};
+        let usage = matches!(e, Collection { .. } | Invalid { .. } | OutOfScope { .. });
+        Self::new(if usage { Exit::Usage } else { Exit::Failed }, e.to_string(), e.advice())
+    }
+}
+
 impl From<archon::types::SessionError> for Failure {
     fn from(e: archon::types::SessionError) -> Self {
         use archon::types::SessionError::{BadId, Unknown};

@@ -12,6 +12,7 @@
 //! | know who stands in which relation to what, and since when | [`Knowledge`], [`Fact`] |
 //! | find facts in texts | [`KnowledgeExtractor`]: [`RuleExtractor`], [`LlmExtractor`] |
 //! | fill a prompt under a budget | [`Recall`] |
+//! | have a question answered by a model | [`Memory::ask`] |
 //! | sum up what outgrows the window | [`Compressor`] |
 //! | forget, merge, embed again | [`Memory::evict`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
@@ -23,6 +24,7 @@
 //! than the import, a summary no more than its turns; and what is believed less never closes, overwrites or outranks
 //! what is believed more.
 
+mod ask;
 mod compress;
 mod conversation;
 mod extract;
@@ -40,6 +42,7 @@ mod transfer;
 mod upkeep;
 mod words;
 
+pub use ask::Answered;
 pub use compress::Compressor;
 pub use conversation::Conversation;
 pub use extract::{KnowledgeExtractor, LlmExtractor, Passage, RuleExtractor};

@@ -57,6 +57,19 @@ impl LongTermMemory {
         Ok(found)
     }
 
+    /// Looks up what will be asked soon, for instance when a phase of work begins, so that the answers are there.
+    /// Returns how many there are; what cannot be had is asked again later.
+    pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
+        let mut ready = 0;
+        for query in queries {
+            match self.query_with(query, "").await {
+                Ok(_) => ready += 1,
+                Err(error) => tracing::warn!(%error, "memories could not be fetched ahead"),
+            }
+        }
+        ready
+    }
+
     async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
         let (candidates, mut ranking) = self.ordered(query, context).await?;
         ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));

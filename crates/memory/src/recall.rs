@@ -15,6 +15,8 @@ pub struct Recall {
     conversation: Option<Conversation>,
     task: Option<TaskMemory>,
     split: BudgetSplit,
+    /// A session whose turns the model sees anyway.
+    beside: Option<String>,
 }
 
 /// How a window is shared. What one part leaves goes to the history.
@@ -70,12 +72,18 @@ pub enum RecallStep {
 
 impl Recall {
     pub(crate) fn new(memory: Memory) -> Self {
-        Self { memory, conversation: None, task: None, split: BudgetSplit::default() }
+        Self { memory, conversation: None, task: None, split: BudgetSplit::default(), beside: None }
     }
 
     /// With the turns of a session.
     pub fn with_session(mut self, session: impl Into<String>) -> Self {
         self.conversation = Some(self.memory.conversation(session));
+        self
+    }
+
+    /// Without what was said in this session, as the model sees it anyway.
+    pub fn beside_session(mut self, session: impl Into<String>) -> Self {
+        self.beside = Some(session.into());
         self
     }
 
@@ -152,6 +160,11 @@ impl Recall {
             self.memory.parts.clock.clone(),
             self.memory.parts.ids.clone(),
         );
+        // What is left out of the answer must not take the place of what is not.
+        let limit = query.limit;
+        if self.beside.is_some() {
+            query.limit = limit.saturating_mul(4);
+        }
         let steps = [
             (RecallStep::Relevant, Some(first), &self.memory),
             (RecallStep::LowerThreshold, Some(first - options.second_look), &self.memory),
@@ -162,7 +175,12 @@ impl Recall {
             match memory.long_term().query_with(&query, context).await {
                 Ok(found) => {
                     let by_words = |hit: &Recalled| step != RecallStep::Keyword || hit.lexical.is_some();
-                    let found: Vec<Recalled> = found.into_iter().filter(by_words).collect();
+                    let told = |hit: &Recalled| {
+                        let session = hit.entry.metadata.get(SESSION).and_then(Value::as_str);
+                        session.is_some() && session == self.beside.as_deref()
+                    };
+                    let found: Vec<Recalled> =
+                        found.into_iter().filter(|hit| by_words(hit) && !told(hit)).take(limit).collect();
                     if !found.is_empty() {
                         return (found, step);
                     }

@@ -23,11 +23,14 @@
 //! could be file names, and a log without records is a run that does not exist. A run that others
 //! continue, or wait for, cannot be deleted.
 //!
+//! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
 //! [`Locked`]: archon_types::JournalError::Locked
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
+#![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
 #![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -45,6 +48,8 @@ mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
 mod memory;
+#[cfg(feature = "postgres-memory")]
+mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
@@ -58,6 +63,8 @@ mod sqlite_memory;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+#[cfg(feature = "postgres-memory")]
+pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]

@@ -24,6 +24,7 @@
 //! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | store of memories | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one for every backend |
+//! | memory of runs | [`RunMemory`] | keeps what is said before it leaves the window |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
@@ -74,6 +75,7 @@ mod refusal;
 mod report;
 mod retry;
 mod round;
+mod run_memory;
 #[cfg(feature = "schema")]
 mod schema;
 mod secret;
@@ -152,6 +154,7 @@ pub use record::{
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
+pub use run_memory::RunMemory;
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use secret::Secret;

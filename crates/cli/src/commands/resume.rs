@@ -45,7 +45,7 @@ impl ResumeArgs {
         let chosen = choose::model(app, Some(&recorded)).await?;
         let recorded = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
         let fallbacks = choose::fallbacks(app, Some(recorded)).await?;
-        let archon = run::assemble(app, chosen, fallbacks, tools)?;
+        let archon = run::assemble(app, chosen, fallbacks, tools, None)?;
         let resume = run::resume_line(app, run.as_str());
         let handle = match is_plan(&records) {
             true => plan::planning(&archon).resume(run).await?,

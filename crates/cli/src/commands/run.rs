@@ -2,7 +2,12 @@
 
 use std::{io::Read, path::PathBuf};
 
-use archon::{Archon, ProjectFile, RunOptions, react_loop::Fallback, types::SessionId};
+use archon::{
+    Archon, ProjectFile, RunOptions,
+    memory::Memory,
+    react_loop::Fallback,
+    types::{Collection, SessionId},
+};
 
 use super::{ModelFlags, ToolFlags};
 use crate::{
@@ -40,6 +45,9 @@ pub(crate) struct RunArgs {
     /// How tools are spoken about [default: as the model can]
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// Remember in this collection, as in user:anna, and recall from it
+    #[arg(long, value_name = "COLLECTION")]
+    memory: Option<Collection>,
     /// Make a plan first, and follow it
     #[arg(long, conflicts_with_all = ["go_on", "session"])]
     plan: bool,
@@ -58,7 +66,8 @@ impl RunArgs {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let archon = chosen(app).await?;
+        let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
+        let archon = remembering(app, memory).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task).await;
         }
@@ -77,9 +86,14 @@ impl RunArgs {
 
 /// The agent that the settings describe, with the model that they lead to.
 pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+    remembering(app, None).await
+}
+
+/// The same with a memory.
+async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
     let tools = toolset::chosen(&app.config.settings)?;
     let chosen = choose::model(app, None).await?;
-    assemble(app, chosen, choose::fallbacks(app, None).await?, tools)
+    assemble(app, chosen, choose::fallbacks(app, None).await?, tools, memory)
 }
 
 /// The agent that the settings describe.
@@ -88,6 +102,7 @@ pub(crate) fn assemble(
     chosen: Chosen,
     fallbacks: Vec<Chosen>,
     tools: toolset::Tools,
+    memory: Option<Memory>,
 ) -> Result<Archon, Failure> {
     let settings = &app.config.settings;
     let mut limits = archon::types::ExecutionLimits::default();
@@ -111,6 +126,9 @@ pub(crate) fn assemble(
     }
     if let Some(mode) = settings.mode {
         builder = builder.tool_mode(mode.into());
+    }
+    if let Some(memory) = memory {
+        builder = builder.memory(memory);
     }
     Ok(builder.build()?)
 }

@@ -13,6 +13,7 @@ mod exits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+mod memories;
 mod plans;
 mod runs;
 mod setup;
