@@ -203,8 +203,7 @@ async fn a_run_that_may_cost_so_much_knows_the_price_from_the_catalogue() {
         limits.max_cost = cap;
         let mut options = RequestOptions::default();
         options.max_tokens = Some(10);
-        let mut service = OpenAiOptions::default();
-        service.id = id.to_owned();
+        let service = OpenAiOptions::default().with_id(id);
         agent(&MemoryJournal::new())
             .clock(Arc::new(VirtualClock::new())) // A real server takes real time.
             .provider(Arc::new(OpenAiCompatible::new(&server.url(), service).unwrap()), "gpt-5-mini")
@@ -406,6 +405,44 @@ async fn a_provider_that_panics_has_failed_like_any_other() {
     .await;
 }
 
+// spec: P-34
+#[tokio::test]
+async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
+    let refused = |_: usize, request: &Request| match request.messages.len() {
+        1 => vec![Err(ProviderError::Auth("no such key".to_owned()))],
+        _ => FnProvider::text("done"),
+    };
+    let (own, asked) = model("own", refused);
+    let journal = MemoryJournal::new();
+    let archon = agent(&journal).provider(own, "m1").build().unwrap();
+    let mut options = RunOptions::default();
+    options.run = Some(run_id());
+    let outcome = archon.run_with("Do it.", options).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert!(outcome.error.is_some_and(|error| error.contains("no such key")));
+    check_attempts(
+        &journal,
+        expect![[r#"
+            attempt 0 failed: not authorised: no such key
+        "#]],
+    )
+    .await;
+    let session = archon.newest_run(None).await.unwrap().unwrap().session.unwrap();
+    let again = RunOptions::in_session(session);
+    assert_eq!(archon.run_with("Again.", again).await.unwrap().answer, "done");
+    let told = format!("{:?}", asked.requests().last().unwrap().messages);
+    assert!(!told.contains("no such key"), "{told}");
+}
+
+// spec: P-03
+#[tokio::test]
+async fn a_provider_of_ones_own_is_asked_for_any_model_whatever_its_name() {
+    let (own, asked) = model("own", |_, _| FnProvider::text("done"));
+    let journal = MemoryJournal::new();
+    assert_eq!(work(agent(&journal).provider(own, "opnai:gtp-5@nowhere")).await.answer, "done");
+    assert_eq!(asked.requests()[0].model, "opnai:gtp-5@nowhere");
+}
+
 // spec: R-14, ER-09
 #[tokio::test]
 async fn a_fallback_that_the_run_cannot_use_is_refused_at_the_start() {
@@ -555,4 +592,21 @@ async fn a_breaker_that_is_off_leaves_no_tool_alone() {
         matches!(&r.body, RecordBody::SteppedDown { step: FailureStep::NextKey { .. }, .. })
     };
     assert!(!log(&journal).await.iter().any(stepped));
+}
+
+// spec: P-02
+#[tokio::test]
+async fn agents_of_one_http_share_one_pool_of_connections_and_so_does_a_fallback() {
+    let refused = MockResponse::json(401, &json!({ "error": { "message": "no" } }));
+    let server =
+        MockServer::start([wire::answer("one"), wire::answer("two"), refused, wire::answer("three")]).await;
+    let http = archon::providers::HttpOptions::default();
+    let named = |model: &str| format!("openai-compatible@{}/v1:{model}", server.url());
+    for expected in ["one", "two", "three"] {
+        let agent =
+            Archon::builder().model(named("m")).fallback(named("n")).http(http.clone()).build().unwrap();
+        assert_eq!(agent.run("Hello").await.unwrap().answer, expected);
+    }
+    let connections: Vec<_> = server.requests().iter().map(|request| request.connection).collect();
+    assert_eq!(connections, [0; 4]);
 }

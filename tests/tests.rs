@@ -17,6 +17,8 @@ mod kill_race;
 mod kill_sub_agents;
 mod kill_torn;
 mod live;
+mod memory;
+mod memory_kill;
 mod memory_limit;
 mod parallel;
 mod parallel_budget;

@@ -47,7 +47,18 @@ const SUITES: &[Suite] = &[
     },
     Suite { name: "tools", commands: &[], with_model: &[] },
     Suite { name: "planner", commands: &["test --profile accept -p archon-planner"], with_model: &[] },
-    Suite { name: "memory", commands: &[], with_model: &[] },
+    Suite {
+        name: "memory",
+        commands: &[
+            "test --profile accept -p archon-vectors -p archon-memory",
+            "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
+            "test --profile accept -p archon-tests memory",
+            "test --profile accept -p archon-cli memories",
+            "bench -p archon-vectors",
+            "bench -p archon-store --features sqlite-memory --bench memories",
+        ],
+        with_model: &[],
+    },
     Suite { name: "orchestrator", commands: &[], with_model: &[] },
 ];
 
@@ -119,11 +130,11 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner"
+            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner, memory"
         );
         assert_eq!(
-            error("memory"),
-            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, providers, planner"
+            error("orchestrator"),
+            "the acceptance suite `orchestrator` is not written yet; there is: skeleton, loop, providers, planner, memory"
         );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),

@@ -22,6 +22,7 @@ const CATALOGUE: &str = "crates/providers/models.jsonl";
 /// Whose models are taken: the list's name of the provider, the beginning of its models' names, and our name.
 const PROVIDERS: &[(&str, &str, &str)] = &[
     ("openai", "", "openai"),
+    ("azure", "azure/", "azure"),
     ("anthropic", "", "anthropic"),
     ("gemini", "gemini/", "gemini"),
     ("vertex_ai-language-models", "", "vertex"),
@@ -91,15 +92,13 @@ fn line(name: &str, model: &Value) -> Value {
             line.insert(ours.to_owned(), (tokens as u64).into());
         }
     }
-    for (ours, theirs) in [
-        ("input", "input_cost_per_token"),
-        ("output", "output_cost_per_token"),
-        ("cache_read", "cache_read_input_token_cost"),
-        ("cache_write", "cache_creation_input_token_cost"),
-    ] {
-        if let Some(price) = model.get(theirs).and_then(Value::as_f64).filter(|price| *price > 0.0) {
-            line.insert(ours.to_owned(), dollars(price));
+    for (ours, theirs) in PRICES {
+        if let Some(price) = price(model, theirs) {
+            line.insert(ours.to_owned(), price);
         }
+    }
+    if let Some(long) = long(model) {
+        line.insert("long".to_owned(), long);
     }
     for (ours, theirs) in [("thinking", "supports_reasoning"), ("vision", "supports_vision")] {
         if model.get(theirs).and_then(Value::as_bool) == Some(true) {
@@ -107,6 +106,35 @@ fn line(name: &str, model: &Value) -> Value {
         }
     }
     Value::Object(line)
+}
+
+/// Our names of the prices, and the list's.
+const PRICES: [(&str, &str); 4] = [
+    ("input", "input_cost_per_token"),
+    ("output", "output_cost_per_token"),
+    ("cache_read", "cache_read_input_token_cost"),
+    ("cache_write", "cache_creation_input_token_cost"),
+];
+
+/// Beyond how many thousands of tokens a prompt costs more, somewhere.
+const LONG: [u64; 5] = [100, 128, 200, 256, 272];
+
+/// What long prompts cost, if it is not the same.
+fn long(model: &Value) -> Option<Value> {
+    LONG.into_iter().find_map(|thousands| {
+        let mut long = Map::new();
+        long.insert("above".to_owned(), (thousands * 1000).into());
+        for (ours, theirs) in PRICES {
+            if let Some(price) = price(model, &format!("{theirs}_above_{thousands}k_tokens")) {
+                long.insert(ours.to_owned(), price);
+            }
+        }
+        (long.contains_key("input") && long.contains_key("output")).then_some(Value::Object(long))
+    })
+}
+
+fn price(model: &Value, field: &str) -> Option<Value> {
+    model.get(field).and_then(Value::as_f64).filter(|price| *price > 0.0).map(dollars)
 }
 
 /// A price of one token as that of a million, to the millionth of a dollar, which is as fine as we count.
@@ -125,6 +153,8 @@ mod tests {
             "gpt-x": {
                 "litellm_provider": "openai", "mode": "chat", "max_input_tokens": 1000, "max_output_tokens": 10,
                 "input_cost_per_token": 2.5e-07, "output_cost_per_token": 2e-06, "supports_vision": true,
+                "input_cost_per_token_above_200k_tokens": 5e-07, "output_cost_per_token_above_200k_tokens": 4e-06,
+                "input_cost_per_token_above_272k_tokens_batches": 1e-07,
             },
             "free": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 0.0 },
             "embed": { "litellm_provider": "openai", "mode": "embedding" },
@@ -137,7 +167,7 @@ mod tests {
             lines,
             [
                 r#"{"model":"groq:openai/oss","input":1.0,"thinking":true}"#,
-                r#"{"model":"openai:gpt-x","context_window":1000,"max_output":10,"input":0.25,"output":2.0,"vision":true}"#,
+                r#"{"model":"openai:gpt-x","context_window":1000,"max_output":10,"input":0.25,"output":2.0,"long":{"above":200000,"input":0.5,"output":4.0},"vision":true}"#,
             ]
         );
     }

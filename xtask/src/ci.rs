@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local",
     },
+    step("tests of memories in SQLite", "test -p archon-store --features sqlite-memory --test sqlite_memory"),
     step("tests", "test --workspace --features archon/tokens,archon/git,archon/web"),
 ];
 

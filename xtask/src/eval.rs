@@ -1,4 +1,4 @@
-//! `cargo xtask eval NAME`: how well a model does on a fixed set of tasks. The measuring programs live beside what
+//! `cargo xtask eval NAME`: how well a model does on a fixed set of tasks, and how well memories are found. The measuring programs live beside what
 //! they measure; this only knows where, and fetches what they need.
 
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ const PROGRAM: &str = "run --quiet -p archon-cli --features local";
 pub(crate) fn run(mut args: Args) -> Result<()> {
     match args.name()?.as_str() {
         "local" => local(args.rest()),
-        other => bail!("there is no eval `{other}`; there is: local"),
+        "memory" => memory(args.rest()),
+        other => bail!("there is no eval `{other}`; there are: local, memory"),
     }
 }
 
@@ -38,11 +39,48 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
+/// `cargo xtask eval memory [FILE] [--development] [--ablations] [--check]`. The file is `data/locomo10.json` of the
+/// repository snap-research/locomo; it is looked for in the cache if none is named, and never fetched: its licence
+/// (CC BY-NC 4.0) is for whoever wants it to accept.
+fn memory(words: Vec<String>) -> Result<()> {
+    let (options, files): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
+    let cached = user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("archon/locomo10.json"));
+    let file = match files.as_slice() {
+        [] => cached.clone().filter(|file| file.is_file()),
+        [file] => Some(PathBuf::from(file)),
+        _ => bail!("one file at a time: {}", files.join(", ")),
+    };
+    let Some(file) = file else {
+        let place = cached.unwrap_or_default();
+        bail!(
+            "put data/locomo10.json of github.com/snap-research/locomo into {}, or name it",
+            place.display()
+        );
+    };
+    let Some(models) = models_folder() else { bail!("neither HOME nor XDG_DATA_HOME says where models are") };
+    if !models.join(format!("{EMBEDDER}.safetensors")).is_file() {
+        CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
+    }
+    let words = [file.display().to_string(), "--models".to_owned(), models.display().to_string()];
+    CommandLine::cargo("run --quiet -p archon-evals --bin eval_memory --").args(words).args(options).run()
+}
+
+/// The embedder that memories are measured with.
+const EMBEDDER: &str = "all-minilm-l6-v2";
+
 /// The model that is measured, if it was fetched to the default place.
 pub(crate) fn fetched_model() -> Option<PathBuf> {
+    Some(models_folder()?.join(format!("{LOCAL_MODEL}.gguf"))).filter(|path| path.is_file())
+}
+
+fn models_folder() -> Option<PathBuf> {
+    Some(user_folder("XDG_DATA_HOME", ".local/share")?.join("archon/models"))
+}
+
+/// A folder of the user's, as `variable` says, or where it is by default.
+fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))?;
-    Some(data.join(format!("archon/models/{LOCAL_MODEL}.gguf"))).filter(|path| path.is_file())
+    set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)))
 }
 
 #[cfg(test)]
@@ -53,5 +91,7 @@ mod tests {
     fn only_one_model_is_measured_at_a_time() {
         let words = ["a.gguf", "b.gguf", "--verbose"].map(str::to_owned).to_vec();
         assert_eq!(local(words).unwrap_err().to_string(), "one model at a time: a.gguf, b.gguf");
+        let words = ["a.json", "--ablations", "b.json"].map(str::to_owned).to_vec();
+        assert_eq!(memory(words).unwrap_err().to_string(), "one file at a time: a.json, b.json");
     }
 }

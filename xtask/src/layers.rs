@@ -13,20 +13,23 @@ use crate::metadata::{Dependency, Metadata};
 const LAYERS: &[(&str, u8)] = &[
     ("archon-types", 1),
     ("archon-macros", 1),
+    ("archon-vectors", 1),
     ("archon-testkit", 2),
     ("archon-providers", 3),
     ("archon-tools", 3),
     ("archon-react-loop", 3),
     ("archon-planner", 3),
+    ("archon-memory", 3),
     ("archon-store", 3),
     ("archon-local-model", 3),
+    ("archon-local-embedder", 3),
     ("archon", 4),
     ("archon-cli", 5),
 ];
 
-/// Packages of the workspace that are no part of the product: the tests across pillars, which may use anything, and
-/// this program, which may use nothing of ours.
-const OUTSIDE: &[&str] = &["archon-tests", "xtask"];
+/// Packages of the workspace that are no part of the product: the tests and the measurements across pillars, which may
+/// use anything, and this program, which may use nothing of ours.
+const OUTSIDE: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The edges. Dev edges reach the testkit only; tests that need two pillars live in `tests/`.
 const EDGES: &[Edge] = &[
@@ -40,8 +43,14 @@ const EDGES: &[Edge] = &[
     edge("archon-react-loop", Kind::Dev, "archon-testkit"),
     edge("archon-planner", Kind::Normal, "archon-types"),
     edge("archon-planner", Kind::Dev, "archon-testkit"),
+    edge("archon-memory", Kind::Normal, "archon-types"),
+    edge("archon-memory", Kind::Normal, "archon-vectors"),
+    edge("archon-memory", Kind::Dev, "archon-testkit"),
     edge("archon-store", Kind::Normal, "archon-types"),
+    edge("archon-store", Kind::Optional, "archon-vectors"),
+    edge("archon-store", Kind::Dev, "archon-testkit"),
     edge("archon-local-model", Kind::Normal, "archon-types"),
+    edge("archon-local-embedder", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-types"),
     edge("archon", Kind::Normal, "archon-macros"),
     edge("archon", Kind::Normal, "archon-providers"),
@@ -49,6 +58,7 @@ const EDGES: &[Edge] = &[
     edge("archon", Kind::Normal, "archon-react-loop"),
     edge("archon", Kind::Normal, "archon-store"),
     edge("archon", Kind::Optional, "archon-planner"),
+    edge("archon", Kind::Optional, "archon-memory"),
     edge("archon", Kind::Dev, "archon-testkit"),
     edge("archon-cli", Kind::Normal, "archon"),
     edge("archon-cli", Kind::Optional, "archon-local-model"),

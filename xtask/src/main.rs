@@ -63,7 +63,12 @@ const COMMANDS: &[Command] = &[
         about: "one full-length acceptance run",
         run: accept::run,
     },
-    Command { name: "eval", usage: "NAME [ARG...]", about: "measure how well a model does", run: eval::run },
+    Command {
+        name: "eval",
+        usage: "NAME [ARG...]",
+        about: "measure how well a model does, or what memories find",
+        run: eval::run,
+    },
     Command {
         name: "third-party",
         usage: "",

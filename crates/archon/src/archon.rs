@@ -15,7 +15,7 @@ use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle
 pub struct Archon {
     pub(crate) agent: ReactAgent,
     #[cfg(feature = "planner")]
-    pub(crate) provider: Arc<dyn archon_types::Provider>,
+    pub(crate) questions: crate::planning::Questions,
     pub(crate) toolbox: Arc<dyn Toolbox>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) clock: Arc<dyn Clock>,

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "named-models")]
+use archon_providers::HttpOptions;
 use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
     AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck,
     Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode,
-    RequestOptions, RetryConfig, Secret, Tool, ToolMode, Toolbox,
+    RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
@@ -37,6 +39,9 @@ pub struct ArchonBuilder {
     approver: Option<Arc<dyn Approver>>,
     engine: EngineOptions,
     pub(crate) memory_limit: Option<MemoryLimit>,
+    #[cfg(feature = "named-models")]
+    http: HttpOptions,
+    run_memory: Option<Arc<dyn RunMemory>>,
 }
 
 impl Default for ArchonBuilder {
@@ -61,6 +66,9 @@ impl Default for ArchonBuilder {
             approver: None,
             engine: EngineOptions::default(),
             memory_limit: None,
+            #[cfg(feature = "named-models")]
+            http: HttpOptions::default(),
+            run_memory: None,
         }
     }
 }
@@ -85,6 +93,15 @@ impl ArchonBuilder {
     #[cfg(feature = "named-models")]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model = Some(Model::Named(name.into()));
+        self
+    }
+
+    /// How services are reached whose models are given by [name](Self::model): time limits, a proxy, certificates.
+    /// All models of an agent share one pool of connections, and so do the agents that are given clones of the
+    /// same options: one value per process is best.
+    #[cfg(feature = "named-models")]
+    pub fn http(mut self, http: HttpOptions) -> Self {
+        self.http = http;
         self
     }
 
@@ -330,6 +347,14 @@ impl ArchonBuilder {
         self
     }
 
+    /// Remembers: what fits is told to the model with each question, and what is said is kept, in any case before it
+    /// leaves the model's window.
+    #[cfg(feature = "memory")]
+    pub fn memory(mut self, memory: impl Into<crate::AgentMemory>) -> Self {
+        self.run_memory = Some(Arc::new(crate::agent_memory::Remembering::new(memory.into())));
+        self
+    }
+
     /// Puts the agent together.
     ///
     /// # Errors
@@ -338,12 +363,16 @@ impl ArchonBuilder {
     pub fn build(self) -> Result<Archon, Error> {
         let (mut providers, model) = match self.model.ok_or(Error::NoModel)? {
             #[cfg(feature = "named-models")]
-            Model::Named(name) => named(&name, &self.keys)?,
+            Model::Named(name) => named(&name, &self.keys, &self.http)?,
             Model::Given(providers, model) => (providers, model),
         };
         let keys = providers.split_off(1);
         let provider = providers.swap_remove(0);
-        let fallbacks = self.fallbacks.into_iter().map(Standby::ready).collect::<Result<_, _>>()?;
+        #[cfg(feature = "named-models")]
+        let ready = |standby: Standby| standby.ready(&self.http);
+        #[cfg(not(feature = "named-models"))]
+        let ready = Standby::ready;
+        let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
             None => registry_of(self.tools, self.engine)?,
@@ -362,7 +391,8 @@ impl ArchonBuilder {
             config.max_context_tokens = window;
         }
         #[cfg(feature = "planner")]
-        let planner = provider.clone();
+        let questions =
+            crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
         let mut agent = ReactAgent::new(provider, journal.clone(), options)
             .with_keys(keys)
             .with_fallbacks(fallbacks)
@@ -375,6 +405,9 @@ impl ArchonBuilder {
         if let Some(approver) = self.approver {
             agent = agent.with_approver(approver);
         }
+        if let Some(memory) = self.run_memory {
+            agent = agent.with_memory(memory);
+        }
         if let Some(instructions) = self.instructions {
             agent = agent.with_instructions(instructions);
         }
@@ -382,7 +415,7 @@ impl ArchonBuilder {
         Ok(Archon {
             agent,
             #[cfg(feature = "planner")]
-            provider: planner,
+            questions,
             toolbox,
             journal,
             clock,
@@ -400,11 +433,11 @@ fn registry_of(tools: Vec<Arc<dyn Tool>>, options: EngineOptions) -> Result<Arc<
 }
 
 impl Standby {
-    fn ready(self) -> Result<Fallback, Error> {
+    fn ready(self, #[cfg(feature = "named-models")] http: &HttpOptions) -> Result<Fallback, Error> {
         match self {
             #[cfg(feature = "named-models")]
             Self::Named(name) => {
-                let (mut providers, model) = named(&name, &[])?;
+                let (mut providers, model) = named(&name, &[], http)?;
                 Ok(Fallback::new(providers.swap_remove(0), model))
             }
             Self::Given(fallback) => Ok(fallback),
@@ -414,11 +447,11 @@ impl Standby {
 
 /// The model's service once with each key, or with the key in the environment.
 #[cfg(feature = "named-models")]
-fn named(name: &str, keys: &[Secret]) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
+fn named(name: &str, keys: &[Secret], http: &HttpOptions) -> Result<(Vec<Arc<dyn Provider>>, String), Error> {
     use archon_providers::{ConnectOptions, resolve};
     let variable = |name: &str| std::env::var(name).ok();
     // Clones share one pool of connections.
-    let options = ConnectOptions::default();
+    let options = ConnectOptions::default().with_http(http.clone());
     let with_key = |key: &Secret| options.clone().with_api_key(key.clone());
     let Some((first, further)) = keys.split_first() else {
         let found = resolve(name, variable, options)?;

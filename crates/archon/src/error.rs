@@ -110,6 +110,7 @@ fn plan_advice(error: &archon_planner::PlanRunError) -> &'static str {
         PlanRunError::NotOfThisCall { .. } => "choose another id for one of the runs",
         PlanRunError::Ended { .. } => "begin another run",
         PlanRunError::NoQuestion { .. } => "look at the run's questions first",
+        PlanRunError::ProcessesLeft { .. } => "end them yourself, then resume the run",
         _ => "raise `max_depth`",
     }
 }

@@ -39,6 +39,8 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
+#[cfg(feature = "memory")]
+mod agent_memory;
 mod approvals;
 mod archon;
 mod auto_save;
@@ -54,6 +56,8 @@ mod project_file;
 mod system;
 mod watch;
 
+#[cfg(feature = "memory")]
+pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
 pub use archon::{Archon, RunOptions};
 pub use archon_macros::facade_tool as tool;
@@ -75,6 +79,9 @@ pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
 
+/// Memories: what is kept, and what of it is recalled.
+#[cfg(feature = "memory")]
+pub use archon_memory as memory;
 /// Plans: who makes, checks, follows, changes and draws them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use archon_planner::{LlmPlanner, OnlyTool, PlanProblem, PlanningAgent, PlanningAgentOptions, Workers};
-use archon_react_loop::{LoopError, ReactAgent};
+use archon_planner::{
+    LlmConclusion, LlmPlanner, OnlyTool, PlanProblem, PlanningAgent, PlanningAgentOptions, Workers,
+};
+use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
+use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Context, Outcome, Planner, RunHead, RunId, SessionId, SubTask, Task, Toolbox,
+    Agent, Answer, CallId, Clock, Context, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig,
+    RunHead, RunId, SessionId, SubTask, Task, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -18,9 +22,25 @@ pub struct Planning {
 }
 
 impl Archon {
-    /// A planner that asks this agent's model.
+    /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
     pub fn planner(&self) -> LlmPlanner {
-        LlmPlanner::new(self.provider.clone(), self.agent.options().model.clone())
+        let own = self.agent.options();
+        let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone());
+        match own.price {
+            Some(price) => planner.with_price(price),
+            None => planner,
+        }
+    }
+
+    /// The same model puts the answer of a plan together, and cites the subtasks that it rests on: for
+    /// [`Planning::with`].
+    pub fn conclusion(&self) -> LlmConclusion {
+        let own = self.agent.options();
+        let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone());
+        match own.price {
+            Some(price) => conclusion.with_price(price),
+            None => conclusion,
+        }
     }
 
     /// An agent that follows the plans of `planner`, with this agent's tools, limits and journal.
@@ -56,7 +76,9 @@ impl Archon {
         let mut options = PlanningAgentOptions::default();
         options.name.clone_from(&own.name);
         options.agent_id = own.agent_id.clone();
-        options.provider = self.provider.id().to_owned();
+        options.provider = self.questions.provider.id().to_owned();
+        options.fallbacks.clone_from(&self.questions.fallbacks);
+        options.tool_mode = own.tool_mode.unwrap_or_default();
         options.model.clone_from(&own.model);
         options.limits = own.limits.clone();
         options
@@ -167,4 +189,48 @@ impl Workers for OwnWorkers {
             None => Arc::new(agent),
         }
     }
+}
+
+/// The models of an agent as those have them who ask without a loop.
+#[derive(Clone)]
+pub(crate) struct Questions {
+    provider: Arc<dyn Provider>,
+    fallbacks: Vec<FallbackModel>,
+}
+
+impl Questions {
+    /// Each model asks again after a while, with the next key where that may help; then comes the next model. A loop
+    /// does that itself and records it.
+    pub(crate) fn new(
+        (provider, keys): (&Arc<dyn Provider>, &[Arc<dyn Provider>]),
+        fallbacks: &[Fallback],
+        retry: &RetryConfig,
+        (clock, ids): (&Arc<dyn Clock>, &Arc<dyn Ids>),
+    ) -> Self {
+        let patient = |provider: &Arc<dyn Provider>, keys: &[Arc<dyn Provider>]| -> Arc<dyn Provider> {
+            let keyed: Arc<dyn Provider> = match keys {
+                [] => provider.clone(),
+                keys => Arc::new(KeyRotationProvider::new(provider.clone(), keys.to_vec())),
+            };
+            let ids = ids.clone();
+            let patient = RetryProvider::new(keyed, clock.clone()).with_config(retry.clone());
+            Arc::new(patient.with_jitter(move || jitter(&*ids)))
+        };
+        let first = patient(provider, keys);
+        let others: Vec<_> =
+            fallbacks.iter().map(|f| (patient(&f.provider, &f.keys), f.model.clone())).collect();
+        let provider = match others.is_empty() {
+            true => first,
+            false => Arc::new(FallbackProvider::new(first, others)),
+        };
+        let recorded = |f: &Fallback| FallbackModel::new(f.provider.id(), f.model.clone());
+        Self { provider, fallbacks: fallbacks.iter().map(recorded).collect() }
+    }
+}
+
+/// From -1.0 to 1.0. Chance is an input as identity is.
+fn jitter(ids: &dyn Ids) -> f64 {
+    let sum =
+        ids.fresh("jitter").bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+    f64::from(sum % 2001) / 1000.0 - 1.0
 }

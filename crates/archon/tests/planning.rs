@@ -97,3 +97,38 @@ async fn what_cannot_be_followed_is_an_error_and_begins_nothing() {
     let error = agent.planning(plan()).resume(answered).await.unwrap().outcome().await.unwrap_err();
     assert!(error.to_string().contains("follows no plan") && error.advice().contains("Archon::resume"));
 }
+
+// spec: PL-01
+#[tokio::test]
+async fn the_planner_and_the_conclusion_ask_with_the_keys_and_the_models_that_a_run_has() {
+    use archon::types::ProviderError;
+    let plan = json!({"subtasks": [{"id": "a", "description": "Think", "dependencies": []},
+                                   {"id": "b", "description": "Say", "dependencies": ["a"]}]});
+    let refused = || Step::error(ProviderError::Auth("no".into()));
+    let down = || Step::error(ProviderError::Timeout("down".into()));
+    // The first key is refused, the second gives no answer; the other model does all.
+    let first = Arc::new(ScriptedProvider::new((0..20).map(|_| refused())));
+    let second = Arc::new(ScriptedProvider::new((0..20).map(|_| down())));
+    let other = Arc::new(ScriptedProvider::new([
+        Step::text(plan.to_string()),
+        Step::text("thought"),
+        Step::text("said"),
+        Step::text("I thought [a], and said [b]."),
+    ]));
+    let agent = Archon::builder()
+        .provider_with_keys(first.clone(), [second.clone() as Arc<dyn archon::Provider>], "mock")
+        .fallback_provider(archon::react_loop::Fallback::new(other.clone(), "other"))
+        .retry(archon::types::RetryConfig::none())
+        .build()
+        .unwrap();
+    let conclusion = Arc::new(agent.conclusion());
+    let planning = agent.planning(Arc::new(agent.planner())).with(|agent| agent.with_conclusion(conclusion));
+    let outcome = planning.run("Think and say").await.unwrap();
+    assert_eq!(outcome.answer, "I thought [a], and said [b].", "{outcome:?}");
+    assert_eq!(other.call_count(), 4);
+    assert!(first.call_count() > 0 && second.call_count() > 0);
+    let log = agent.journal().read(&outcome.run).await.unwrap();
+    let archon::types::RecordBody::RunStarted(started) = &log[0].body else { panic!("it begins") };
+    let fallbacks = &started.config.failure.as_ref().unwrap().fallbacks;
+    assert_eq!(fallbacks[0].model, "other", "whoever takes the run up finds them");
+}

@@ -340,10 +340,10 @@ fn connect(
         let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
         if let Some(url) = url.filter(|url| !url.contains('@')) {
             // The log then says where the run was, and `archon resume` finds it again.
-            options.id = format!("{name}@{url}");
+            options = options.with_id(format!("{name}@{url}"));
         }
-        options.api_key = key;
-        options.http = app.http.clone();
+        options.connect.api_key = key;
+        options.connect.http = app.http.clone();
         let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
             .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
         Ok(Arc::new(provider))

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod doctor;
+mod memory;
 mod model;
 mod models;
 mod plan;
@@ -19,7 +20,7 @@ use clap::Subcommand;
 
 use crate::{
     app::App,
-    config::{Settings, ToolSelection},
+    config::{Mode, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
 };
@@ -29,7 +30,7 @@ use crate::{
 pub(crate) enum Command {
     /// Work on a task and print the answer
     Run(run::RunArgs),
-    /// Make a plan for a goal and show it, follow it, or show the plan of a run
+    /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
     Plan(plan::PlanArgs),
     /// Show, fork or delete the runs there are
     #[command(subcommand)]
@@ -44,6 +45,9 @@ pub(crate) enum Command {
     /// Show conversations, or export one
     #[command(subcommand)]
     Sessions(sessions::SessionsCommand),
+    /// Remember, find and forget
+    #[command(subcommand)]
+    Memory(memory::MemoryCommand),
     /// Show the tools, or call one without a model
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
@@ -72,6 +76,7 @@ impl Command {
             Self::Doctor(args) => args.settings(),
             Self::Approvals(_)
             | Self::Runs(_)
+            | Self::Memory(_)
             | Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
@@ -89,6 +94,7 @@ impl Command {
             Self::Approvals(command) => command.run(app).await,
             Self::Replay(args) => args.run(app).await,
             Self::Sessions(command) => command.run(app).await,
+            Self::Memory(command) => command.run(app).await,
             Self::Tools(command) => command.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
@@ -118,9 +124,31 @@ pub(crate) struct ToolFlags {
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Let runs wait for an answer instead of asking here; see `archon approvals`
-    #[arg(long)]
-    pub(crate) ask_later: bool,
+}
+
+/// Flags that say how an agent works.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AgentFlags {
+    /// Another model to ask when the one before cannot answer; may be given again
+    #[arg(long, value_name = "M")]
+    pub(crate) fallback: Option<Vec<String>>,
+    /// A file with the project's instructions, read anew before each question
+    #[arg(long, value_name = "FILE")]
+    pub(crate) project_file: Option<PathBuf>,
+    /// Most model calls of the run; of a plan, most of each subtask
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// How tools are spoken about [default: as the model can]
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
+}
+
+impl AgentFlags {
+    fn apply(&self, settings: &mut Settings) {
+        settings.fallback.clone_from(&self.fallback);
+        settings.project_file.clone_from(&self.project_file);
+        (settings.max_turns, settings.mode) = (self.max_turns, self.mode);
+    }
 }
 
 /// The settings that both kinds of flags make.
@@ -156,14 +184,14 @@ pub(crate) enum Asking {
     Nobody,
 }
 
-impl ToolFlags {
+impl Asking {
     /// Without a terminal to ask on nobody is asked, unless runs are to wait.
-    pub(crate) fn asking(&self, app: &App) -> Asking {
+    pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
-        match (self.ask_later, terminal && !app.json) {
-            (true, _) => Asking::Later,
-            (false, true) => Asking::Here,
-            (false, false) => Asking::Nobody,
+        match (app.ask_later, terminal && !app.json) {
+            (true, _) => Self::Later,
+            (false, true) => Self::Here,
+            (false, false) => Self::Nobody,
         }
     }
 }

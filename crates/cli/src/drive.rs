@@ -15,39 +15,54 @@ use crate::{
 /// Characters of an error that are shown.
 const SHOWN: usize = 400;
 
-/// Shows a run until it has ended. `before` are the records that it had already, `resume` is the
+/// Shows a run until it has ended, and says how. `before` are the records that it had already, `resume` is the
 /// command line that takes it up again.
 pub(crate) async fn drive(
-    mut run: RunHandle,
+    run: RunHandle,
     before: &[Arc<Record>],
     resume: &str,
     app: &App,
 ) -> Result<Exit, Failure> {
+    watch(run, before, app).await?.said(resume, app)
+}
+
+/// Shows a run until it has ended.
+pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App) -> Result<Ended, Failure> {
     let listener = interrupt::listen(run.cancel_token(), app.output.clone());
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
-    let mut last_failure = None;
+    let mut failure = None;
     while let Some(event) = run.next().await {
         renderer.event(&event, &app.output);
         if let Event::Record { run: of, record } = &event
             && of == run.run_id()
-            && let RecordBody::ModelFailed { failure, .. } = &record.body
+            && let RecordBody::ModelFailed { failure: last, .. } = &record.body
         {
-            last_failure = Some(failure.clone());
+            failure = Some(last.clone());
         }
     }
     let outcome = run.outcome().await;
     listener.abort();
     app.output.stop_waiting();
-    ended(&outcome?, last_failure.as_ref(), resume, app)
+    app.output.close_board();
+    Ok(Ended { outcome: outcome?, failure })
 }
 
-fn ended(
-    outcome: &Outcome,
-    failure: Option<&ModelFailure>,
-    resume: &str,
-    app: &App,
-) -> Result<Exit, Failure> {
+/// How a run ended.
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// Why a model gave no answer the last time that it did not.
+    pub(crate) failure: Option<ModelFailure>,
+}
+
+impl Ended {
+    /// Says it.
+    pub(crate) fn said(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
+        said(&self.outcome, self.failure.as_ref(), resume, app)
+    }
+}
+
+fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &App) -> Result<Exit, Failure> {
     let exit = Exit::of(outcome);
     match outcome.status {
         OutcomeStatus::Finished => {}

@@ -1,7 +1,7 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
 use archon::{
-    planner::{PlanRunError, with_remedy},
+    planner::{PlanProblem, PlanRunError, with_remedy},
     types::PlanError,
 };
 
@@ -45,6 +45,13 @@ impl Failure {
         Self { exit, what: line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned()), advice }
     }
 
+    /// A plan cannot be followed: each problem stands in a line with its remedy.
+    pub(crate) fn of_problems(problems: &[PlanProblem]) -> Self {
+        let lines: Vec<String> = problems.iter().filter(|p| p.is_error()).map(with_remedy).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        Self::choices(Exit::Failed, "the plan cannot be followed", &lines)
+    }
+
     /// What the shell is told.
     pub(crate) fn exit(&self) -> Exit {
         self.exit
@@ -69,6 +76,14 @@ impl From<archon::types::JournalError> for Failure {
         use archon::types::JournalError::{BadId, UnknownRun};
         let exit = if matches!(e, UnknownRun { .. } | BadId { .. }) { Exit::Usage } else { Exit::Failed };
         Self::new(exit, e.to_string(), e.advice())
+    }
+}
+
+impl From<archon::types::MemoryError> for Failure {
+    fn from(e: archon::types::MemoryError) -> Self {
+        use archon::types::MemoryError::{Collection, Invalid, OutOfScope};
+        let usage = matches!(e, Collection { .. } | Invalid { .. } | OutOfScope { .. });
+        Self::new(if usage { Exit::Usage } else { Exit::Failed }, e.to_string(), e.advice())
     }
 }
 
@@ -123,9 +138,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
         Failure::choices(Exit::Failed, "the plan cannot be followed", &lines)
     };
     match e {
-        PlanRunError::Problems { problems } => {
-            all(&problems.iter().filter(|p| p.is_error()).map(with_remedy).collect::<Vec<_>>())
-        }
+        PlanRunError::Problems { problems } => Failure::of_problems(problems),
         PlanRunError::Plan(PlanError::Unreadable { problem }) => {
             all(&problem.split("; ").map(str::to_owned).collect::<Vec<_>>())
         }

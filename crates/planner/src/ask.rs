@@ -1,10 +1,83 @@
-//! One question to a model, from its sending to the whole answer.
+//! One question to a model, from its sending to the whole answer, and what it takes.
 
-use archon_types::{AssistantMessage, Context, ModelEvent, Provider, ProviderError, Request, StopReason};
+use std::sync::Arc;
+
+use archon_types::{
+    AssistantMessage, Context, Expenses, Lease, ModelEvent, ModelPrice, PlanError, Provider, ProviderError,
+    Request, Spending, StopReason, TokenCounter, TokenEstimate,
+};
 use futures_util::StreamExt;
 
-/// Sends a request once. What comes before the whole answer is not looked at.
-pub(crate) async fn ask(
+/// A model that answers single questions.
+pub(crate) struct Asked {
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) model: String,
+    pub(crate) price: Option<ModelPrice>,
+}
+
+/// Output that is assumed where a request sets no limit.
+const ASSUMED_OUTPUT: u64 = 4_096;
+
+impl Asked {
+    /// Sends a request once, unless it may cost more than is left, and adds what it took to `expenses`.
+    pub(crate) async fn ask(
+        &self,
+        request: Request,
+        left: Option<Lease>,
+        expenses: &Expenses,
+        context: &Context,
+    ) -> Result<AssistantMessage, PlanError> {
+        let price = self.price.or_else(|| self.provider.capabilities(&self.model).price);
+        let at_most = at_most(&request, price.as_ref());
+        self.check(at_most, price.is_some(), left, expenses)?;
+        let answer = ask(&*self.provider, request, context).await.map_err(|error| match error {
+            ProviderError::Cancelled => PlanError::Cancelled,
+            error => PlanError::Model(error),
+        })?;
+        // Whoever does not say what it took is paid as was set aside.
+        let cost = match answer.usage.total() {
+            0 => at_most,
+            _ => price.map_or(0, |price| price.cost(&answer.usage)),
+        };
+        expenses.add(Spending::new(answer.usage.total(), cost));
+        Ok(answer)
+    }
+
+    fn check(
+        &self,
+        at_most: u64,
+        has_price: bool,
+        left: Option<Lease>,
+        expenses: &Expenses,
+    ) -> Result<(), PlanError> {
+        let Some(left) = left else { return Ok(()) };
+        let spent = expenses.total();
+        if left.tokens <= spent.tokens {
+            return Err(PlanError::OverBudget { what: "tokens" });
+        }
+        match left.cost {
+            Some(_) if !has_price => Err(PlanError::UnknownPrice { model: self.model.clone() }),
+            Some(cost) if at_most > cost.saturating_sub(spent.cost) => {
+                Err(PlanError::OverBudget { what: "money" })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The most that a request may cost.
+fn at_most(request: &Request, price: Option<&ModelPrice>) -> u64 {
+    let Some(price) = price else { return 0 };
+    let of_system = request.system.as_ref().map_or(0, |system| TokenEstimate.count(system));
+    let input = request
+        .messages
+        .iter()
+        .fold(of_system, |sum, message| sum.saturating_add(TokenEstimate.count_message(message)));
+    price.at_most(input, request.options.max_tokens.map_or(ASSUMED_OUTPUT, u64::from))
+}
+
+/// What comes before the whole answer is not looked at.
+async fn ask(
     provider: &dyn Provider,
     request: Request,
     context: &Context,

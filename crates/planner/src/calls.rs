@@ -11,40 +11,40 @@ use futures_util::FutureExt;
 use crate::{
     NodeState, PlanNode,
     brief::brief,
-    driver::{Driver, Happened, not_begun},
+    following::{Following, Happened},
     machine::UNKNOWN,
 };
 
 /// Begins a call that the machine wants, or records why it cannot begin.
 pub(crate) async fn start(
-    driver: &mut Driver<'_>,
+    run: &mut Following,
     call: CallId,
     subtask: &SubTask,
     tool: Option<&str>,
 ) -> Result<(), JournalError> {
-    let definition = tool.and_then(|name| driver.tool(name));
-    let arguments = match driver.machine.arguments(call, definition.as_ref()) {
+    let definition = tool.and_then(|name| run.tool(name));
+    let arguments = match run.machine.arguments(call, definition.as_ref()) {
         Ok(arguments) => arguments,
         Err(why) => {
-            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
         }
     };
     match (tool, arguments) {
         (Some(tool), Some(arguments)) if definition.is_some() => {
-            run_tool(driver, call, ToolCall::new(format!("call_{call}"), tool, arguments), 0).await
+            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), 0).await
         }
         (tool, arguments) => {
-            let Some(lease) = driver.machine.lease(call) else { return Ok(()) };
-            let child = driver.context.run.of_call(call);
-            let task = brief(&driver.machine.task(), subtask, tool, arguments.as_ref());
+            let Some(lease) = run.machine.lease(call) else { return Ok(()) };
+            let child = run.context.run.of_call(call);
+            let task = brief(&run.machine.task(), subtask, tool, arguments.as_ref());
             let started = RecordBody::ToolStarted {
                 call,
                 attempt: 0,
                 effect: Effect::Idempotent,
                 child_run: Some(child.clone()),
             };
-            driver.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
-            run_agent(driver, call, subtask, tool, task);
+            run.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
+            run_agent(run, call, subtask, tool, task);
             Ok(())
         }
     }
@@ -52,57 +52,58 @@ pub(crate) async fn start(
 
 /// Takes up a call that was under way when the process died, or when the run was cancelled. A run is found
 /// again; a tool that may have done something is not called a second time.
-pub(crate) async fn attach(driver: &mut Driver<'_>, call: CallId) -> Result<(), JournalError> {
-    let Some(node) = driver.machine.node(call) else { return Ok(()) };
+pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), JournalError> {
+    let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
-    let definition = tool.as_deref().and_then(|name| driver.tool(name));
-    let arguments = driver.machine.arguments(call, definition.as_ref()).ok().flatten();
+    let definition = tool.as_deref().and_then(|name| run.tool(name));
+    let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
     match (child, effect, tool.as_deref(), arguments) {
         (Some(_), _, tool, arguments) => {
-            let task = brief(&driver.machine.task(), &subtask, tool, arguments.as_ref());
-            run_agent(driver, call, &subtask, tool, task);
+            let task = brief(&run.machine.task(), &subtask, tool, arguments.as_ref());
+            run_agent(run, call, &subtask, tool, task);
             Ok(())
         }
         (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
-            run_tool(driver, call, ToolCall::new(format!("call_{call}"), tool, arguments), 1).await
+            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), 1).await
         }
         _ => {
             let text =
                 "the process died while the tool was at work, and nobody knows whether it did its work";
             let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, UNKNOWN);
-            driver.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
+            run.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
         }
     }
 }
 
 async fn run_tool(
-    driver: &mut Driver<'_>,
+    run: &mut Following,
     call: CallId,
     tool_call: ToolCall,
     attempt: u32,
 ) -> Result<(), JournalError> {
-    let Some(toolbox) = driver.parts.toolbox.clone() else { return Ok(()) };
-    let mut context = driver.context.clone();
-    context.cancel = driver.stop.clone();
+    let Some(toolbox) = run.parts.toolbox.clone() else { return Ok(()) };
+    let mut context = run.context.clone();
+    context.cancel = run.stop.clone();
+    context.processes = Some(Arc::new(run.reports.clone()));
     let ready = match toolbox.prepare(call, &tool_call, &context).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
-            return driver.record(vec![RecordBody::ToolRefused { call, result }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result }]).await;
         }
         // Who was asked and said yes is not asked twice, and nobody else can be asked here.
-        Prepared::Ask(_) if driver.machine.node(call).is_some_and(|node| node.is_approved) => {
+        Prepared::Ask(_) if run.machine.node(call).is_some_and(|node| node.is_approved) => {
             let why = format!("{} asks for consent again, and nobody can give it here", tool_call.name);
-            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
         }
-        Prepared::Ask(request) => return driver.record(vec![RecordBody::ToolAsked { call, request }]).await,
+        Prepared::Ask(request) => return run.record(vec![RecordBody::ToolAsked { call, request }]).await,
         _ => {
             let why = format!("{} is not ready", tool_call.name);
-            return driver.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
         }
     };
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
-    driver.record(vec![started]).await?;
+    run.record(vec![started]).await?;
     let work = async move { toolbox.execute(ready, &context).await };
     let work = AssertUnwindSafe(work).catch_unwind().map(move |executed| match executed {
         Ok(Executed::Done(result)) => Happened::Ended(vec![RecordBody::ToolFinished { call, result }]),
@@ -110,14 +111,14 @@ async fn run_tool(
         Ok(_) => ended(call, ToolResult::error("the tool came to something unknown")),
         Err(_) => ended(call, ToolResult::error("the tool panicked")),
     });
-    driver.in_flight.push(Box::pin(work));
+    run.in_flight.push(Box::pin(work));
     Ok(())
 }
 
-fn run_agent(driver: &mut Driver<'_>, call: CallId, subtask: &SubTask, tool: Option<&str>, task: String) {
-    let worker = driver.parts.workers.worker(subtask, tool);
-    let context = child_context(driver, call);
-    let stop = driver.stop.clone();
+fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<&str>, task: String) {
+    let worker = run.parts.workers.worker(subtask, tool);
+    let context = child_context(run, call);
+    let stop = run.stop.clone();
     let child = context.run.clone();
     let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
     let work = AssertUnwindSafe(work).catch_unwind().map(move |done| {
@@ -134,20 +135,20 @@ fn run_agent(driver: &mut Driver<'_>, call: CallId, subtask: &SubTask, tool: Opt
             }
         }
     });
-    driver.in_flight.push(Box::pin(work));
+    run.in_flight.push(Box::pin(work));
 }
 
 /// The context of the run that does a subtask: its id follows from the call, so that it is found again.
-fn child_context(driver: &Driver<'_>, call: CallId) -> Context {
-    let parent = &driver.context;
+fn child_context(run: &Following, call: CallId) -> Context {
+    let parent = &run.context;
     let mut child = parent.clone();
     child.depth += 1;
-    child.cancel = driver.stop.child_token();
+    child.cancel = run.stop.child_token();
     child.run = parent.run.of_call(call);
     child.session = SessionId::new(child.run.as_str().replace('.', "-"));
-    let lease = driver.machine.lease(call).unwrap_or_default();
-    let max_depth = driver.parts.limits(parent).max_depth;
-    let journal = driver.parts.journal(parent).clone();
+    let lease = run.machine.lease(call).unwrap_or_default();
+    let max_depth = run.parts.limits(parent).max_depth;
+    let journal = run.parts.journal(parent).clone();
     child.delegation = Some(Arc::new(Delegation::new(parent.run.clone(), call, lease, max_depth, journal)));
     child
 }
@@ -186,4 +187,9 @@ fn result(outcome: &Outcome, agent: &str, spent: Spending) -> ToolResult {
 /// How an answer names a subtask.
 pub(crate) fn citation(node: &PlanNode) -> Citation {
     Citation::new(&node.subtask, node.result.as_deref().and_then(|result| result.child_run.clone()))
+}
+
+/// The result of something that could not be begun.
+fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
+    Box::new(ToolResult::error(why.to_string()))
 }

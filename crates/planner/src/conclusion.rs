@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Context, Message, PlanError, Provider, Request, RequestOptions, Spending, SubTask, SubTaskId,
-    SubTaskStatus, Task,
+    BoxFuture, Context, Expenses, Lease, Message, ModelPrice, PlanError, Provider, Request, RequestOptions,
+    Spending, SubTask, SubTaskId, SubTaskStatus, Task,
 };
 
-use crate::{PlanGraph, ask::ask};
+use crate::{PlanGraph, ask::Asked};
 
 /// Puts the final answer of a plan together.
 pub trait Conclude: Send + Sync {
-    /// The answer to the task's query, from the results of its completed subtasks.
+    /// The answer to the task's query, from the results of its completed subtasks, for no more than what is left.
     ///
     /// # Errors
     /// [`PlanError`] when there is none; the results themselves are the answer then.
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        left: Lease,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>>;
 }
@@ -70,23 +71,31 @@ impl Conclude for LastResults {
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        _: Lease,
         _: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
         Box::pin(async move { Ok(Self::of(task)) })
     }
 }
 
-/// A model writes the answer, and cites subtasks by their ids in square brackets.
+/// A model writes the answer, and cites subtasks by their ids in square brackets. The answer of an agent that did all
+/// there was to do is taken as it is.
 pub struct LlmConclusion {
-    provider: Arc<dyn Provider>,
-    model: String,
+    model: Asked,
     options: RequestOptions,
 }
 
 impl LlmConclusion {
     /// A model that writes answers.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        Self { provider, model: model.into(), options: RequestOptions::default() }
+        let model = Asked { provider, model: model.into(), price: None };
+        Self { model, options: RequestOptions::default() }
+    }
+
+    /// The same with a price; by default the one that the provider knows.
+    pub fn with_price(mut self, price: ModelPrice) -> Self {
+        self.model.price = Some(price);
+        self
     }
 
     /// The same with other options of its requests.
@@ -107,7 +116,8 @@ impl LlmConclusion {
             let shown: String = result.trim().chars().take(LONGEST).collect();
             text.push_str(&format!("\n[{}] {}\n{shown}\n", subtask.id, subtask.description));
         }
-        let mut request = Request::new(self.model.clone(), vec![Message::user(text, context.clock.now())]);
+        let mut request =
+            Request::new(self.model.model.clone(), vec![Message::user(text, context.clock.now())]);
         request.options = Arc::new(self.options.clone());
         request
     }
@@ -120,16 +130,24 @@ impl Conclude for LlmConclusion {
     fn conclude<'a>(
         &'a self,
         task: &'a Task,
+        left: Lease,
         context: &'a Context,
     ) -> BoxFuture<'a, Result<Conclusion, PlanError>> {
         Box::pin(async move {
-            let answer = ask(&*self.provider, self.request(task, context), context).await?;
-            let text = answer.text();
+            if let Some(whole) = whole_answer(task) {
+                return Ok(whole);
+            }
+            let expenses = Expenses::default();
+            let request = self.request(task, context);
+            let answer = self.model.ask(request, Some(left), &expenses, context).await?;
+            let mut text = answer.text();
             if text.trim().is_empty() {
-                return Err(PlanError::Unreadable { problem: "the answer is empty".to_owned() });
+                // It is paid for, and what there is has to do.
+                let mut results = LastResults::of(task);
+                results.spent = expenses.total();
+                return Ok(results);
             }
             let mut cited = cited(task, &text);
-            let mut text = text;
             if cited.is_empty() {
                 // An answer that names no source rests on the last results.
                 cited = LastResults::of(task).citations;
@@ -137,10 +155,17 @@ impl Conclude for LlmConclusion {
                 text.push_str(&format!("\n\nFrom: {}", names.join(" ")));
             }
             let mut conclusion = Conclusion::new(text, cited);
-            conclusion.spent = Spending::new(answer.usage.total(), 0);
+            conclusion.spent = expenses.total();
             Ok(conclusion)
         })
     }
+}
+
+/// The answer of the agent that did the only subtask.
+fn whole_answer(task: &Task) -> Option<Conclusion> {
+    let [only] = task.subtasks.as_slice() else { return None };
+    let result = only.result().filter(|result| result.child_run.is_some() && has_result(only))?;
+    Some(Conclusion::new(result.text().trim(), vec![only.id.clone()]))
 }
 
 /// The completed subtasks that a text names in square brackets, in the order of the plan.

@@ -1,45 +1,21 @@
 //! The driver of a plan: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, InboxRequest, JournalError,
-    Outcome, OutcomeStatus, PlanError, PlanRecord, RecordBody, SubTask, Task, Timestamp, ToolDefinition,
-    ToolResult,
+    CallId, CommandId, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError, PlanRecord, RecordBody,
+    Spending, SubTask, Task, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    Conclusion, LastResults, PlanCommand, PlanControl, PlanMachine, calls, check, check_diff, difference,
-    log::PlanLog, planning_agent::Parts, problem::with_remedy,
+    Conclusion, LastResults, PlanCommand, calls, check, check_diff, difference,
+    following::{Following, Happened},
+    problem::with_remedy,
 };
 
 /// How long what is under way may take to end after a cancel; what does not is dropped.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// One run under way.
-pub(crate) struct Driver<'a> {
-    pub(crate) parts: &'a Arc<Parts>,
-    pub(crate) machine: PlanMachine,
-    pub(crate) log: PlanLog,
-    pub(crate) context: Context,
-    pub(crate) control: PlanControl,
-    pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
-    /// Stops what is under way; fires with the run's own token.
-    pub(crate) stop: CancellationToken,
-}
-
-/// What came of something that was under way.
-pub(crate) enum Happened {
-    /// A call has a result, and the records that come with it.
-    Ended(Vec<RecordBody>),
-    /// A call waits for a person.
-    Asked(CallId, Box<ApprovalRequest>),
-    /// A call was stopped with the run; it goes on with it.
-    LeftOpen,
-    Planned(CommandId, Result<Task, PlanError>),
-    Concluded(CommandId, Result<Conclusion, PlanError>),
-}
 
 /// What the machine wants, without a hold on it.
 enum Step {
@@ -52,9 +28,13 @@ enum Step {
     Done(Box<Outcome>),
 }
 
-impl Driver<'_> {
-    /// Drives the run to its outcome, or until it waits for somebody.
-    pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
+/// Drives the run to its outcome, or until it waits for somebody.
+pub(crate) async fn drive(run: Following) -> Result<Outcome, JournalError> {
+    run.drive().await
+}
+
+impl Following {
+    async fn drive(mut self) -> Result<Outcome, JournalError> {
         self.attach().await?;
         loop {
             self.hear().await?;
@@ -97,14 +77,6 @@ impl Driver<'_> {
                 Step::Done(Box::new(Outcome::failed(self.context.run.clone(), "nothing was asked")))
             }
         }
-    }
-
-    pub(crate) async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
-        self.log.step(&mut self.machine, bodies).await
-    }
-
-    pub(crate) async fn plan_record(&mut self, record: PlanRecord) -> Result<(), JournalError> {
-        self.record(vec![RecordBody::Plan(Box::new(record))]).await
     }
 
     /// Takes up the calls that were under way when the log ended.
@@ -152,6 +124,7 @@ impl Driver<'_> {
     /// Waits until something happened, and says what if it is something that was under way.
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<Option<Happened>, JournalError> {
         self.receive().await?;
+        self.write_down_processes().await?;
         if self.machine.is_stopping() {
             return Ok(None);
         }
@@ -160,7 +133,7 @@ impl Driver<'_> {
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
         let inbox = self.parts.journal(&self.context).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
-        let (in_flight, control) = (&mut self.in_flight, &self.control);
+        let (in_flight, control, reports) = (&mut self.in_flight, &self.control, &self.reports);
         let woken = std::future::poll_fn(|task| {
             if !in_flight.is_empty()
                 && let Poll::Ready(Some(happened)) = in_flight.poll_next_unpin(task)
@@ -169,6 +142,7 @@ impl Driver<'_> {
             }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
                 || control.poll(task).is_ready()
+                || reports.poll(task).is_ready()
                 || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
             if is_spoken_to {
                 return Poll::Ready(Woken::Spoken);
@@ -184,20 +158,35 @@ impl Driver<'_> {
         }
     }
 
+    /// Processes that calls have started are in the log before they work.
+    async fn write_down_processes(&mut self) -> Result<(), JournalError> {
+        for report in self.reports.take() {
+            self.record(vec![report.record()]).await?;
+            report.written();
+        }
+        Ok(())
+    }
+
     /// Ends what is under way: gives it time to end by itself, and drops what does not.
     async fn drain(&mut self) -> Result<(), JournalError> {
         self.stop.cancel();
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
-            let in_flight = &mut self.in_flight;
-            let next = std::future::poll_fn(|task| match in_flight.poll_next_unpin(task) {
-                Poll::Ready(happened) => Poll::Ready(happened),
-                Poll::Pending => over.as_mut().poll(task).map(|()| None),
+            self.write_down_processes().await?;
+            let (in_flight, reports) = (&mut self.in_flight, &self.reports);
+            let next = std::future::poll_fn(|task| {
+                if let Poll::Ready(happened) = in_flight.poll_next_unpin(task) {
+                    return Poll::Ready(happened.map(Drained::Happened));
+                }
+                if reports.poll(task).is_ready() {
+                    return Poll::Ready(Some(Drained::Reported));
+                }
+                over.as_mut().poll(task).map(|()| None)
             });
             match next.await {
-                Some(happened @ Happened::Ended(_)) => self.take(happened).await?,
-                Some(_) => {}
+                Some(Drained::Happened(happened)) => self.take_last(happened).await?,
+                Some(Drained::Reported) => {}
                 None => break,
             }
         }
@@ -212,8 +201,26 @@ impl Driver<'_> {
                 self.record(vec![RecordBody::ToolAsked { call, request }]).await
             }
             Happened::LeftOpen => Ok(()),
-            Happened::Planned(command, planned) => self.planned(command, planned).await,
+            Happened::Planned(command, planned, spent) => self.planned(command, planned, spent).await,
             Happened::Concluded(command, concluded) => self.concluded(command, concluded).await,
+        }
+    }
+
+    /// As [`take`](Self::take), of what ended while the run stops: what is done counts, and what was only stopped
+    /// is begun again when the run goes on.
+    async fn take_last(&mut self, happened: Happened) -> Result<(), JournalError> {
+        match happened {
+            Happened::Planned(command, Err(_), spent) => self.paid(command, spent).await,
+            Happened::Concluded(_, Err(_)) | Happened::Asked(..) | Happened::LeftOpen => Ok(()),
+            happened => self.take(happened).await,
+        }
+    }
+
+    /// What the planner's own questions took.
+    async fn paid(&mut self, command: CommandId, spent: Spending) -> Result<(), JournalError> {
+        match spent.is_zero() {
+            true => Ok(()),
+            false => self.plan_record(PlanRecord::Paid { command, spent }).await,
         }
     }
 
@@ -225,6 +232,8 @@ impl Driver<'_> {
     ) -> Result<(), JournalError> {
         let mut planning = self.parts.planning(&self.context, &self.machine);
         planning.run.cancel = self.stop.clone();
+        planning.left = Some(self.machine.left());
+        let expenses = planning.expenses.clone();
         let problems = self.machine.problems();
         planning.failure = (!problems.is_empty()).then(|| problems.join("\n"));
         let task = self.machine.task();
@@ -245,7 +254,7 @@ impl Driver<'_> {
         };
         let planned = AssertUnwindSafe(planned).catch_unwind().map(move |planned| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
-            Happened::Planned(command, planned.unwrap_or_else(panicked))
+            Happened::Planned(command, planned.unwrap_or_else(panicked), expenses.total())
         });
         self.in_flight.push(Box::pin(planned));
         Ok(())
@@ -255,15 +264,16 @@ impl Driver<'_> {
         &mut self,
         command: CommandId,
         planned: Result<Task, PlanError>,
+        spent: Spending,
     ) -> Result<(), JournalError> {
+        self.paid(command, spent).await?;
         let attempt = self.attempt();
         let record = match planned {
             Err(error) => PlanRecord::Rejected {
                 command,
                 attempt,
                 problems: vec![format!("{error} ({})", error.advice())],
-                retryable: !matches!(&error, PlanError::Model(e) if !e.is_retryable())
-                    && error != PlanError::Cancelled,
+                retryable: is_worth_another_try(&error),
             },
             Ok(task) => self.judged(command, attempt, task),
         };
@@ -307,7 +317,15 @@ impl Driver<'_> {
         let (parts, task) = (self.parts.clone(), self.machine.task());
         let mut context = self.context.clone();
         context.cancel = self.stop.clone();
-        let concluded = async move { parts.conclude.conclude(&task, &context).await };
+        let left = self.machine.left();
+        let is_spent = left.tokens == 0 || left.cost == Some(0);
+        let concluded = async move {
+            match is_spent {
+                // All is done, and what there is costs nothing more.
+                true => Ok(LastResults::of(&task)),
+                false => parts.conclude.conclude(&task, left, &context).await,
+            }
+        };
         let concluded = AssertUnwindSafe(concluded).catch_unwind().map(move |concluded| {
             let panicked = |_| Err(PlanError::Unreadable { problem: "it panicked".to_owned() });
             Happened::Concluded(command, concluded.unwrap_or_else(panicked))
@@ -332,12 +350,6 @@ impl Driver<'_> {
         self.parts.remember(&task, &answer).await;
         self.plan_record(PlanRecord::Concluded { command, answer, citations, spent }).await
     }
-
-    /// What a tool's schema is, for arguments that have to fit.
-    pub(crate) fn tool(&self, name: &str) -> Option<ToolDefinition> {
-        let specs = self.parts.toolbox.as_ref()?.specs();
-        specs.iter().find(|spec| spec.name == name).map(archon_types::ToolSpec::definition)
-    }
 }
 
 enum Woken {
@@ -346,7 +358,15 @@ enum Woken {
     Time,
 }
 
-/// The result of something that could not be begun.
-pub(crate) fn not_begun(why: impl std::fmt::Display) -> Box<ToolResult> {
-    Box::new(ToolResult::error(why.to_string()))
+enum Drained {
+    Happened(Happened),
+    Reported,
+}
+
+fn is_worth_another_try(error: &PlanError) -> bool {
+    match error {
+        PlanError::Model(error) => error.is_retryable(),
+        PlanError::Cancelled | PlanError::UnknownPrice { .. } | PlanError::OverBudget { .. } => false,
+        _ => true,
+    }
 }

@@ -40,6 +40,14 @@ pub enum PlanRunError {
         /// The run.
         run: RunId,
     },
+    /// Processes that the run started before its own died cannot be ended.
+    #[error("processes of run {run} are still at work: group {group}")]
+    ProcessesLeft {
+        /// The run.
+        run: RunId,
+        /// The number of one of their groups.
+        group: u32,
+    },
     /// Nobody asked what was answered.
     #[error("run {run} has no question {call} that is open")]
     NoQuestion {
@@ -68,6 +76,9 @@ impl PlanRunError {
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::NotOfThisCall { .. } => "choose another id for one of them".to_owned(),
             Self::Ended { .. } => "begin another run".to_owned(),
+            Self::ProcessesLeft { group, .. } => {
+                format!("end them yourself (kill -9 -{group}), then resume the run")
+            }
             Self::NoQuestion { .. } => "look at the run's questions first".to_owned(),
             Self::TooDeep { .. } => "raise max_depth".to_owned(),
         }

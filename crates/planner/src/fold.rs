@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Record, RecordBody};
+use archon_types::{ApprovalRequest, CallId, Record, RecordBody};
 
 use crate::PlanMachine;
 
@@ -16,6 +16,25 @@ pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
         machine.apply(record);
     }
     Some(machine)
+}
+
+/// The questions of a plan's run that nobody has answered, the oldest first: may the plan be followed, may a subtask
+/// begin.
+pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
+    let mut open: Vec<(CallId, &ApprovalRequest)> = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolAsked { call, request } => {
+                open.retain(|(asked, _)| asked != call);
+                open.push((*call, request));
+            }
+            RecordBody::ToolAnswered { call, .. }
+            | RecordBody::ToolRefused { call, .. }
+            | RecordBody::ToolFinished { call, .. } => open.retain(|(asked, _)| asked != call),
+            _ => {}
+        }
+    }
+    open
 }
 
 /// Whether a log is the one of a plan.

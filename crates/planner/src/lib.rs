@@ -12,7 +12,7 @@
 //! | what happens next? | `machine.rs`, `machine/nodes.rs` |
 //! | and when a subtask fails? | `machine/failures.rs`, `machine/changes.rs` |
 //! | what may it cost? | `budget.rs` |
-//! | who calls whom? | `planning_agent.rs`, `driver.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
+//! | who calls whom? | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
 //! | what may another plan change? | `diff.rs` |
 //! | who makes plans? | `llm_planner.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
 //! | what does a plan look like? | `render.rs` |
@@ -32,12 +32,16 @@ mod diff;
 mod driver;
 mod error;
 mod fold;
+mod following;
 mod graph;
 mod llm_planner;
 mod log;
 mod machine;
+mod options;
+mod parts;
 mod planning_agent;
 mod problem;
+mod processes;
 mod read;
 mod references;
 mod render;
@@ -52,11 +56,12 @@ pub use condition::Condition;
 pub use control::PlanControl;
 pub use diff::{changed, check_diff, difference, show_diff};
 pub use error::PlanRunError;
-pub use fold::{fold, is_plan};
+pub use fold::{fold, is_plan, open_questions};
 pub use graph::{PlanGraph, invariants, plan_of};
-pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_schema};
+pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_outline, plan_schema};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
-pub use planning_agent::{PlanningAgent, PlanningAgentOptions};
+pub use options::PlanningAgentOptions;
+pub use planning_agent::PlanningAgent;
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};
 pub use references::{PathStep, Reference, Unresolved, references, resolve, resolve_text, value_of_result};

@@ -9,22 +9,21 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, PlanError, Planner, PlanningContext,
-    Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask, SubTaskStatus, Task, TaskId,
-    ToolDefinition,
+    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, ModelPrice, PlanError, Planner,
+    PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
+    SubTaskStatus, Task, TaskId, ToolDefinition,
 };
 use serde_json::json;
 
 use crate::{
-    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::ask, check_running,
+    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::Asked, check_running,
     problem::with_remedy, read_plan,
 };
 
 /// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
 /// in what the model says. An answer that is no plan is sent back with everything that is wrong with it.
 pub struct LlmPlanner {
-    provider: Arc<dyn Provider>,
-    model: String,
+    model: Asked,
     options: LlmPlannerOptions,
     /// The service refused a schema.
     speaks_text: AtomicBool,
@@ -40,6 +39,8 @@ pub struct LlmPlannerOptions {
     pub repairs: u32,
     /// Whether answers are held to a schema.
     pub structured: Structured,
+    /// For models too small to shape a plan themselves: exactly so many subtasks, [see](plan_outline). Default none.
+    pub outline: Option<u32>,
 }
 
 /// Whether answers are held to a schema.
@@ -57,7 +58,7 @@ impl Default for LlmPlannerOptions {
     fn default() -> Self {
         let mut request = RequestOptions::default();
         request.temperature = Some(0.1);
-        Self { request, repairs: 2, structured: Structured::default() }
+        Self { request, repairs: 2, structured: Structured::default(), outline: None }
     }
 }
 
@@ -65,8 +66,7 @@ impl LlmPlanner {
     /// A planner that asks this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self {
-            provider,
-            model: model.into(),
+            model: Asked { provider, model: model.into(), price: None },
             options: LlmPlannerOptions::default(),
             speaks_text: AtomicBool::new(false),
         }
@@ -75,6 +75,12 @@ impl LlmPlanner {
     /// The same planner with other options.
     pub fn with_options(mut self, options: LlmPlannerOptions) -> Self {
         self.options = options;
+        self
+    }
+
+    /// The same planner with a price; by default the one that the provider knows.
+    pub fn with_price(mut self, price: ModelPrice) -> Self {
+        self.model.price = Some(price);
         self
     }
 
@@ -110,26 +116,35 @@ impl LlmPlanner {
         let is_structured =
             self.options.structured == Structured::Auto && !self.speaks_text.load(Ordering::Relaxed);
         let request = |format: Option<ResponseFormat>| {
-            let mut request = Request::new(self.model.clone(), messages.clone());
+            let mut request = Request::new(self.model.model.clone(), messages.clone());
             request.system = Some(Arc::new(Encoded::new(SYSTEM.to_owned())));
             let mut options = self.options.request.clone();
             options.response_format = format;
             request.options = Arc::new(options);
             request
         };
-        let format = is_structured
-            .then(|| ResponseFormat { name: "plan".into(), schema: plan_schema(&context.tools) });
-        let answer = match ask(&*self.provider, request(format), &context.run).await {
-            Err(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }) if is_structured => {
+        let schema = || match self.options.outline {
+            Some(subtasks) => plan_outline(subtasks, &context.tools),
+            None => plan_schema(&context.tools),
+        };
+        let format = is_structured.then(|| ResponseFormat { name: "plan".into(), schema: schema() });
+        match self.asked(request(format), context).await {
+            Err(PlanError::Model(ProviderError::Api { kind: ApiErrorKind::InvalidRequest, .. }))
+                if is_structured =>
+            {
                 self.speaks_text.store(true, Ordering::Relaxed);
-                ask(&*self.provider, request(None), &context.run).await
+                self.asked(request(None), context).await
             }
             answer => answer,
-        };
-        answer.map_err(|error| match error {
-            ProviderError::Cancelled => PlanError::Cancelled,
-            error => PlanError::Model(error),
-        })
+        }
+    }
+
+    async fn asked(
+        &self,
+        request: Request,
+        context: &PlanningContext,
+    ) -> Result<AssistantMessage, PlanError> {
+        self.model.ask(request, context.left, &context.expenses, &context.run).await
     }
 }
 
@@ -315,5 +330,43 @@ pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
             },
         },
         "required": ["subtasks"],
+    })
+}
+
+/// JSON Schema of a plan of exactly so many subtasks, `s1` and so on, of which each can only depend on those before it:
+/// what it lets through is a graph without circles, however small the model is. Texts are short, so that a model that
+/// does not know where to end comes to an end; arguments are left to the tool's user.
+pub fn plan_outline(subtasks: u32, tools: &[ToolDefinition]) -> Json {
+    let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
+    names.push(Json::Null);
+    let subtask = |number: u32| {
+        let before: Vec<String> = (1..number).map(|earlier| format!("s{earlier}")).collect();
+        let dependencies = match before.is_empty() {
+            true => json!({"const": []}),
+            false => json!({"type": "array", "items": {"enum": before}, "maxItems": number - 1}),
+        };
+        let mut properties = json!({
+            "id": {"const": format!("s{number}")},
+            "description": {"type": "string", "minLength": 8, "maxLength": 60},
+            "dependencies": dependencies,
+        });
+        let mut required = vec!["id", "description", "dependencies"];
+        if !tools.is_empty() {
+            properties["tool_name"] = json!({"enum": names});
+            required.push("tool_name");
+        }
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    };
+    let count = subtasks.max(1);
+    let all: Vec<Json> = (1..=count).map(subtask).collect();
+    json!({
+        "type": "object",
+        "properties": {
+            "subtasks": {
+                "type": "array", "prefixItems": all, "minItems": count, "maxItems": count,
+            },
+        },
+        "required": ["subtasks"],
+        "additionalProperties": false,
     })
 }

@@ -220,6 +220,7 @@ impl PlanMachine {
                     ask.asked = Asked::Yes;
                 }
             }
+            PlanRecord::Paid { spent, .. } => self.budget.spend(*spent),
             PlanRecord::Made { command, task, .. } => {
                 if let Phase::Planning(ask) = &self.phase
                     && ask.command == *command
@@ -272,6 +273,9 @@ impl PlanMachine {
         if let Some(limit) = self.limit {
             return self.finish(self.outcome(OutcomeStatus::Limit(limit)));
         }
+        if let Some(limit) = self.budget.reached().filter(|limit| self.stops_at(limit)) {
+            return PlanCommand::Append(RecordBody::LimitReached(limit));
+        }
         match &self.phase {
             Phase::Fresh => PlanCommand::WaitForGoal,
             Phase::Planning(ask) => self.make_plan(ask).unwrap_or(PlanCommand::Wait { until: None }),
@@ -289,10 +293,17 @@ impl PlanMachine {
         }
     }
 
-    fn follow(&self) -> PlanCommand<'_> {
-        if let Some(limit) = self.budget.reached() {
-            return PlanCommand::Append(RecordBody::LimitReached(limit));
+    /// Whether the run ends at a limit that was reached. When all is done but the answer, only time stops it: there
+    /// is an answer that costs nothing.
+    fn stops_at(&self, limit: &LimitReached) -> bool {
+        match &self.phase {
+            Phase::Planning(_) | Phase::Following => true,
+            Phase::Concluding { .. } => matches!(limit, LimitReached::Duration { .. }),
+            _ => false,
         }
+    }
+
+    fn follow(&self) -> PlanCommand<'_> {
         if !self.paused {
             if let Some(node) = self.nodes.first_gated() {
                 return PlanCommand::Append(self.gate(node));

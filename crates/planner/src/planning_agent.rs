@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, CallId, Context, Delegation, ExecutionLimits, Journal, JournalError,
-    Json, LongTerm, LoopId, MemoryQuery, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
-    PlanSettings, Planner, PlanningContext, PromptSource, Record, RecordBody, RunConfig, RunStarted, Task,
-    Toolbox, TurnTrigger,
+    Agent, Answer, BoxFuture, CallId, Context, Delegation, FailurePolicy, Journal, JournalError, LongTerm,
+    LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner, PromptSource, Record,
+    RecordBody, RunConfig, RunStarted, Task, Toolbox, TurnTrigger,
 };
-use futures_util::stream::FuturesUnordered;
 
 use crate::{
-    CheckOptions, Conclude, LastResults, OneWorker, PlanBudget, PlanControl, PlanMachine, PlanProblem,
-    PlanRunError, PlanSize, Workers, check, driver::Driver, log::PlanLog,
+    Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
+    PlanningAgentOptions, Workers, check, driver,
+    following::Following,
+    log::PlanLog,
+    open_questions,
+    parts::{Parts, called_by},
+    processes::left_behind,
 };
 
 /// An agent that makes a plan for its task and follows it, with every step in a journal.
@@ -20,56 +23,6 @@ use crate::{
 pub struct PlanningAgent {
     parts: Arc<Parts>,
     control: PlanControl,
-}
-
-/// What a [`PlanningAgent`] works with; everything has a default.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PlanningAgentOptions {
-    /// For people and for delegation.
-    pub name: String,
-    /// Stable for the agent's whole life.
-    pub agent_id: AgentId,
-    /// The id of the provider that is asked for plans and for subtasks, and the model, for whoever takes the run
-    /// up in another process; empty where several are asked, or none.
-    pub provider: String,
-    /// See [`provider`](Self::provider).
-    pub model: String,
-    /// How plans are followed.
-    pub settings: PlanSettings,
-    /// How far a run may go, its subtasks included.
-    pub limits: ExecutionLimits,
-    /// How many subtasks a plan may have.
-    pub size: PlanSize,
-    /// What is known at the start of every run.
-    pub values: serde_json::Map<String, Json>,
-}
-
-impl Default for PlanningAgentOptions {
-    fn default() -> Self {
-        Self {
-            name: "planner".to_owned(),
-            agent_id: AgentId::new("planner"),
-            provider: String::new(),
-            model: String::new(),
-            settings: PlanSettings::default(),
-            limits: ExecutionLimits::default(),
-            size: PlanSize::default(),
-            values: serde_json::Map::new(),
-        }
-    }
-}
-
-/// Who does what for a planning agent.
-#[derive(Clone)]
-pub(crate) struct Parts {
-    pub(crate) planner: Arc<dyn Planner>,
-    pub(crate) workers: Arc<dyn Workers>,
-    pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
-    pub(crate) conclude: Arc<dyn Conclude>,
-    memory: Option<Arc<dyn LongTerm>>,
-    journal: Arc<dyn Journal>,
-    options: PlanningAgentOptions,
 }
 
 impl PlanningAgent {
@@ -139,6 +92,7 @@ impl PlanningAgent {
     ) -> Result<(Task, Vec<PlanProblem>), PlanRunError> {
         let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
+        planning.left = Some(machine.left());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
         let mut task = self.parts.planner.create_plan(goal, &planning).await?;
@@ -197,7 +151,8 @@ impl PlanningAgent {
     /// Subtasks that were done are not done again. The run keeps the settings and limits that it was started with.
     ///
     /// # Errors
-    /// The run is unknown, in use, has ended or follows no plan, or the journal failed.
+    /// The run is unknown, in use, has ended or follows no plan, processes that its tools started cannot be ended,
+    /// or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
         self.take_up(None, Vec::new(), context).await
     }
@@ -214,12 +169,7 @@ impl PlanningAgent {
     ) -> Result<Outcome, PlanRunError> {
         let records = self.parts.journal(context).read(&context.run).await?;
         let machine = fold_plan(context, &records)?;
-        let is_open = records.iter().rev().find_map(|record| match &record.body {
-            RecordBody::ToolAsked { call: asked, .. } if *asked == call => Some(true),
-            RecordBody::ToolAnswered { call: asked, .. } if *asked == call => Some(false),
-            _ => None,
-        });
-        if is_open != Some(true) {
+        if !open_questions(&records).iter().any(|(asked, _)| *asked == call) {
             return Err(PlanRunError::NoQuestion { run: context.run.clone(), call });
         }
         if let (Answer::Edit { arguments }, None) = (&answer, machine.node(call)) {
@@ -250,6 +200,13 @@ impl PlanningAgent {
         if let Some(RecordBody::RunStarted(started)) = open.records.first().map(|record| &record.body) {
             context.session = started.session.clone();
         }
+        let groups = left_behind(&open.records);
+        let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
+        if let Some(toolbox) = toolbox
+            && let Some(group) = toolbox.end_processes(&groups, &context).await.first()
+        {
+            return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
+        }
         let mut log = PlanLog::new(open.writer, open.records.len() as u64, context.clone());
         let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
         log.step(&mut machine, first).await?;
@@ -267,16 +224,9 @@ impl PlanningAgent {
         log: PlanLog,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let driver = Driver {
-            parts: &self.parts,
-            machine,
-            log,
-            stop: context.cancel.child_token(),
-            context: context.clone(),
-            control: self.control.clone(),
-            in_flight: FuturesUnordered::new(),
-        };
-        Ok(driver.drive().await?)
+        let following =
+            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone());
+        Ok(driver::drive(following).await?)
     }
 
     /// Works on what a call wants done: what ended before is not done again, what was cut off goes on.
@@ -307,6 +257,12 @@ impl PlanningAgent {
         let options = &self.parts.options;
         let mut config = RunConfig::default();
         (config.provider, config.model) = (options.provider.clone(), options.model.clone());
+        config.tool_mode = options.tool_mode;
+        if !options.fallbacks.is_empty() {
+            let mut failure = FailurePolicy::default();
+            failure.fallbacks.clone_from(&options.fallbacks);
+            config.failure = Some(failure);
+        }
         config.limits = self.parts.limits(context);
         if let Some(toolbox) = &self.parts.toolbox {
             config.tools = toolbox.specs();
@@ -326,74 +282,6 @@ impl PlanningAgent {
         started.first_turn = if is_called { TurnTrigger::SubAgent } else { TurnTrigger::User };
         started
     }
-}
-
-impl Parts {
-    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
-    pub(crate) fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
-        called_by(context).map_or(&self.journal, |by| &by.journal)
-    }
-
-    /// How far a run may go: as this agent may, and no further than its caller allows.
-    pub(crate) fn limits(&self, context: &Context) -> ExecutionLimits {
-        let own = self.options.limits.clone();
-        match called_by(context) {
-            Some(by) => by.narrow(own, context.depth),
-            None => own,
-        }
-    }
-
-    pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
-        let mut planning = PlanningContext::new(context.clone());
-        if let Some(toolbox) = &self.toolbox {
-            planning.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
-        }
-        planning.values = machine.task().context;
-        planning.memories = machine.memories().to_vec();
-        planning
-    }
-
-    pub(crate) fn check_options(&self, context: &Context, settings: &PlanSettings) -> CheckOptions {
-        let mut options = CheckOptions::default();
-        if let Some(toolbox) = &self.toolbox {
-            options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
-        }
-        options.settings = settings.clone();
-        options.size = self.options.size;
-        let limits = self.limits(context);
-        let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
-        budget.cost = limits.max_cost;
-        options.budget = Some(budget);
-        options
-    }
-
-    /// What was remembered for a goal. A memory that fails is no reason not to work.
-    async fn recall(&self, goal: &str) -> Vec<String> {
-        let Some(memory) = &self.memory else { return Vec::new() };
-        match memory.query(&MemoryQuery::new(goal)).await {
-            Ok(found) => found.into_iter().map(|recalled| recalled.entry.content).collect(),
-            Err(error) => {
-                tracing::warn!(%error, "nothing was recalled");
-                Vec::new()
-            }
-        }
-    }
-
-    pub(crate) async fn remember(&self, task: &Task, answer: &str) {
-        let Some(memory) = &self.memory else { return };
-        let mut about = serde_json::Map::new();
-        about.insert("kind".to_owned(), "plan".into());
-        about.insert("subtasks".to_owned(), task.subtasks.len().into());
-        let content = format!("{}\n{answer}", task.original_query);
-        if let Err(error) = memory.store(&content, about).await {
-            tracing::warn!(%error, "the outcome was not remembered");
-        }
-    }
-}
-
-/// The call that a run works for.
-fn called_by(context: &Context) -> Option<&Delegation> {
-    context.delegation.as_deref().filter(|by| by.child == context.run)
 }
 
 fn fold_plan(context: &Context, records: &[Arc<Record>]) -> Result<PlanMachine, PlanRunError> {

@@ -1,4 +1,8 @@
-//! A plan drawn: Mermaid, DOT, JSON and plain text, with colours for how far subtasks are and the longest way marked.
+//! A plan drawn: SVG, Mermaid, DOT, JSON and plain text, with colours for how far subtasks are and the longest way
+//! marked.
+
+mod layout;
+mod svg;
 
 use std::fmt::Write as _;
 
@@ -11,6 +15,8 @@ use crate::{PlanGraph, plan_of};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanFormat {
+    /// A picture: an SVG that needs nothing else.
+    Svg,
     /// A Mermaid flowchart.
     Mermaid,
     /// A Graphviz digraph.
@@ -26,6 +32,7 @@ pub enum PlanFormat {
 pub fn render(task: &Task, format: PlanFormat) -> String {
     let drawing = Drawing::new(task);
     match format {
+        PlanFormat::Svg => drawing.svg(),
         PlanFormat::Mermaid => drawing.mermaid(),
         PlanFormat::Dot => drawing.dot(),
         PlanFormat::Json => format!("{:#}", drawing.json()),

@@ -7,7 +7,8 @@
 
 use std::{error::Error, future::poll_fn, sync::Arc, time::Instant};
 
-use archon_providers::{ConnectOptions, resolve};
+use archon_providers::{ConnectOptions, RetryProvider, resolve};
+use archon_testkit::VirtualClock;
 use archon_types::{
     AssistantMessage, CancellationToken, Encoded, Message, ModelEvent, Provider, Request, RequestOptions,
     ResponseFormat, StopReason, Timestamp, ToolChoice, ToolSpec,
@@ -21,7 +22,9 @@ async fn main() -> Checked {
     let mut words = std::env::args().skip(1);
     let (url, model) = (words.next().ok_or("no address")?, words.next().ok_or("no model")?);
     let resolved = resolve(&format!("llamacpp@{url}:{model}"), |_| None, ConnectOptions::default())?;
-    let (provider, model) = (&*resolved.provider, resolved.model.as_str());
+    // The server may close a connection that it said it would keep; who has no loop asks again.
+    let provider = RetryProvider::new(resolved.provider, Arc::new(VirtualClock::jumping()));
+    let (provider, model): (&dyn Provider, _) = (&provider, resolved.model.as_str());
     streaming(provider, model).await?;
     structured_output(provider, model).await?;
     tool_call(provider, model).await?;

@@ -16,8 +16,19 @@ pub(crate) struct Answer {
     calls: Vec<OpenCall>,
     /// What comes next joins nothing.
     apart: bool,
+    prose: Prose,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
+}
+
+/// What becomes of text beside an answer of a given form that is asked for as a call.
+enum Prose {
+    /// No such answer is asked for: all text is the answer's.
+    Said,
+    /// Held back until it is known whether the answer comes.
+    Held(String),
+    /// The answer came, and is all the text there is.
+    Dropped,
 }
 
 /// A tool call on its way.
@@ -38,7 +49,19 @@ impl Answer {
             provider: provider.to_owned(),
             ..AssistantMessage::default()
         };
-        Self { message, calls: Vec::new(), apart: false, tools: request.tools.clone(), clock }
+        Self {
+            message,
+            calls: Vec::new(),
+            apart: false,
+            prose: Prose::Said,
+            tools: request.tools.clone(),
+            clock,
+        }
+    }
+
+    /// What was said so far, and who was asked.
+    pub(crate) fn message(&self) -> &AssistantMessage {
+        &self.message
     }
 
     /// The model as the service names it.
@@ -73,8 +96,36 @@ impl Answer {
         self.apart = true;
     }
 
+    /// The answer is asked for as a call, whose arguments come by [`form`](Self::form).
+    pub(crate) fn hold_prose(&mut self) {
+        self.prose = Prose::Held(String::new());
+    }
+
     /// More text; it joins the text right before it.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        match &mut self.prose {
+            Prose::Said => self.push_text(delta, out),
+            Prose::Held(prose) => prose.push_str(&delta),
+            Prose::Dropped => {}
+        }
+    }
+
+    /// More of the answer that was asked for as a call. What was said beside it is left out: whoever asked for
+    /// JSON reads nothing else.
+    pub(crate) fn form(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.prose = Prose::Dropped;
+        self.push_text(delta, out);
+    }
+
+    /// Says what was held back.
+    fn release_prose(&mut self, out: &mut VecDeque<ModelEvent>) {
+        if let Prose::Held(prose) = &mut self.prose {
+            let prose = mem::take(prose);
+            self.push_text(prose, out);
+        }
+    }
+
+    fn push_text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
         if delta.is_empty() {
             return;
         }
@@ -121,6 +172,8 @@ impl Answer {
     /// A tool call begins; returns its number. An empty id is replaced by one that is unique, because
     /// results are told apart by it.
     pub(crate) fn begin_call(&mut self, id: &str, wire_name: &str, out: &mut VecDeque<ModelEvent>) -> usize {
+        // It leads to the call.
+        self.release_prose(out);
         let place = self.calls.len();
         let id = match id {
             "" => format!("manual-id-{}-{place}", self.now().as_millis()),
@@ -165,6 +218,7 @@ impl Answer {
         because: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
+        self.release_prose(out);
         for call in 0..self.calls.len() {
             self.end_call(call, out);
         }
@@ -177,6 +231,7 @@ impl Answer {
     /// The caller cancelled: what was said so far. Calls that nobody will run are left out, so that none
     /// stays without a result.
     pub(crate) fn abort(&mut self) -> AssistantMessage {
+        self.release_prose(&mut VecDeque::new());
         self.message.content.retain(|block| block.as_tool_call().is_none());
         let mut message = self.take();
         message.stop_reason = StopReason::Aborted;

@@ -2,18 +2,16 @@
 
 mod auth;
 
-use std::{fmt, sync::Arc};
+use std::{mem, sync::Arc};
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
-};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
 
 pub use auth::AzureAuth;
 
 use crate::{
+    connect::{ConnectOptions, Service, connect_choices},
     error::SetupError,
     http::{
-        HttpOptions, Transport,
         events::{Decoder, Exchange},
         percent_encoded,
     },
@@ -23,28 +21,23 @@ use crate::{
     token_source::with_token,
 };
 
-/// The choices of an [`AzureOpenAi`], each with a default.
-#[derive(Clone)]
+/// The choices of an [`AzureOpenAi`], each with a default. What a deployment costs and takes is known if it is
+/// named as its model, `gpt-5-mini`.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AzureOptions {
-    /// The provider's id in messages and records; `azure`.
-    pub id: String,
+    /// How the service is reached; [`auth`](Self::auth) says how its key is sent.
+    pub connect: ConnectOptions,
     /// Which protocol is spoken; Responses.
     pub api: AzureApi,
     /// Which of Azure's addresses are used; those of its version 1.
     pub address: AzureAddress,
-    /// How requests are authorised; by their headers only.
+    /// How requests are authorised; by the key, in the header `api-key`.
     pub auth: AzureAuth,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
     /// What chat completions do differently.
     pub chat: Compat,
     /// What Responses do differently. A deployment's name need not say whether its model reasons.
     pub responses: ResponsesCompat,
-    /// How the service is reached.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// Which of OpenAI's protocols is spoken.
@@ -76,11 +69,10 @@ pub enum AzureAddress {
 impl Default for AzureOptions {
     fn default() -> Self {
         Self {
-            id: "azure".to_owned(),
+            connect: ConnectOptions::default(),
             api: AzureApi::default(),
             address: AzureAddress::default(),
             auth: AzureAuth::default(),
-            headers: Vec::new(),
             chat: Compat {
                 max_tokens_field: MaxTokensField::MaxCompletionTokens,
                 thinking: ThinkingParameter::Effort,
@@ -88,11 +80,11 @@ impl Default for AzureOptions {
                 ..Compat::DEFAULT
             },
             responses: ResponsesCompat::default(),
-            http: HttpOptions::default(),
-            clock: None,
         }
     }
 }
+
+connect_choices!(AzureOptions with a key);
 
 impl AzureOptions {
     /// The same with this protocol.
@@ -107,20 +99,9 @@ impl AzureOptions {
         self
     }
 
-    /// The same, authorised by this key.
-    pub fn with_api_key(self, key: impl Into<Secret>) -> Self {
-        self.with_auth(AzureAuth::ApiKey(key.into()))
-    }
-
     /// The same, authorised so.
     pub fn with_auth(mut self, auth: AzureAuth) -> Self {
         self.auth = auth;
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -135,27 +116,17 @@ impl AzureOptions {
         self.responses = compat;
         self
     }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
 }
 
 /// OpenAI's models at Azure. Clones share one pool of connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct AzureOpenAi(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
+    service: Service,
+    /// Without what has become the service.
     options: AzureOptions,
-    transport: Arc<Transport>,
 }
 
 impl AzureOpenAi {
@@ -165,15 +136,11 @@ impl AzureOpenAi {
     ///
     /// # Errors
     /// [`SetupError`] when the address, the version, the key, a header or the proxy cannot be used.
-    pub fn new(endpoint: &str, options: AzureOptions) -> Result<Self, SetupError> {
+    pub fn new(endpoint: &str, mut options: AzureOptions) -> Result<Self, SetupError> {
         let (base, path) = address(endpoint, &options)?;
-        let mut transport = Transport::new(&base, path, options.http.clone())?;
-        transport.send_json();
-        options.auth.prepare(&mut transport)?;
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        Ok(Self(Arc::new(Inner { options, transport: Arc::new(transport) })))
+        let connect = mem::take(&mut options.connect);
+        let service = connect.service("azure", &base, path, options.auth.key())?;
+        Ok(Self(Arc::new(Inner { service, options })))
     }
 
     /// Sends a body and reads its answer.
@@ -184,8 +151,8 @@ impl AzureOpenAi {
         cancel: CancellationToken,
         decoder: impl Decoder,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let Inner { options, transport } = &*self.0;
-        let transport = transport.clone();
+        let Inner { service, options } = &*self.0;
+        let transport = service.transport.clone();
         let body = match body {
             Ok(body) => body,
             Err(error) => return Box::pin(Exchange::failed(transport, error, decoder)),
@@ -209,7 +176,7 @@ impl AzureOpenAi {
 
 impl Provider for AzureOpenAi {
     fn id(&self) -> &str {
-        &self.0.options.id
+        &self.0.service.id
     }
 
     fn stream(
@@ -217,18 +184,18 @@ impl Provider for AzureOpenAi {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let options = &self.0.options;
+        let Inner { service, options } = &*self.0;
         let model = request.model.clone();
+        let clock = service.clock.clone();
         match options.api {
             AzureApi::Responses => {
                 let body = openai_responses::body(&request, &options.responses);
-                let decoder = openai_responses::decoder(&options.id, &request, options.clock.clone());
+                let decoder = openai_responses::decoder(&service.id, &request, clock);
                 self.exchange(Ok(body), &model, cancel, decoder)
             }
             AzureApi::ChatCompletions => {
                 let body = openai_compatible::body(&request, &options.chat);
-                let clock = options.clock.clone();
-                let decoder = openai_compatible::decoder(&options.id, request, &options.chat, clock);
+                let decoder = openai_compatible::decoder(&service.id, request, &options.chat, clock);
                 self.exchange(body, &model, cancel, decoder)
             }
         }
@@ -267,30 +234,6 @@ fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static s
     };
     let separator = if base.contains('?') { '&' } else { '?' };
     Ok((format!("{base}{separator}api-version={api_version}"), path))
-}
-
-impl fmt::Debug for AzureOpenAi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AzureOpenAi")
-            .field("options", &self.0.options)
-            .field("transport", &self.0.transport)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for AzureOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AzureOptions")
-            .field("id", &self.id)
-            .field("api", &self.api)
-            .field("address", &self.address)
-            .field("auth", &self.auth)
-            .field("headers", &self.headers)
-            .field("chat", &self.chat)
-            .field("responses", &self.responses)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

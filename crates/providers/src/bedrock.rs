@@ -10,11 +10,9 @@ mod messages;
 mod sign;
 mod wire;
 
-use std::{fmt, sync::Arc};
+use std::{mem, sync::Arc};
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, Json, ModelEvent, Provider, ProviderError, Request, Secret,
-};
+use archon_types::{BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Request};
 
 pub use {
     credentials::{AwsCredentialSource, AwsCredentials, BedrockAuth},
@@ -25,24 +23,23 @@ pub use {
 use crate::{
     anthropic::ThinkingBudgets,
     blocks::Blocks,
+    connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::{HttpOptions, Transport, events::Exchange, percent_encoded, time_of},
+    http::{events::Exchange, percent_encoded, time_of},
 };
 use decode::ConverseDecoder;
 use encode::Encoder;
 
 /// The choices of a [`Bedrock`], each with a default.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BedrockOptions {
-    /// The provider's id in messages and records; `bedrock`.
-    pub id: String,
-    /// How requests are authorised; by their headers only.
+    /// How the service is reached. Headers are not signed; signatures depend on the clock.
+    pub connect: ConnectOptions,
+    /// How requests are authorised; by the key of [`connect`](Self::connect), as a bearer token.
     pub auth: BedrockAuth,
     /// The region that signatures name; `us-east-1`.
     pub region: String,
-    /// More headers for every request. Values are treated as secrets; they are not signed.
-    pub headers: Vec<(String, Secret)>,
     /// Whose models are asked; by default known from their names. For a profile of one's own, whose name
     /// says nothing.
     pub family: ModelFamily,
@@ -52,10 +49,6 @@ pub struct BedrockOptions {
     pub thinking_budgets: ThinkingBudgets,
     /// More of `additionalModelRequestFields`, an object: what only one maker's models know.
     pub additional_fields: Option<Json>,
-    /// How the service is reached.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset. Signatures depend on it.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
 /// How an answer of a given form is asked for.
@@ -73,19 +66,18 @@ pub enum StructuredOutput {
 impl Default for BedrockOptions {
     fn default() -> Self {
         Self {
-            id: "bedrock".to_owned(),
+            connect: ConnectOptions::default(),
             auth: BedrockAuth::default(),
             region: "us-east-1".to_owned(),
-            headers: Vec::new(),
             family: ModelFamily::default(),
             structured: StructuredOutput::default(),
             thinking_budgets: ThinkingBudgets::default(),
             additional_fields: None,
-            http: HttpOptions::default(),
-            clock: None,
         }
     }
 }
+
+connect_choices!(BedrockOptions with a key);
 
 impl BedrockOptions {
     /// The same, authorised so.
@@ -97,12 +89,6 @@ impl BedrockOptions {
     /// The same in this region.
     pub fn with_region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -123,27 +109,17 @@ impl BedrockOptions {
         self.additional_fields = Some(fields);
         self
     }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
 }
 
 /// Amazon Bedrock. Clones share one pool of connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Bedrock(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
+    service: Service,
+    /// Without what has become the service.
     options: BedrockOptions,
-    transport: Arc<Transport>,
 }
 
 impl Bedrock {
@@ -152,21 +128,20 @@ impl Bedrock {
     ///
     /// # Errors
     /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
-    pub fn new(base_url: &str, options: BedrockOptions) -> Result<Self, SetupError> {
-        let mut transport = Transport::new(base_url, "/model", options.http.clone())?;
-        transport.send_json();
-        match &options.auth {
-            BedrockAuth::Bearer(key) => transport.set_bearer(key)?,
-            BedrockAuth::Signed(credentials) => {
+    pub fn new(base_url: &str, mut options: BedrockOptions) -> Result<Self, SetupError> {
+        let connect = mem::take(&mut options.connect);
+        let key = match options.auth {
+            BedrockAuth::ApiKey => SentAs::Bearer,
+            BedrockAuth::Signed(_) | BedrockAuth::SignedBy(_) => SentAs::Nothing,
+        };
+        let service = connect.service_with("bedrock", base_url, "/model", key, |transport| {
+            if let BedrockAuth::Signed(credentials) = &options.auth {
                 transport.redactor.add(&credentials.secret_access_key);
                 credentials.session_token.iter().for_each(|token| transport.redactor.add(token));
             }
-            _ => {}
-        }
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        Ok(Self(Arc::new(Inner { options, transport: Arc::new(transport) })))
+            Ok(())
+        })?;
+        Ok(Self(Arc::new(Inner { service, options })))
     }
 
     /// Amazon's own service in a region, for instance `eu-central-1`.
@@ -186,7 +161,7 @@ impl Bedrock {
 
 impl Provider for Bedrock {
     fn id(&self) -> &str {
-        &self.0.options.id
+        &self.0.service.id
     }
 
     fn stream(
@@ -194,21 +169,20 @@ impl Provider for Bedrock {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let inner = self.0.clone();
-        let options = &inner.options;
+        let Inner { service, options } = &*self.0;
         let encoder = Encoder::new(&request, options);
-        let blocks = Blocks::new(&request, &options.id, options.clock.clone());
+        let blocks = Blocks::new(&request, &service.id, service.clock.clone());
         let decoder = ConverseDecoder::new(blocks, encoder.answer_tool().map(str::to_owned));
-        let transport = inner.transport.clone();
+        let transport = service.transport.clone();
         if let Some(error) = encoder.refusal() {
             return Box::pin(Exchange::failed(transport, error, decoder));
         }
         let path = format!("/{}/converse-stream", percent_encoded(&request.model));
         let sent = transport.post_below(&path, None, encoder.body());
         Box::pin(match &options.auth {
-            BedrockAuth::Headers | BedrockAuth::Bearer(_) => Exchange::new(transport, sent, cancel, decoder),
+            BedrockAuth::ApiKey => Exchange::new(transport, sent, cancel, decoder),
             _ => {
-                let signed = signed(inner.clone(), sent);
+                let signed = signed(self.0.clone(), sent);
                 Exchange::prepared(transport, signed, cancel, decoder)
             }
         })
@@ -221,46 +195,22 @@ impl Provider for Bedrock {
 
 /// The request with its signature, made when it is about to be sent: an old one is refused.
 async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqwest::Request, ProviderError> {
-    let options = &inner.options;
+    let Inner { service, options } = &*inner;
     let fetched;
     let credentials = match &options.auth {
         BedrockAuth::Signed(credentials) => credentials,
         BedrockAuth::SignedBy(source) => {
             fetched = source().await?;
-            inner.transport.redactor.add_later(&fetched.secret_access_key);
-            fetched.session_token.iter().for_each(|token| inner.transport.redactor.add_later(token));
+            let redactor = &service.transport.redactor;
+            redactor.add_later(&fetched.secret_access_key);
+            fetched.session_token.iter().for_each(|token| redactor.add_later(token));
             &fetched
         }
-        _ => return Ok(request),
+        BedrockAuth::ApiKey => return Ok(request),
     };
-    let now = time_of(options.clock.as_ref());
+    let now = time_of(service.clock.as_ref());
     sign::sign_request(&mut request, credentials, &options.region, now)?;
     Ok(request)
-}
-
-impl fmt::Debug for Bedrock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bedrock")
-            .field("options", &self.0.options)
-            .field("transport", &self.0.transport)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for BedrockOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BedrockOptions")
-            .field("id", &self.id)
-            .field("auth", &self.auth)
-            .field("region", &self.region)
-            .field("headers", &self.headers)
-            .field("family", &self.family)
-            .field("structured", &self.structured)
-            .field("thinking_budgets", &self.thinking_budgets)
-            .field("additional_fields", &self.additional_fields)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

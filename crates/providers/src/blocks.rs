@@ -69,6 +69,17 @@ impl Blocks {
         self.answer.text(delta, out);
     }
 
+    /// The answer is asked for as a call, see [`Answer::hold_prose`].
+    pub(crate) fn hold_prose(&mut self) {
+        self.answer.hold_prose();
+    }
+
+    /// Adds to the block that is the answer which was asked for as a call.
+    pub(crate) fn form(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.begin(number, Part::Text);
+        self.answer.form(delta, out);
+    }
+
     /// Adds to the thinking of a block.
     pub(crate) fn thinking(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Thinking);
@@ -137,6 +148,11 @@ impl Blocks {
     /// The caller cancelled: what was said so far.
     pub(crate) fn abort(&mut self) -> AssistantMessage {
         self.answer.abort()
+    }
+
+    /// What was said so far, and who was asked.
+    pub(crate) fn message(&self) -> &AssistantMessage {
+        self.answer.message()
     }
 
     /// The time on the provider's clock.

@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use archon_types::{Capabilities, ModelPrice, likeness};
+use archon_types::{ApiErrorKind, Capabilities, LongPromptPrice, ModelPrice, ProviderError, likeness};
 use serde::Deserialize;
 
 const MODELS: &str = include_str!("../models.jsonl");
@@ -28,7 +28,7 @@ pub struct ModelInfo {
     /// Most tokens of an answer.
     pub max_output: Option<u64>,
     /// What its tokens cost, in millionths of a US dollar for a million: the list price, without what
-    /// services take for very long prompts or give back for batches.
+    /// services give back for batches.
     pub price: Option<ModelPrice>,
     /// Whether it thinks before it answers.
     pub thinking: bool,
@@ -56,10 +56,30 @@ struct Line {
     output: Option<f64>,
     cache_read: Option<f64>,
     cache_write: Option<f64>,
+    long: Option<LongLine>,
     #[serde(default)]
     thinking: bool,
     #[serde(default)]
     vision: bool,
+}
+
+/// Prices of prompts that are longer than so many tokens.
+#[derive(Deserialize)]
+struct LongLine {
+    above: u64,
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl From<LongLine> for LongPromptPrice {
+    fn from(line: LongLine) -> Self {
+        let mut price = Self::new(line.above, millionths(line.input), millionths(line.output));
+        price.cache_read = line.cache_read.map_or(price.input, millionths);
+        price.cache_write = line.cache_write.map_or(price.input, millionths);
+        price
+    }
 }
 
 impl From<Line> for ModelInfo {
@@ -68,6 +88,7 @@ impl From<Line> for ModelInfo {
             let mut price = ModelPrice::new(millionths(input), millionths(output));
             price.cache_read = line.cache_read.map_or(price.input, millionths);
             price.cache_write = line.cache_write.map_or(price.input, millionths);
+            price.long = line.long.map(LongPromptPrice::from);
             price
         });
         Self {
@@ -141,6 +162,22 @@ pub fn nearest_models(provider: &str, model: &str) -> Vec<String> {
     alike.into_iter().take(NEAREST).map(|(_, name)| name).collect()
 }
 
+/// A failure because the model does not exist, with the names that may have been meant. Nobody is advised to
+/// ask for what they asked for: a model that is known may be closed to the caller.
+pub(crate) fn with_nearest(error: ProviderError, provider: &str, model: &str) -> ProviderError {
+    match error {
+        ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }
+            if model_info(provider, model).is_none() =>
+        {
+            let nearest = nearest_models(provider, model).join(", ");
+            let message =
+                if nearest.is_empty() { message } else { format!("{message}; names like it: {nearest}") };
+            ProviderError::Api { status, kind: ApiErrorKind::NotFound, message }
+        }
+        other => other,
+    }
+}
+
 /// Where the catalogue is from, and how old it is.
 pub fn catalogue_source() -> CatalogueSource {
     let first = MODELS.lines().next().unwrap_or_default();
@@ -182,6 +219,11 @@ mod tests {
         let mut price = ModelPrice::new(250_000, 2_000_000);
         price.cache_read = 25_000;
         assert_eq!(model.price, Some(price));
+        let line = r#"{"model":"gemini:m","input":1.25,"output":10.0,"long":{"above":200000,"input":2.5,"output":15.0,"cache_read":0.25}}"#;
+        let price = ModelInfo::from(serde_json::from_str::<Line>(line).unwrap()).price.unwrap();
+        let mut long = LongPromptPrice::new(200_000, 2_500_000, 15_000_000);
+        long.cache_read = 250_000;
+        assert_eq!(price, ModelPrice::new(1_250_000, 10_000_000).with_long(long));
         let line = r#"{"model":"openai:m","input":0.25}"#;
         assert_eq!(ModelInfo::from(serde_json::from_str::<Line>(line).unwrap()).price, None);
     }
@@ -196,6 +238,7 @@ mod tests {
             ("vertex", "gemini-2.5-pro"),
             ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
             ("deepseek", "deepseek-chat"),
+            ("azure", "gpt-5-mini"),
         ] {
             let known = model_info(provider, model).unwrap();
             assert!(known.price.is_some() && known.context_window > Some(10_000), "{known:?}");
@@ -212,5 +255,27 @@ mod tests {
         assert_eq!(nearest_models("openai", "gtp-5-mini")[0], "gpt-5-mini");
         assert_eq!(nearest_models("anthropic", "claude-sonet-4-5")[0], "claude-sonnet-4-5");
         assert!(nearest_models("nobody", "gpt-5-mini").is_empty());
+    }
+
+    #[test]
+    fn a_model_that_does_not_exist_is_answered_with_names_like_it() {
+        let with = |kind, provider: &str, model: &str| {
+            let error = ProviderError::Api { status: 404, kind, message: "no such model".to_owned() };
+            match with_nearest(error, provider, model) {
+                ProviderError::Api { status: 404, message, .. } => message,
+                other => panic!("{other:?}"),
+            }
+        };
+        let missing = ApiErrorKind::NotFound;
+        let said = with(missing, "openai", "gtp-5-mini");
+        assert!(said.starts_with("no such model; names like it: gpt-5-mini, "), "{said}");
+        for (kind, provider, model) in [
+            (missing, "openai", "gpt-5-mini"),
+            (missing, "openai", "nothing at all"),
+            (missing, "openai@http://127.0.0.1/v1", "gtp-5-mini"),
+            (ApiErrorKind::InvalidRequest, "openai", "gtp-5-mini"),
+        ] {
+            assert_eq!(with(kind, provider, model), "no such model", "{kind:?} {provider} {model}");
+        }
     }
 }

@@ -60,6 +60,20 @@ const QUOTA_PHRASES: &[(&str, &str)] = &[
     ("prepayment credits are depleted", "Gemini"),
 ];
 
+/// Phrases, in lower case, by which services that do not send status 404 say that there is no such model.
+const MODEL_PHRASES: &[(&str, &str)] = &[
+    ("model_not_found", "OpenAI, Groq: the error's code"),
+    ("model not exist", "DeepSeek, with status 400"),
+    ("invalid model:", "Mistral, with status 400"),
+    ("not a valid model id", "OpenRouter, with status 400"),
+    ("model identifier is invalid", "Bedrock, with status 400"),
+];
+
+fn is_about_the_model(text: &str) -> bool {
+    let text = text.to_lowercase();
+    MODEL_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
+}
+
 fn is_about_quota(text: &str) -> bool {
     let text = text.to_lowercase();
     QUOTA_PHRASES.iter().any(|(phrase, _)| text.contains(phrase))
@@ -126,6 +140,9 @@ impl Failure {
         let refused = !overflow && matches!(self.status, 0 | 400 | 404 | 422);
         if refused && (is_about_thinking(&said.message) || is_about_thinking(&said.parameter)) {
             return self.api(ApiErrorKind::Thinking, said.message);
+        }
+        if refused && (is_about_the_model(&said.message) || is_about_the_model(&kind)) {
+            return self.api(ApiErrorKind::NotFound, said.message);
         }
         if self.status != 0 {
             return self.by_status(said.message, overflow);

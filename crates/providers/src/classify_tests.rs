@@ -181,6 +181,23 @@ fn status_and_words_are_classified() {
     "#]].assert_eq(&table);
 }
 
+// spec: P-31
+#[test]
+fn a_model_that_does_not_exist_is_told_from_other_refusals() {
+    for (status, body, missing) in [
+        (404, r#"{"error":{"message":"The model `x` does not exist","code":"model_not_found"}}"#, true),
+        (400, r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}"#, true),
+        (400, r#"{"object":"error","message":"Invalid model: x","code":"1500"}"#, true),
+        (400, r#"{"error":{"message":"x is not a valid model ID","code":400}}"#, true),
+        (400, r#"{"message":"The provided model identifier is invalid."}"#, true),
+        (400, r#"{"error":{"message":"invalid model input"}}"#, false),
+        (403, r#"{"error":{"message":"no access","code":"model_not_found"}}"#, false),
+    ] {
+        let error = classify(status, body);
+        assert_eq!(error.refusal() == Some(ApiErrorKind::NotFound), missing, "{body}: {error:?}");
+    }
+}
+
 // spec: ER-09
 #[test]
 fn a_model_that_does_not_think_that_much_is_told_from_other_refusals() {

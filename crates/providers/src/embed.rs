@@ -5,83 +5,46 @@ mod gemini;
 #[cfg(feature = "openai-compatible")]
 mod openai;
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
-use archon_types::{BoxFuture, Clock, MemoryError, Secret};
+use archon_types::{BoxFuture, MemoryError};
 
 #[cfg(feature = "gemini")]
 pub use gemini::GeminiEmbedder;
 #[cfg(feature = "openai-compatible")]
 pub use openai::OpenAiEmbedder;
 
-use crate::http::{HttpOptions, Transport, time_of, whole};
+use crate::{
+    connect::{ConnectOptions, SentAs, Service, connect_choices},
+    error::SetupError,
+    http::{time_of, whole},
+};
 
 /// The choices of an embedder, each with a default.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EmbedderOptions {
-    /// Sent as the protocol sends it; local servers need none.
-    pub api_key: Option<Secret>,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
+    /// How the service is reached. Its id is the first part of the embedder's.
+    pub connect: ConnectOptions,
     /// Asks the service for vectors of the embedder's length, which not every model can shorten.
     pub ask_for_dimensions: bool,
     /// Most texts of one request; 100. More are sent one request after the other.
     pub batch: usize,
-    /// How the service is reached.
-    pub http: HttpOptions,
-    /// What time it is, for the dates in errors; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl Default for EmbedderOptions {
     fn default() -> Self {
-        Self {
-            api_key: None,
-            headers: Vec::new(),
-            ask_for_dimensions: false,
-            batch: 100,
-            http: HttpOptions::default(),
-            clock: None,
-        }
+        Self { connect: ConnectOptions::default(), ask_for_dimensions: false, batch: 100 }
     }
 }
 
+connect_choices!(EmbedderOptions with a key);
+
 impl EmbedderOptions {
-    /// The same with this key.
-    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
     /// The same for a model whose vectors can be shortened.
     pub fn asking_for_dimensions(mut self) -> Self {
         self.ask_for_dimensions = true;
         self
-    }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-}
-
-impl fmt::Debug for EmbedderOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbedderOptions")
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("ask_for_dimensions", &self.ask_for_dimensions)
-            .field("batch", &self.batch)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
     }
 }
 
@@ -92,8 +55,7 @@ struct Remote {
     dimensions: usize,
     ask_for_dimensions: bool,
     batch: usize,
-    clock: Option<Arc<dyn Clock>>,
-    transport: Transport,
+    service: Service,
 }
 
 /// How one protocol asks for vectors and says them.
@@ -106,22 +68,19 @@ trait Wire: Send + Sync {
 }
 
 impl Remote {
+    /// An embedder at `address`: a base URL and what stands behind it.
     fn new(
         protocol: &str,
+        address: (&str, &str),
+        key: SentAs,
         model: String,
         dimensions: usize,
-        transport: Transport,
-        o: EmbedderOptions,
-    ) -> Self {
-        Self {
-            id: format!("{protocol}:{model}:{dimensions}"),
-            model,
-            dimensions,
-            ask_for_dimensions: o.ask_for_dimensions,
-            batch: o.batch.max(1),
-            clock: o.clock,
-            transport,
-        }
+        options: EmbedderOptions,
+    ) -> Result<Self, SetupError> {
+        let EmbedderOptions { connect, ask_for_dimensions, batch } = options;
+        let service = connect.service(protocol, address.0, address.1, key)?;
+        let id = format!("{}:{model}:{dimensions}", service.id);
+        Ok(Self { id, model, dimensions, ask_for_dimensions, batch: batch.max(1), service })
     }
 
     fn embed<'a>(
@@ -133,7 +92,8 @@ impl Remote {
             let mut all = Vec::with_capacity(texts.len());
             for batch in texts.chunks(self.batch) {
                 let request = wire.request(self, batch);
-                let answer = whole::answer(&self.transport, request, time_of(self.clock.as_ref()));
+                let answer =
+                    whole::answer(&self.service.transport, request, time_of(self.service.clock.as_ref()));
                 let answer = answer.await.map_err(|e| self.failed(e.to_string()))?;
                 let vectors = wire.vectors(&answer).map_err(|problem| self.failed(problem))?;
                 self.check(&vectors, batch.len())?;
@@ -157,7 +117,10 @@ impl Remote {
     }
 
     fn failed(&self, problem: String) -> MemoryError {
-        MemoryError::Embedding { embedder: self.id.clone(), problem: self.transport.redactor.clean(problem) }
+        MemoryError::Embedding {
+            embedder: self.id.clone(),
+            problem: self.service.transport.redactor.clean(problem),
+        }
     }
 }
 
@@ -165,7 +128,7 @@ impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedder")
             .field("id", &self.id)
-            .field("transport", &self.transport)
+            .field("service", &self.service)
             .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use super::*;
-use crate::{SetupError, Timeouts};
+use crate::{HttpOptions, Timeouts};
 
 const KEY: &str = "canary-key";
 

@@ -245,7 +245,7 @@ fn setting(what: &str, reason: &str) -> SetupError {
 
 /// The name of a model as one part of a path: everything is encoded but what never has a meaning there
 /// (RFC 3986, 2.3). Names hold colons, and those of profiles slashes.
-#[cfg(any(feature = "azure", feature = "bedrock"))]
+#[cfg(any(feature = "azure", feature = "bedrock", feature = "gemini"))]
 pub(crate) fn percent_encoded(model: &str) -> String {
     let mut path = String::with_capacity(model.len() + 16);
     for byte in model.bytes() {

@@ -86,6 +86,8 @@ mod call_ids;
 #[cfg(feature = "http")]
 mod classify;
 #[cfg(feature = "http")]
+mod connect;
+#[cfg(feature = "http")]
 mod content_filter;
 #[cfg(feature = "openai-compatible")]
 mod detect;
@@ -158,8 +160,9 @@ pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
     classify::{OVERFLOW_PHRASES, is_context_overflow},
+    connect::ConnectOptions,
     http::{HttpOptions, Timeouts, is_local_address},
-    protocols::{ConnectOptions, PROTOCOLS, Protocol},
+    protocols::{PROTOCOLS, Protocol},
     resolve::{ModelRef, Resolved, connect, resolve},
 };
 

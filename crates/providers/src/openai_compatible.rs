@@ -1,22 +1,24 @@
 //! Services that speak OpenAI's chat completions, streamed: `POST {base}/chat/completions`.
 
 mod decode;
+mod details;
 mod encode;
 mod head;
 mod read_stream;
 mod wire;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use archon_types::{
     ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
-    ProviderError, Request, Secret,
+    ProviderError, Request,
 };
 
 use crate::{
     catalogue,
+    connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::{HttpOptions, Transport, events::Exchange},
+    http::events::Exchange,
     profile::{Compat, Profile, ResponseFormatSupport},
 };
 use decode::ChatDecoder;
@@ -24,52 +26,21 @@ use decode::ChatDecoder;
 pub use read_stream::read_chat_stream;
 
 /// The choices of an [`OpenAiCompatible`], each with a default.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiOptions {
-    /// The provider's id in messages and records; `openai-compatible`.
-    pub id: String,
-    /// Sent as a bearer token; local servers need none.
-    pub api_key: Option<Secret>,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
+    /// How the service is reached; its key is sent as a bearer token.
+    pub connect: ConnectOptions,
     /// What the service does differently.
     pub compat: Compat,
-    /// How it is reached.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
-impl Default for OpenAiOptions {
-    fn default() -> Self {
-        Self {
-            id: "openai-compatible".to_owned(),
-            api_key: None,
-            headers: Vec::new(),
-            compat: Compat::DEFAULT,
-            http: HttpOptions::default(),
-            clock: None,
-        }
-    }
-}
+connect_choices!(OpenAiOptions with a key);
 
 impl OpenAiOptions {
     /// The options of a known service.
     pub fn of(profile: &Profile) -> Self {
-        Self { id: profile.name.to_owned(), compat: profile.compat, ..Self::default() }
-    }
-
-    /// The same with this key.
-    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
+        Self::default().with_id(profile.name).with_compat(profile.compat)
     }
 
     /// The same with other differences.
@@ -77,29 +48,16 @@ impl OpenAiOptions {
         self.compat = compat;
         self
     }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
 }
 
 /// A service that speaks chat completions. Clones share one pool of connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OpenAiCompatible(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
-    id: String,
+    service: Service,
     compat: Compat,
-    clock: Option<Arc<dyn Clock>>,
-    transport: Arc<Transport>,
 }
 
 impl OpenAiCompatible {
@@ -109,22 +67,15 @@ impl OpenAiCompatible {
     /// # Errors
     /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, options: OpenAiOptions) -> Result<Self, SetupError> {
-        let mut transport = Transport::new(base_url, "/chat/completions", options.http)?;
-        transport.send_json();
-        if let Some(key) = &options.api_key {
-            transport.set_bearer(key)?;
-        }
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        let (id, compat, clock) = (options.id, options.compat, options.clock);
-        Ok(Self(Arc::new(Inner { id, compat, clock, transport: Arc::new(transport) })))
+        let OpenAiOptions { connect, compat } = options;
+        let service = connect.service("openai-compatible", base_url, "/chat/completions", SentAs::Bearer)?;
+        Ok(Self(Arc::new(Inner { service, compat })))
     }
 }
 
 impl Provider for OpenAiCompatible {
     fn id(&self) -> &str {
-        &self.0.id
+        &self.0.service.id
     }
 
     fn stream(
@@ -132,10 +83,10 @@ impl Provider for OpenAiCompatible {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let inner = &*self.0;
-        let transport = inner.transport.clone();
-        let body = body(&request, &inner.compat);
-        let decoder = decoder(&inner.id, request, &inner.compat, inner.clock.clone());
+        let Inner { service, compat } = &*self.0;
+        let transport = service.transport.clone();
+        let body = body(&request, compat);
+        let decoder = decoder(&service.id, request, compat, service.clock.clone());
         Box::pin(match body {
             Err(error) => Exchange::failed(transport, error, decoder),
             Ok(body) => {
@@ -178,28 +129,6 @@ fn refusal(request: &Request, compat: &Compat) -> Option<ProviderError> {
         kind: ApiErrorKind::InvalidRequest,
         message: "this service takes no JSON Schema for its answers".to_owned(),
     })
-}
-
-impl fmt::Debug for OpenAiCompatible {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiCompatible")
-            .field("id", &self.0.id)
-            .field("compat", &self.0.compat)
-            .field("transport", &self.0.transport)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for OpenAiOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiOptions")
-            .field("id", &self.id)
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("compat", &self.compat)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

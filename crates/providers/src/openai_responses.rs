@@ -8,16 +8,15 @@ mod decode;
 mod encode;
 mod wire;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
-};
+use archon_types::{BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request};
 
 use crate::{
     blocks::Blocks,
+    connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::{HttpOptions, Transport, events::Exchange},
+    http::events::Exchange,
 };
 
 pub(crate) use {decode::ResponsesDecoder, encode::body};
@@ -66,83 +65,33 @@ pub enum ReasoningSummary {
 }
 
 /// The choices of an [`OpenAiResponses`], each with a default.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ResponsesOptions {
-    /// The provider's id in messages and records; `openai-responses`.
-    pub id: String,
-    /// Sent as a bearer token; local servers need none.
-    pub api_key: Option<Secret>,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
+    /// How the service is reached; its key is sent as a bearer token.
+    pub connect: ConnectOptions,
     /// What the service does differently.
     pub compat: ResponsesCompat,
-    /// How it is reached.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
-impl Default for ResponsesOptions {
-    fn default() -> Self {
-        Self {
-            id: "openai-responses".to_owned(),
-            api_key: None,
-            headers: Vec::new(),
-            compat: ResponsesCompat::default(),
-            http: HttpOptions::default(),
-            clock: None,
-        }
-    }
-}
+connect_choices!(ResponsesOptions with a key);
 
 impl ResponsesOptions {
-    /// The same with this id.
-    pub fn with_id(mut self, id: impl Into<String>) -> Self {
-        self.id = id.into();
-        self
-    }
-
-    /// The same with this key.
-    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
     /// The same with other differences.
     pub fn with_compat(mut self, compat: ResponsesCompat) -> Self {
         self.compat = compat;
         self
     }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
 }
 
 /// A service that speaks Responses. Clones share one pool of connections.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OpenAiResponses(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
-    id: String,
+    service: Service,
     compat: ResponsesCompat,
-    clock: Option<Arc<dyn Clock>>,
-    transport: Arc<Transport>,
 }
 
 impl OpenAiResponses {
@@ -152,22 +101,15 @@ impl OpenAiResponses {
     /// # Errors
     /// [`SetupError`] when the address, the key, a header or the proxy cannot be used.
     pub fn new(base_url: &str, options: ResponsesOptions) -> Result<Self, SetupError> {
-        let mut transport = Transport::new(base_url, "/responses", options.http)?;
-        transport.send_json();
-        if let Some(key) = &options.api_key {
-            transport.set_bearer(key)?;
-        }
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        let (id, compat, clock) = (options.id, options.compat, options.clock);
-        Ok(Self(Arc::new(Inner { id, compat, clock, transport: Arc::new(transport) })))
+        let ResponsesOptions { connect, compat } = options;
+        let service = connect.service("openai-responses", base_url, "/responses", SentAs::Bearer)?;
+        Ok(Self(Arc::new(Inner { service, compat })))
     }
 }
 
 impl Provider for OpenAiResponses {
     fn id(&self) -> &str {
-        &self.0.id
+        &self.0.service.id
     }
 
     fn stream(
@@ -175,10 +117,10 @@ impl Provider for OpenAiResponses {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let inner = &*self.0;
-        let transport = inner.transport.clone();
-        let sent = transport.post(body(&request, &inner.compat));
-        let decoder = decoder(&inner.id, &request, inner.clock.clone());
+        let Inner { service, compat } = &*self.0;
+        let transport = service.transport.clone();
+        let sent = transport.post(body(&request, compat));
+        let decoder = decoder(&service.id, &request, service.clock.clone());
         Box::pin(Exchange::new(transport, sent, cancel, decoder))
     }
 
@@ -190,28 +132,6 @@ impl Provider for OpenAiResponses {
 /// The decoder of the answer to a request.
 pub(crate) fn decoder(provider: &str, request: &Request, clock: Option<Arc<dyn Clock>>) -> ResponsesDecoder {
     ResponsesDecoder::new(Blocks::new(request, provider, clock))
-}
-
-impl fmt::Debug for OpenAiResponses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiResponses")
-            .field("id", &self.0.id)
-            .field("compat", &self.0.compat)
-            .field("transport", &self.0.transport)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ResponsesOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponsesOptions")
-            .field("id", &self.id)
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("compat", &self.compat)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

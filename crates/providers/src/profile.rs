@@ -130,6 +130,8 @@ pub enum ReasoningField {
     ReasoningContent,
     /// `reasoning`.
     Reasoning,
+    /// `reasoning_details` as they came, and `reasoning` where none did.
+    ReasoningDetails,
 }
 
 /// Which choices among tools a service takes. What it does not take is left out, so the model decides.
@@ -234,7 +236,7 @@ const GROQ: Compat = Compat {
 
 const OPENROUTER: Compat = Compat {
     thinking: ThinkingParameter::ReasoningObject,
-    reasoning_in_history: ReasoningField::Reasoning,
+    reasoning_in_history: ReasoningField::ReasoningDetails,
     ..Compat::DEFAULT
 };
 

@@ -3,9 +3,9 @@
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{Clock, Provider, Secret};
+use archon_types::{Provider, Secret};
 
-use crate::{error::SetupError, http::HttpOptions, profile::Profile};
+use crate::{connect::ConnectOptions, error::SetupError, profile::Profile};
 
 /// A wire protocol, by the name that stands in front of a model.
 #[non_exhaustive]
@@ -103,65 +103,6 @@ impl fmt::Debug for Protocol {
     }
 }
 
-/// What a model string does not say. Everything has a default.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct ConnectOptions {
-    /// The provider's id in messages and records; the name in front of the model if unset.
-    pub id: Option<String>,
-    /// The key; the environment's if unset.
-    pub api_key: Option<Secret>,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
-    /// How the service is reached. Providers that are given clones share one pool of connections.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
-}
-
-impl ConnectOptions {
-    /// The same with this id.
-    pub fn with_id(mut self, id: impl Into<String>) -> Self {
-        self.id = Some(id.into());
-        self
-    }
-
-    /// The same with this key.
-    pub fn with_api_key(mut self, key: impl Into<Secret>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-}
-
-impl fmt::Debug for ConnectOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectOptions")
-            .field("id", &self.id)
-            .field("api_key", &self.api_key)
-            .field("headers", &self.headers)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What a provider is made from.
 pub(crate) struct Wanted<'a> {
     pub(crate) profile: Option<&'static Profile>,
@@ -198,6 +139,16 @@ impl Wanted<'_> {
             (key, _) => Ok(key),
         }
     }
+
+    /// The options with that key.
+    fn with_needed_key(
+        self,
+        name: &'static str,
+        variables: &[&'static str],
+    ) -> Result<ConnectOptions, SetupError> {
+        let api_key = self.needed_key(name, variables)?;
+        Ok(ConnectOptions { api_key, ..self.options })
+    }
 }
 
 /// A variable that a protocol cannot do without.
@@ -214,54 +165,48 @@ fn needed(
 #[cfg(feature = "openai-compatible")]
 fn openai_compatible(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::openai_compatible::{OpenAiCompatible, OpenAiOptions};
-    let mut options = wanted.profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-    options.api_key = match wanted.profile {
+    let key = match wanted.profile {
         Some(profile) => wanted.needed_key(profile.name, profile.key_variable.as_slice())?,
         None => wanted.key(OPENAI_COMPATIBLE.key_variables),
     };
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    if let Some(id) = id {
-        options.id = id;
-    }
     let own = wanted.profile.map_or("", |profile| profile.base_url);
+    let mut options = wanted.profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
+    let id = options.connect.id.take();
+    options.connect = wanted.options;
+    options.connect.api_key = key;
+    options.connect.id = options.connect.id.or(id);
     Ok(Arc::new(OpenAiCompatible::new(wanted.base_url.unwrap_or(own), options)?))
 }
 
 #[cfg(feature = "openai-responses")]
 fn openai_responses(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::openai_responses::{OpenAiResponses, ResponsesOptions};
-    let api_key = wanted.needed_key("openai-responses", &["OPENAI_API_KEY"])?;
-    let mut options = ResponsesOptions { api_key, ..ResponsesOptions::default() };
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
-    Ok(Arc::new(OpenAiResponses::new(wanted.base_url.unwrap_or("https://api.openai.com/v1"), options)?))
+    let url = wanted.base_url.unwrap_or("https://api.openai.com/v1");
+    let connect = wanted.with_needed_key("openai-responses", &["OPENAI_API_KEY"])?;
+    Ok(Arc::new(OpenAiResponses::new(url, ResponsesOptions::default().with_connect(connect))?))
 }
 
 #[cfg(feature = "anthropic")]
 fn anthropic(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::anthropic::{ANTHROPIC_URL, Anthropic, AnthropicOptions};
+    let url = wanted.base_url.unwrap_or(ANTHROPIC_URL);
     let mut options = AnthropicOptions::default();
-    match (wanted.key(&["ANTHROPIC_API_KEY"]), wanted.key(&["ANTHROPIC_AUTH_TOKEN"])) {
-        (None, Some(token)) => options.bearer_token = Some(token),
-        _ => options.api_key = wanted.needed_key("anthropic", &["ANTHROPIC_API_KEY"])?,
-    }
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
-    Ok(Arc::new(Anthropic::new(wanted.base_url.unwrap_or(ANTHROPIC_URL), options)?))
+    options.connect = match (wanted.key(&["ANTHROPIC_API_KEY"]), wanted.key(&["ANTHROPIC_AUTH_TOKEN"])) {
+        (None, Some(token)) => {
+            options.bearer_token = Some(token);
+            wanted.options
+        }
+        _ => wanted.with_needed_key("anthropic", &["ANTHROPIC_API_KEY"])?,
+    };
+    Ok(Arc::new(Anthropic::new(url, options)?))
 }
 
 #[cfg(feature = "gemini")]
 fn gemini(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::gemini::{GEMINI_URL, Gemini, GeminiOptions};
-    let api_key = wanted.needed_key("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])?;
-    let mut options = GeminiOptions { api_key, ..GeminiOptions::default() };
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
-    Ok(Arc::new(Gemini::new(wanted.base_url.unwrap_or(GEMINI_URL), options)?))
+    let url = wanted.base_url.unwrap_or(GEMINI_URL);
+    let connect = wanted.with_needed_key("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"])?;
+    Ok(Arc::new(Gemini::new(url, GeminiOptions::default().with_connect(connect))?))
 }
 
 /// The project and the place are those of Google's own tools; the token is used until the process ends.
@@ -274,11 +219,9 @@ fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     let project = needed(&wanted, "vertex", "the project", "GOOGLE_CLOUD_PROJECT")?;
     let location = ["GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"].iter().find_map(|v| wanted.variable(v));
     let place = VertexPlace::new(project, location.unwrap_or_else(|| "global".to_owned()));
-    let mut options =
-        VertexOptions { base_url: wanted.base_url.map(str::to_owned), ..VertexOptions::default() };
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
+    let mut options = VertexOptions::default();
+    options.base_url = wanted.base_url.map(str::to_owned);
+    options.connect = wanted.options;
     let source = Arc::new(move || -> archon_types::BoxFuture<'static, _> {
         Box::pin(std::future::ready(Ok(token.clone())))
     });
@@ -290,14 +233,13 @@ fn vertex(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
 fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     use crate::azure::{AzureAuth, AzureOpenAi, AzureOptions};
     let mut options = AzureOptions::default();
-    match (wanted.key(&["AZURE_OPENAI_API_KEY"]), wanted.key(&["AZURE_OPENAI_AD_TOKEN"])) {
-        (None, Some(token)) => options.auth = AzureAuth::Bearer(token),
-        _ => {
-            if let Some(key) = wanted.needed_key("azure", &["AZURE_OPENAI_API_KEY"])? {
-                options.auth = AzureAuth::ApiKey(key);
-            }
+    let key = match (wanted.key(&["AZURE_OPENAI_API_KEY"]), wanted.key(&["AZURE_OPENAI_AD_TOKEN"])) {
+        (None, Some(token)) => {
+            options.auth = AzureAuth::Bearer;
+            Some(token)
         }
-    }
+        _ => wanted.needed_key("azure", &["AZURE_OPENAI_API_KEY"])?,
+    };
     let endpoint = match wanted.base_url {
         Some(url) => url.to_owned(),
         None => needed(&wanted, "azure", "the resource's address", "AZURE_OPENAI_ENDPOINT")?,
@@ -305,30 +247,27 @@ fn azure(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
     if let Some(version) = wanted.variable("OPENAI_API_VERSION") {
         options = options.with_api_version(version);
     }
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
+    options.connect = wanted.options;
+    options.connect.api_key = key;
     Ok(Arc::new(AzureOpenAi::new(&endpoint, options)?))
 }
 
 #[cfg(feature = "bedrock")]
 fn bedrock(wanted: Wanted<'_>) -> Result<Arc<dyn Provider>, SetupError> {
-    use crate::bedrock::{Bedrock, BedrockAuth, BedrockOptions};
-    let auth = match &wanted.options.api_key {
-        Some(key) => Ok(BedrockAuth::Bearer(key.clone())),
-        None => BedrockAuth::from_variables(wanted.variable),
-    };
-    let auth = match (auth, wanted.base_url) {
-        // Somewhere else, for instance behind a gateway, no key may be needed.
-        (Err(SetupError::MissingKey { .. }), Some(_)) => BedrockAuth::Headers,
-        (auth, _) => auth?,
-    };
+    use crate::bedrock::{Bedrock, BedrockOptions};
     let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| wanted.variable(name));
     let region = region.unwrap_or_else(|| "us-east-1".to_owned());
-    let mut options = BedrockOptions::default().with_auth(auth);
-    let ConnectOptions { id, headers, http, clock, .. } = wanted.options;
-    (options.headers, options.http, options.clock) = (headers, http, clock);
-    options.id = id.unwrap_or(options.id);
+    let mut options = match wanted.options.api_key {
+        Some(_) => BedrockOptions::default(),
+        None => match (BedrockOptions::from_variables(wanted.variable), wanted.base_url) {
+            // Somewhere else, for instance behind a gateway, no key may be needed.
+            (Err(SetupError::MissingKey { .. }), Some(_)) => BedrockOptions::default(),
+            (options, _) => options?,
+        },
+    };
+    let key = options.connect.api_key.take();
+    options.connect = wanted.options;
+    options.connect.api_key = options.connect.api_key.or(key);
     Ok(Arc::new(match wanted.base_url {
         Some(url) => Bedrock::new(url, options.with_region(region))?,
         None => Bedrock::in_region(&region, options)?,

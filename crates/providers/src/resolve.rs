@@ -10,9 +10,10 @@ use std::{fmt, sync::Arc};
 use archon_types::{Provider, likeness};
 
 use crate::{
+    connect::ConnectOptions,
     error::SetupError,
     profile::{PROFILES, Profile},
-    protocols::{ConnectOptions, OPENAI_COMPATIBLE, PROTOCOLS, Protocol, Wanted},
+    protocols::{OPENAI_COMPATIBLE, PROTOCOLS, Protocol, Wanted},
 };
 
 /// A model string in its parts.

@@ -80,7 +80,7 @@ fn keys_come_from_the_options_or_the_variable() {
     assert_eq!(resolved.provider.id(), "openai-compatible");
 }
 
-// spec: P-02, P-39
+// spec: P-01, P-02, P-39
 #[cfg(feature = "tls")]
 #[test]
 fn every_protocol_of_this_build_is_found_by_its_name() {
@@ -96,8 +96,10 @@ fn every_protocol_of_this_build_is_found_by_its_name() {
             Ok(resolved) => {
                 assert!(protocol.is_built());
                 assert_eq!(resolved.model, "m");
+                let id = resolved.provider.id();
+                assert!(id.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{id}");
                 // What the log keeps leads back to the same protocol.
-                let again = format!("{}@http://h/v1:m", resolved.provider.id()).parse::<ModelRef>().unwrap();
+                let again = format!("{id}@http://h/v1:m").parse::<ModelRef>().unwrap();
                 assert_eq!(again.protocol, protocol);
             }
             Err(SetupError::MissingFeature { feature, .. }) => {

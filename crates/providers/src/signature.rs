@@ -16,6 +16,10 @@ pub(crate) enum Signature<'a> {
     Gemini(&'a str),
     /// A thought signature of Gemini that belongs to the text before it.
     GeminiText(&'a str),
+    /// What a Responses model said of the text before it: whether it is on the way or the answer.
+    Phase(&'a str),
+    /// The pieces of thinking, as a JSON list, that stand beside a message of chat completions.
+    Details(&'a str),
     /// Anything of another protocol.
     Foreign(&'a str),
 }
@@ -23,6 +27,8 @@ pub(crate) enum Signature<'a> {
 const REDACTED: &str = "redacted:";
 const GEMINI: &str = "gemini:";
 const GEMINI_TEXT: &str = "gemini-text:";
+const PHASE: &str = "phase:";
+const DETAILS: &str = "reasoning-details:";
 
 impl<'a> Signature<'a> {
     /// What a message's text means.
@@ -33,6 +39,10 @@ impl<'a> Signature<'a> {
             Self::Gemini(signature)
         } else if let Some(signature) = text.strip_prefix(GEMINI_TEXT) {
             Self::GeminiText(signature)
+        } else if let Some(phase) = text.strip_prefix(PHASE) {
+            Self::Phase(phase)
+        } else if let Some(details) = text.strip_prefix(DETAILS) {
+            Self::Details(details)
         } else if text.contains(':') {
             Self::Foreign(text)
         } else {
@@ -49,6 +59,8 @@ impl std::fmt::Display for Signature<'_> {
             Self::Redacted(data) => write!(f, "{REDACTED}{data}"),
             Self::Gemini(text) => write!(f, "{GEMINI}{text}"),
             Self::GeminiText(text) => write!(f, "{GEMINI_TEXT}{text}"),
+            Self::Phase(text) => write!(f, "{PHASE}{text}"),
+            Self::Details(text) => write!(f, "{DETAILS}{text}"),
         }
     }
 }
@@ -65,6 +77,8 @@ mod tests {
             Signature::Redacted("EmwK"),
             Signature::Gemini("CiQB"),
             Signature::GeminiText("CiQC"),
+            Signature::Phase("commentary"),
+            Signature::Details("[]"),
             Signature::Foreign("responses:rs_1:gAAA"),
         ] {
             assert_eq!(Signature::of(&signature.to_string()), signature);

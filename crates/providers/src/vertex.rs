@@ -4,14 +4,13 @@
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{
-    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request, Secret,
-};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
 
 use crate::{
+    connect::{ConnectOptions, SentAs, connect_choices},
     error::SetupError,
     gemini::{Contents, SafetySetting},
-    http::{HttpOptions, Transport, events::Exchange},
+    http::events::Exchange,
     token_source::{TokenSource, with_token},
 };
 
@@ -58,58 +57,23 @@ impl VertexPlace {
 }
 
 /// The choices of a [`Vertex`], each with a default.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct VertexOptions {
-    /// The provider's id in messages and records; `vertex`.
-    pub id: String,
+    /// How the service is reached. Requests carry access tokens, so its key is not used.
+    pub connect: ConnectOptions,
     /// The address before `/v1`; by default that of the region.
     pub base_url: Option<String>,
-    /// More headers for every request. Values are treated as secrets.
-    pub headers: Vec<(String, Secret)>,
     /// What the service blocks, where that is not its default.
     pub safety: Vec<SafetySetting>,
-    /// How the service is reached.
-    pub http: HttpOptions,
-    /// What time it is; the system's clock if unset.
-    pub clock: Option<Arc<dyn Clock>>,
 }
 
-impl Default for VertexOptions {
-    fn default() -> Self {
-        Self {
-            id: "vertex".to_owned(),
-            base_url: None,
-            headers: Vec::new(),
-            safety: Vec::new(),
-            http: HttpOptions::default(),
-            clock: None,
-        }
-    }
-}
+connect_choices!(VertexOptions);
 
 impl VertexOptions {
     /// The same at another address, which ends before `/v1`.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
-        self
-    }
-
-    /// The same with one more header.
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// The same with other ways to reach the service.
-    pub fn with_http(mut self, http: HttpOptions) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// The same with this clock.
-    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
         self
     }
 }
@@ -127,26 +91,17 @@ impl Vertex {
     /// # Errors
     /// [`SetupError`] when the place, the address, a header or the proxy cannot be used.
     pub fn new(place: &VertexPlace, token: TokenSource, options: VertexOptions) -> Result<Self, SetupError> {
-        let base_url = options.base_url.unwrap_or_else(|| place.base_url());
-        let mut transport = Transport::new(&base_url, &place.models_path()?, options.http)?;
-        transport.send_json();
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        let contents = Contents {
-            id: options.id,
-            id_prefix: "vertex-fc",
-            safety: options.safety,
-            clock: options.clock,
-            transport: Arc::new(transport),
-        };
+        let VertexOptions { connect, base_url, safety } = options;
+        let base_url = base_url.unwrap_or_else(|| place.base_url());
+        let service = connect.service("vertex", &base_url, &place.models_path()?, SentAs::Nothing)?;
+        let contents = Contents { service, id_prefix: "vertex-fc", safety };
         Ok(Self { contents: Arc::new(contents), token })
     }
 }
 
 impl Provider for Vertex {
     fn id(&self) -> &str {
-        &self.contents.id
+        &self.contents.service.id
     }
 
     fn stream(
@@ -154,7 +109,7 @@ impl Provider for Vertex {
         request: Request,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
-        let transport = self.contents.transport.clone();
+        let transport = self.contents.service.transport.clone();
         let (http, decoder) = self.contents.exchange(&request);
         let prepared = with_token(http, self.token.clone(), transport.clone());
         Box::pin(Exchange::prepared(transport, prepared, cancel, decoder))
@@ -167,22 +122,7 @@ impl Provider for Vertex {
 
 impl fmt::Debug for Vertex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vertex")
-            .field("id", &self.contents.id)
-            .field("transport", &self.contents.transport)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for VertexOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VertexOptions")
-            .field("id", &self.id)
-            .field("base_url", &self.base_url)
-            .field("headers", &self.headers)
-            .field("safety", &self.safety)
-            .field("http", &self.http)
-            .finish_non_exhaustive()
+        f.debug_struct("Vertex").field("contents", &self.contents).finish_non_exhaustive()
     }
 }
 

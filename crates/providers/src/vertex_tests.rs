@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archon_testkit::VirtualClock;
+use archon_types::Secret;
 use serde_json::json;
 
 use super::*;

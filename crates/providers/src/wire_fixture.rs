@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod exchanges;
+mod orders;
 
 use std::{
     cell::RefCell,
@@ -23,6 +24,8 @@ use archon_types::{
 };
 use bytes::Bytes;
 use http_body::Frame;
+
+pub(crate) use orders::assert_survives;
 
 /// Where a provider under test believes its service to be.
 pub(crate) const BASE_URL: &str = "http://fixture.invalid/base";

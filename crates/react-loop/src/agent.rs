@@ -10,7 +10,7 @@ use archon_types::{
     Context, ContextConfig, ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, RetryConfig, RunConfig, RunId, ToolMode, Toolbox, TurnTrigger,
+    RequestOptions, RetryConfig, RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -148,6 +148,12 @@ impl ReactAgent {
         self
     }
 
+    /// The same agent, which keeps what is said in a memory. Agents that others call do not.
+    pub fn with_memory(mut self, memory: Arc<dyn RunMemory>) -> Self {
+        self.driver.memory = Some(memory);
+        self
+    }
+
     /// The same agent with filters, which look in this order at what a run begins with.
     pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
         self.filters = filters;
@@ -216,7 +222,7 @@ impl ReactAgent {
         let mut driver = self.driver(context);
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
-            bodies.extend(self.opened(Some(opening)).await);
+            bodies.extend(self.opened(Some(opening), context).await);
         } else {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
@@ -357,7 +363,7 @@ impl ReactAgent {
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
             .with_inbox(journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
-        for body in self.opened(opening).await {
+        for body in self.opened(opening, context).await {
             log.step(&mut machine, body).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
@@ -383,15 +389,19 @@ impl ReactAgent {
         driver.journal = Some(self.journal(context).clone());
         if called_by(context).is_some() {
             driver.instructions = None;
+            driver.memory = None;
         }
         driver
     }
 
     /// The records that begin a run, or say why it does not begin.
-    async fn opened(&self, opening: Option<Opening>) -> Vec<RecordBody> {
+    async fn opened(&self, opening: Option<Opening>, context: &Context) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };
         match opening.filtered(&self.filters).await {
-            Ok(opening) => opening.into_records().collect(),
+            Ok(opening) => {
+                let memory = self.driver.memory.as_deref().filter(|_| called_by(context).is_none());
+                opening.recalled(memory, context).await.into_records().collect()
+            }
             Err(reason) => vec![RecordBody::InputRejected { reason }],
         }
     }

@@ -3,9 +3,9 @@
 use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
 use archon_types::{
-    Approver, AssistantMessage, CommandId, Context, Delta, DeltaKind, Event, HookPoint, Hooks, Instructions,
-    Journal, JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError, RecordBody, Timestamp,
-    ToolCallId, Toolbox,
+    Approver, AssistantMessage, CommandId, Compaction, Context, Delta, DeltaKind, Event, HookPoint, Hooks,
+    Instructions, Journal, JournalError, ModelEvent, ModelFailure, Outcome, Provider, ProviderError,
+    RecordBody, RunMemory, Timestamp, ToolCallId, Toolbox,
 };
 use futures_util::{
     FutureExt,
@@ -39,6 +39,8 @@ pub struct Driver {
     pub hooks: Option<Arc<dyn Hooks>>,
     /// Where the project says what its agents should know; read before each question.
     pub instructions: Option<Arc<dyn Instructions>>,
+    /// Keeps what leaves the window, and what was said when the run ends.
+    pub memory: Option<Arc<dyn RunMemory>>,
     /// Where the runs of the agents that a run calls are kept; without it none are called.
     pub journal: Option<Arc<dyn Journal>>,
     /// Who is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
@@ -56,6 +58,7 @@ impl Driver {
             toolbox,
             hooks: None,
             instructions: None,
+            memory: None,
             journal: None,
             approver: None,
         }
@@ -114,8 +117,15 @@ impl Driver {
             listen(machine, log, context).await?;
             match machine.next() {
                 Command::Done(outcome) => {
-                    turns.ended(outcome).await;
-                    return Ok(outcome.clone());
+                    let outcome = outcome.clone();
+                    self.remember(machine, context, None).await;
+                    turns.ended(&outcome).await;
+                    return Ok(outcome);
+                }
+                Command::Append(RecordBody::Compacted(compaction)) if self.memory.is_some() => {
+                    // Before it leaves the window.
+                    self.remember(machine, context, Some(&compaction)).await;
+                    log.step(machine, RecordBody::Compacted(compaction)).await?;
                 }
                 Command::Append(body) => self.append(machine, log, body).await?,
                 Command::AskModel { attempt: 0, command, .. }
@@ -208,6 +218,12 @@ impl Driver {
                 tracing::warn!(%run, %error, "the project's instructions cannot be read");
                 None
             }
+        }
+    }
+
+    async fn remember(&self, machine: &ReactMachine, context: &Context, compaction: Option<&Compaction>) {
+        if let Some(memory) = &self.memory {
+            memory.keep(context, machine.window().whole().cloned().collect(), compaction).await;
         }
     }
 

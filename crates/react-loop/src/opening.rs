@@ -1,7 +1,8 @@
 //! With what a run begins: what was said, what is still to be said, and what was kept elsewhere.
 
 use archon_types::{
-    AgentMessage, Content, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
+    AgentMessage, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
+    RunMemory,
 };
 use std::sync::Arc;
 
@@ -53,6 +54,18 @@ impl Opening {
             }
         }
         Ok(self)
+    }
+
+    /// Adds what is remembered of each message to it.
+    pub(crate) async fn recalled(mut self, memory: Option<&dyn RunMemory>, context: &Context) -> Self {
+        let Some(memory) = memory else { return self };
+        for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
+            let Some(text) = message.as_llm() else { continue };
+            if let Some(recalled) = memory.recall(context, text).await {
+                warn(message, recalled);
+            }
+        }
+        self
     }
 
     /// The records that carry it.

@@ -104,7 +104,7 @@ impl Walk {
             }
             Command::Summarize(due) => {
                 let usage = Usage { input: 3, output: 1, ..Usage::default() };
-                let text = (choice % 2 == 0).then(|| "they talked".to_owned());
+                let text = choice.is_multiple_of(2).then(|| "they talked".to_owned());
                 RecordBody::Summarized(Summary { from: due.from, to: due.to, text, usage })
             }
             Command::CheckGoal(_) => {

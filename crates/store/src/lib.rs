@@ -23,17 +23,21 @@
 //! could be file names, and a log without records is a run that does not exist. A run that others
 //! continue, or wait for, cannot be deleted.
 //!
+//! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
 //! [`Locked`]: archon_types::JournalError::Locked
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
+#![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
 #![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blocking;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod damage;
 mod doorbell;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -45,6 +49,8 @@ mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
 mod memory;
+#[cfg(feature = "postgres-memory")]
+mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
@@ -52,13 +58,19 @@ mod rules;
 mod session_files;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlite-memory")]
+mod sqlite_memory;
 
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+#[cfg(feature = "postgres-memory")]
+pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
+#[cfg(feature = "sqlite-memory")]
+pub use sqlite_memory::SqliteMemory;

@@ -9,10 +9,12 @@
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`FnProvider`] | a model, as one closure |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
+//! | [`check_memory_store`], [`foreign_memories`] | nothing: what every store of memories must do |
 
 mod clock;
 mod fn_provider;
 mod ids;
+mod memory_store;
 mod mock_response;
 mod mock_server;
 mod pairing;
@@ -21,6 +23,7 @@ mod sink;
 pub use clock::VirtualClock;
 pub use fn_provider::FnProvider;
 pub use ids::SeededIds;
+pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};
 pub use pairing::{assert_paired, pairing_faults};

@@ -23,6 +23,8 @@
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
+//! | store of memories | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one for every backend |
+//! | memory of runs | [`RunMemory`] | keeps what is said before it leaves the window |
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
@@ -36,6 +38,7 @@ mod agent;
 mod agent_event;
 mod approval;
 mod bus;
+mod collection;
 mod compaction;
 mod content;
 mod content_hash;
@@ -57,6 +60,7 @@ mod interruption;
 mod journal;
 mod limits;
 mod memory;
+mod memory_store;
 mod message;
 mod nearest;
 mod pending;
@@ -72,6 +76,7 @@ mod refusal;
 mod report;
 mod retry;
 mod round;
+mod run_memory;
 #[cfg(feature = "schema")]
 mod schema;
 mod secret;
@@ -96,6 +101,7 @@ pub use approval::{
     QuestionKind, binding,
 };
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
+pub use collection::Collection;
 pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
     WindowItem,
@@ -124,17 +130,23 @@ pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
-pub use memory::{Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Recalled, Working};
+pub use memory::{
+    Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,
+};
+pub use memory_store::{
+    Candidate, Damaged, Found, Listing, MemoryChange, MemoryFilter, MemoryOrder, MemoryPage, MemorySearch,
+    MemoryStore, Validity,
+};
 pub use message::{
     AgentMessage, AssistantMessage, ExtensionMessage, LlmMessage, Message, MessageMetadata, StopReason,
     ToolResultMessage, Usage, UserMessage,
 };
 pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals};
-pub use plan::{Plan, PlanError, Planner, PlanningContext};
+pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use preview::{FileChange, Preview};
-pub use price::ModelPrice;
+pub use price::{LongPromptPrice, ModelPrice};
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
@@ -148,6 +160,7 @@ pub use record::{
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
+pub use run_memory::RunMemory;
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use secret::Secret;

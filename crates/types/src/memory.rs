@@ -7,7 +7,7 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ids, Json, Timestamp, iso8601};
+use crate::{Collection, Ids, Json, RunId, Timestamp, iso8601};
 
 /// The conversation so far, in order.
 pub trait Episodic: Send + Sync {
@@ -111,7 +111,7 @@ pub trait Embedder: Send + Sync {
 #[serde(default)]
 #[non_exhaustive]
 pub struct MemoryEntry {
-    /// Unique within its store.
+    /// Unique within its collection.
     pub id: String,
     /// The text.
     pub content: String,
@@ -119,12 +119,46 @@ pub struct MemoryEntry {
     #[serde(with = "iso8601")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub timestamp: Timestamp,
-    /// Whatever else is known: role, source, user, importance.
+    /// Whatever else is known: role, source, user.
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, Json>"))]
     pub metadata: serde_json::Map<String, Json>,
     /// The content's vector, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
+    /// [`Embedder::id`] of whoever made the vector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedder: Option<String>,
+    /// Whose it is.
+    #[serde(skip_serializing_if = "Collection::is_root")]
+    pub collection: Collection,
+    /// What it is.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kind: MemoryKind,
+    /// How far it is believed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trust: Trust,
+    /// The run that it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What it is about: entries of one key are about one thing, at different times or from different
+    /// sources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Since when it holds; always if unset. Milliseconds since the epoch in JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<Timestamp>,
+    /// From when on it no longer holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_to: Option<Timestamp>,
+    /// How much it matters, from 0 to 1; 0.5 counts where it is unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<f32>,
+    /// When it was last of use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<Timestamp>,
+    /// Its place in the order of writing, given by the store; 0 before it is stored. Not part of its JSON.
+    #[serde(skip)]
+    pub position: u64,
 }
 
 impl MemoryEntry {
@@ -150,6 +184,44 @@ impl MemoryEntry {
         self.metadata.get(ROLE).and_then(Json::as_str)
     }
 
+    /// The same with a vector.
+    pub fn with_vector(mut self, embedder: impl Into<String>, vector: Vec<f32>) -> Self {
+        (self.embedder, self.embedding) = (Some(embedder.into()), Some(vector));
+        self
+    }
+
+    /// Whether a store may keep it. Every store asks this of every entry.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] for an empty text or one of more than [`MAX_BYTES`](Self::MAX_BYTES), a
+    /// vector that is empty, nobody's or not finite, an importance that is not between 0 and 1, and a
+    /// validity that ends before it begins.
+    pub fn check(&self) -> Result<(), MemoryError> {
+        let problem = match &self.embedding {
+            _ if self.id.is_empty() => "it has no id".to_owned(),
+            _ if self.content.trim().is_empty() => "its text is empty".to_owned(),
+            _ if self.content.len() > Self::MAX_BYTES => {
+                format!("its text has {} bytes, at most {} are kept", self.content.len(), Self::MAX_BYTES)
+            }
+            Some(_) if self.embedder.is_none() => "its vector names no embedder".to_owned(),
+            Some(vector) if vector.is_empty() => "its vector is empty".to_owned(),
+            Some(vector) if vector.iter().any(|x| !x.is_finite()) => {
+                "its vector has a value that is no number".to_owned()
+            }
+            _ if self.importance.is_some_and(|i| !(0.0..=1.0).contains(&i)) => {
+                "its importance is not between 0 and 1".to_owned()
+            }
+            _ if self.valid_from.zip(self.valid_to).is_some_and(|(from, to)| to < from) => {
+                "it ends to hold before it begins".to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(MemoryError::Invalid { id: self.id.clone(), problem })
+    }
+
+    /// The longest text that a store keeps: 1 MiB. Longer ones are to be split.
+    pub const MAX_BYTES: usize = 1 << 20;
+
     /// The entry with a fresh id and the time `now` where the JSON that it came from had none.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
         if self.id.is_empty() {
@@ -164,6 +236,70 @@ impl MemoryEntry {
 
 const ROLE: &str = "role";
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// Something worth keeping.
+    #[default]
+    Note,
+    /// What somebody said in a conversation.
+    Turn,
+    /// What a stretch of a conversation came to.
+    Summary,
+    /// A fact of the knowledge: subject, relation, object.
+    Fact,
+    /// A value that a task has at hand.
+    Value,
+}
+
+impl MemoryKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [Self::Note, Self::Turn, Self::Summary, Self::Fact, Self::Value];
+
+    /// The word for it, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Turn => "turn",
+            Self::Summary => "summary",
+            Self::Fact => "fact",
+            Self::Value => "value",
+        }
+    }
+}
+
+/// How far a text is believed. What is believed less never takes the place of what is believed more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// From a page, a tool, an event or another tenant.
+    #[default]
+    Untrusted,
+    /// Concluded by a model.
+    Model,
+    /// Said by the person whose memory it is, or by the program.
+    Trusted,
+}
+
+impl Trust {
+    /// The word for it, as in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+            Self::Model => "model",
+            Self::Trusted => "trusted",
+        }
+    }
+}
+
 /// What is looked for in a [`LongTerm`] memory.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -176,12 +312,29 @@ pub struct MemoryQuery {
     pub threshold: Option<f32>,
     /// Entries must have these metadata values.
     pub metadata: serde_json::Map<String, Json>,
+    /// Only what held then; what holds now if unset.
+    pub as_of: Option<Timestamp>,
+    /// Only what is trusted so far or further.
+    pub trust: Trust,
+    /// Only of these kinds; of any if empty.
+    pub kinds: Vec<MemoryKind>,
+    /// Only of this collection within the one that the memory is bound to.
+    pub collection: Option<Collection>,
 }
 
 impl MemoryQuery {
     /// A query for up to 5 entries, whatever their score.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), limit: 5, threshold: None, metadata: serde_json::Map::new() }
+        Self {
+            text: text.into(),
+            limit: 5,
+            threshold: None,
+            metadata: serde_json::Map::new(),
+            as_of: None,
+            trust: Trust::Untrusted,
+            kinds: Vec::new(),
+            collection: None,
+        }
     }
 }
 
@@ -192,14 +345,21 @@ impl MemoryQuery {
 pub struct Recalled {
     /// The entry.
     pub entry: MemoryEntry,
-    /// The store's own score, higher is better; cosine similarity where vectors are compared.
+    /// How far it is about the question by itself, from 0 to 1. The order may count more: what stands around it, when
+    /// it was, how much it matters.
     pub score: f32,
+    /// How well the words fit, as the store says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lexical: Option<f32>,
+    /// Cosine similarity of the vectors, where they were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vector: Option<f32>,
 }
 
 impl Recalled {
     /// An entry and its score.
     pub fn new(entry: MemoryEntry, score: f32) -> Self {
-        Self { entry, score }
+        Self { entry, score, lexical: None, vector: None }
     }
 }
 
@@ -225,6 +385,14 @@ pub enum MemoryError {
         /// Why.
         problem: String,
     },
+    /// A model that was asked about memories gave no usable answer.
+    #[error("the model {model} did not answer: {problem}")]
+    Model {
+        /// Which.
+        model: String,
+        /// Why.
+        problem: String,
+    },
     /// An entry is damaged.
     #[error("memory entry {id} is damaged: {problem}")]
     Corrupt {
@@ -232,6 +400,46 @@ pub enum MemoryError {
         id: String,
         /// What is wrong.
         problem: String,
+    },
+    /// An entry cannot be kept, or a question not be answered.
+    #[error("memory entry {id} cannot be kept: {problem}")]
+    Invalid {
+        /// The entry.
+        id: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A question that cannot be answered.
+    #[error("the memories cannot be asked: {problem}")]
+    Question {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// No name of a collection.
+    #[error("`{name}` is no collection: {problem}")]
+    Collection {
+        /// What was given.
+        name: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// Another collection was meant than the memory is bound to.
+    #[error("collection `{collection}` is not within `{scope}`")]
+    OutOfScope {
+        /// What was meant.
+        collection: Collection,
+        /// What the memory is bound to.
+        scope: Collection,
+    },
+    /// The store was written by a newer version.
+    #[error("the memories at {place} have format {found}; this version knows up to {supported}")]
+    FutureStore {
+        /// Where.
+        place: String,
+        /// Its format.
+        found: u32,
+        /// The newest that is known.
+        supported: u32,
     },
     /// The store cannot do this.
     #[error("this memory does not support {what}")]
@@ -247,7 +455,13 @@ impl MemoryError {
         match self {
             Self::Storage { .. } => "check that the place exists, is writable and has free space",
             Self::Embedding { .. } => "check the embedder's model and address; search by keyword still works",
+            Self::Model { .. } => "try again, or use what works without a model",
             Self::Corrupt { .. } => "delete the entry; the others can be read",
+            Self::Invalid { .. } => "correct the entry; nothing of the batch was kept",
+            Self::Question { .. } => "correct the question",
+            Self::Collection { .. } => "name it like `user:anna` or `team:eng:anna`",
+            Self::OutOfScope { .. } => "open the memory for that collection, if it is yours",
+            Self::FutureStore { .. } => "use the version that wrote it, or a newer one",
             Self::Unsupported { .. } => "use a store that can do it",
         }
     }

@@ -1,11 +1,17 @@
 //! Plans: who makes them, from what, and why there may be none.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{Context, Json, ProviderError, SubTask, SubTaskId, SubTaskStatus, Task, TaskId, ToolDefinition};
+use crate::{
+    Context, Json, Lease, ProviderError, Spending, SubTask, SubTaskId, SubTaskStatus, Task, TaskId,
+    ToolDefinition,
+};
 
 /// Turns a goal into a task with subtasks: with a model, from a template, from a script.
 pub trait Planner: Send + Sync {
@@ -56,6 +62,26 @@ pub struct PlanningContext {
     pub completed: Vec<SubTask>,
     /// Why the earlier plan failed, if there was one.
     pub failure: Option<String>,
+    /// What the planner may use itself; none where nobody counts.
+    pub left: Option<Lease>,
+    /// Where a planner that asks a model writes down what that took. Clones of the context share it.
+    pub expenses: Expenses,
+}
+
+/// What somebody used, counted while they work. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Expenses(Arc<Mutex<Spending>>);
+
+impl Expenses {
+    /// Adds to it.
+    pub fn add(&self, spent: Spending) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += spent;
+    }
+
+    /// All so far.
+    pub fn total(&self) -> Spending {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl PlanningContext {
@@ -68,6 +94,8 @@ impl PlanningContext {
             memories: Vec::new(),
             completed: Vec::new(),
             failure: None,
+            left: None,
+            expenses: Expenses::default(),
         }
     }
 
@@ -137,6 +165,18 @@ pub enum PlanError {
         /// The id.
         id: SubTaskId,
     },
+    /// Money is limited, and nobody knows what the planner's model costs.
+    #[error("money is limited, and the price of the planner's model {model} is not known")]
+    UnknownPrice {
+        /// The model.
+        model: String,
+    },
+    /// What is left does not pay for another question.
+    #[error("what is left of the {what} does not pay for a question to the planner's model")]
+    OverBudget {
+        /// `tokens` or `money`.
+        what: &'static str,
+    },
     /// Planning was cancelled.
     #[error("planning was cancelled")]
     Cancelled,
@@ -152,6 +192,8 @@ impl PlanError {
             Self::Invalid { .. } | Self::Cycle { .. } | Self::IdTaken { .. } => {
                 "ask the planner again with this message"
             }
+            Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
+            Self::OverBudget { .. } => "allow more",
             Self::Cancelled => "start the task again",
         }
     }

@@ -36,6 +36,13 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// What the planner itself used for a question; before the record of its answer.
+    Paid {
+        /// The command of the question.
+        command: CommandId,
+        /// What it took.
+        spent: Spending,
+    },
     /// The planner gave a plan that can be followed.
     Made {
         /// The command that this answers.

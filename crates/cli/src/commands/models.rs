@@ -222,11 +222,19 @@ fn page(item: &Item) -> String {
         ("output", price(|p| p.output)),
         ("cache read", price(|p| p.cache_read)),
         ("cache write", price(|p| p.cache_write)),
+        ("long prompt", known.price.map_or("not known".to_owned(), long_prices)),
         ("thinks", yes(known.thinking)),
         ("sees", yes(known.vision)),
         ("source", catalogue()),
     ];
     rows.iter().map(|(name, value)| format!("{name:<12}{value}")).collect::<Vec<_>>().join("\n")
+}
+
+/// What is taken for long prompts, where that is more.
+fn long_prices(price: ModelPrice) -> String {
+    let Some(long) = price.long else { return "the same".to_owned() };
+    let (input, output) = (dollars(long.input), dollars(long.output));
+    format!("${input} in, ${output} out, above {} tokens", grouped(long.above))
 }
 
 fn catalogue() -> String {

@@ -1,18 +1,22 @@
-//! `archon plan`: makes a plan for a goal and shows it, follows it, or shows the plan of a run.
+//! `archon plan`: makes a plan for a goal and shows it, follows it, shows the plan of a run, or answers its questions.
 
-use std::sync::Arc;
+mod answer;
+mod confirm;
+mod follow;
 
 use archon::{
-    Archon, Error, Planning, RunOptions,
+    Archon, Error,
     planner::{PlanFormat, PlanRunError, fold, is_plan, render, with_remedy},
-    types::{Json, RunId, Task},
+    types::{Confirm, Json, RunId, Task},
 };
 use clap::{Subcommand, ValueEnum};
 
-use super::{ModelFlags, ToolFlags, run};
-use crate::{
-    app::App, config::Settings, drive::drive, exit::Exit, failure::Failure, output::Look, text::printable,
-};
+use super::{AgentFlags, ModelFlags, ToolFlags, run};
+use crate::{app::App, config::Settings, exit::Exit, failure::Failure, output::Look, text::printable};
+
+use answer::{ApproveArgs, RejectArgs};
+use follow::planning;
+pub(crate) use follow::{follow, resume};
 
 /// What `archon plan` takes.
 #[derive(Debug, clap::Args)]
@@ -24,12 +28,17 @@ pub(crate) struct PlanArgs {
     model: ModelFlags,
     #[command(flatten)]
     tools: ToolFlags,
+    #[command(flatten)]
+    agent: AgentFlags,
     /// How the plan is drawn [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Follow the plan and print the answer; what is drawn goes to standard error
     #[arg(long)]
     execute: bool,
+    /// Show the plan and follow it only after a yes
+    #[arg(long, requires = "execute")]
+    confirm: bool,
     /// The goal, best in quotes; `-` reads it from standard input
     #[arg(required = true, value_name = "GOAL")]
     goal: Vec<String>,
@@ -46,6 +55,10 @@ pub(crate) enum PlanCommand {
         #[arg(long, value_enum)]
         format: Option<Format>,
     },
+    /// Say yes to what a plan's run asks: to its plan, or to a subtask
+    Approve(ApproveArgs),
+    /// Say no to what a plan's run asks
+    Reject(RejectArgs),
 }
 
 /// How a plan is drawn.
@@ -53,6 +66,8 @@ pub(crate) enum PlanCommand {
 pub(crate) enum Format {
     /// A line for each subtask
     Text,
+    /// A picture
+    Svg,
     /// A Mermaid flowchart
     Mermaid,
     /// A Graphviz digraph
@@ -65,6 +80,7 @@ impl From<Format> for PlanFormat {
     fn from(format: Format) -> Self {
         match format {
             Format::Text => Self::Text,
+            Format::Svg => Self::Svg,
             Format::Mermaid => Self::Mermaid,
             Format::Dot => Self::Dot,
             Format::Json => Self::Json,
@@ -74,55 +90,44 @@ impl From<Format> for PlanFormat {
 
 impl PlanArgs {
     pub(crate) fn settings(&self) -> Settings {
-        super::settings(&self.model, &self.tools)
+        match &self.command {
+            Some(PlanCommand::Approve(args)) => args.settings(),
+            Some(PlanCommand::Reject(args)) => args.settings(),
+            _ => {
+                let mut settings = super::settings(&self.model, &self.tools);
+                self.agent.apply(&mut settings);
+                settings
+            }
+        }
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        if let Some(PlanCommand::Show { run, format }) = self.command {
-            return show(app, RunId::new(run), format.or(self.format)).await;
+        match self.command {
+            Some(PlanCommand::Show { run, format }) => {
+                return show(app, RunId::new(run), format.or(self.format)).await;
+            }
+            Some(PlanCommand::Approve(args)) => return args.run(app).await,
+            Some(PlanCommand::Reject(args)) => return args.run(app).await,
+            None => {}
         }
         let goal = run::task(&self.goal)?;
         let archon = run::chosen(app, self.tools.asking(app)).await?;
         match self.execute {
-            true => follow_drawn(app, &archon, goal, self.format).await,
+            true => follow::follow_drawn(app, &archon, goal, confirm_if(self.confirm), self.format).await,
             false => draft(app, &archon, &goal, self.format).await,
         }
     }
 }
 
-/// The agent that follows the plans that its own model makes.
-pub(crate) fn planning(archon: &Archon) -> Planning {
-    archon.planning(Arc::new(archon.planner()))
-}
-
-/// Makes a plan and follows it.
-pub(crate) async fn follow(app: &App, archon: &Archon, goal: String) -> Result<Exit, Failure> {
-    follow_drawn(app, archon, goal, None).await
-}
-
-async fn follow_drawn(
-    app: &App,
-    archon: &Archon,
-    goal: String,
-    format: Option<Format>,
-) -> Result<Exit, Failure> {
-    let handle = planning(archon).start(goal, RunOptions::default()).await?;
-    let run = handle.run_id().clone();
-    let resume = run::resume_line(app, run.as_str());
-    let exit = drive(handle, &[], &resume, app).await;
-    if let Some(format) = format
-        && let Ok(records) = archon.journal().read(&run).await
-        && let Some(machine) = fold(&records)
-    {
-        app.output.note(Look::Plain, drawn(&machine.task(), format));
-    }
-    exit
+/// What a flag means for a plan's settings.
+pub(crate) fn confirm_if(asked: bool) -> Confirm {
+    if asked { Confirm::First } else { Confirm::Never }
 }
 
 /// Makes a plan and says what is wrong with it. Nothing is begun and nothing is kept.
 async fn draft(app: &App, archon: &Archon, goal: &str, format: Option<Format>) -> Result<Exit, Failure> {
     app.output.wait("planning");
-    let drafted = planning(archon).draft(goal).await;
+    let drafted = planning(archon, Confirm::Never).draft(goal).await;
     app.output.stop_waiting();
     let (task, problems) = drafted?;
     if problems.iter().any(|problem| problem.is_error()) {

@@ -1,18 +1,36 @@
 //! `archon resume`: takes up a run where its log ends.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use archon::{
+    Archon,
     planner::is_plan,
-    types::{Journal, RecordBody, RunId},
+    types::{ExecutionLimits, Journal, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
 use super::{ModelFlags, ToolFlags, plan, run};
-use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
+use crate::{
+    app::App,
+    choose,
+    config::{Settings, ToolSelection},
+    drive::drive,
+    exit::Exit,
+    failure::Failure,
+    toolset,
+};
 
 /// What `archon resume` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    flags: RecordedFlags,
+    /// The run's id
+    run: String,
+}
+
+/// Flags for a run that is there: what they do not say, its log does.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RecordedFlags {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
@@ -20,37 +38,62 @@ pub(crate) struct ResumeArgs {
     /// A file with the project's instructions, read anew before each question
     #[arg(long, value_name = "FILE")]
     project_file: Option<PathBuf>,
-    /// The run's id
-    run: String,
 }
 
-impl ResumeArgs {
+impl RecordedFlags {
     pub(crate) fn settings(&self) -> Settings {
         let project_file = self.project_file.clone();
         Settings { project_file, ..super::settings(&self.model, &self.tools) }
     }
 
+    /// The agent that a run was begun with, and the run's records.
+    pub(super) async fn agent(&self, app: &App, run: &RunId) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
+        let records = app.journal().read(run).await?;
+        let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
+            return Err(
+                archon::Error::Run(archon::react_loop::LoopError::NotARun { run: run.clone() }).into()
+            );
+        };
+        // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
+        let archon = recorded(app, &started.config, self.tools.tools.as_ref(), is_plan(&records)).await?;
+        Ok((archon, records))
+    }
+}
+
+async fn recorded(
+    app: &App,
+    config: &RunConfig,
+    tools: Option<&ToolSelection>,
+    is_plan: bool,
+) -> Result<Archon, Failure> {
+    let tools = match tools {
+        Some(_) => toolset::chosen(&app.config.settings)?,
+        None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
+    };
+    let model = format!("{}:{}", config.provider, config.model);
+    let chosen = choose::model(app, Some(&model)).await?;
+    let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
+    let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
+    let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
+    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
+    if is_plan && config.tool_mode == ToolMode::Text {
+        builder = builder.tool_mode(ToolMode::Text);
+    }
+    Ok(builder.build()?)
+}
+
+impl ResumeArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        self.flags.settings()
+    }
+
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let run = RunId::new(self.run);
-        let records = app.journal().read(&run).await?;
-        let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
-            return Err(archon::Error::Run(archon::react_loop::LoopError::NotARun { run }).into());
-        };
-        let config = &started.config;
-        let tools = match self.tools.tools {
-            Some(_) => toolset::chosen(&app.config.settings)?,
-            None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
-        };
-        let recorded = format!("{}:{}", config.provider, config.model);
-        let chosen = choose::model(app, Some(&recorded)).await?;
-        let recorded = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
-        let fallbacks = choose::fallbacks(app, Some(recorded)).await?;
-        let archon = run::assemble(app, chosen, fallbacks, tools, self.tools.asking(app))?;
+        let (archon, records) = self.flags.agent(app, &run).await?;
+        if is_plan(&records) {
+            return plan::resume(app, &archon, run, records).await;
+        }
         let resume = run::resume_line(app, run.as_str());
-        let handle = match is_plan(&records) {
-            true => plan::planning(&archon).resume(run).await?,
-            false => archon.resume(run).await?,
-        };
-        drive(handle, &records, &resume, app).await
+        drive(archon.resume(run).await?, &records, &resume, app).await
     }
 }

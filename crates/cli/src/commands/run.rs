@@ -1,20 +1,21 @@
 //! `archon run`: works on a task and prints the answer.
 
-use std::{io::Read, path::PathBuf, sync::Arc};
+use std::{io::Read, sync::Arc};
 
 use archon::{
-    Archon, ProjectFile, RunOptions,
+    Archon, ArchonBuilder, ProjectFile, RunOptions,
+    memory::Memory,
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
-    types::{AskLater, SessionId},
+    types::{AskLater, Collection, ExecutionLimits, SessionId},
 };
 
-use super::{Asking, ModelFlags, ToolFlags};
+use super::{AgentFlags, Asking, ModelFlags, ToolFlags};
 use crate::{
     app::App,
     ask::Prompt,
     choose::{self, Chosen},
-    config::{Mode, Origin, Settings},
+    config::{Origin, Settings},
     drive::drive,
     exit::Exit,
     failure::Failure,
@@ -26,29 +27,25 @@ use crate::{
 pub(crate) struct RunArgs {
     #[command(flatten)]
     model: ModelFlags,
-    /// Another model to ask when the one before cannot answer; may be given again
-    #[arg(long, value_name = "M")]
-    fallback: Option<Vec<String>>,
     #[command(flatten)]
     tools: ToolFlags,
-    /// A file with the project's instructions, read anew before each question
-    #[arg(long, value_name = "FILE")]
-    project_file: Option<PathBuf>,
-    /// Most model calls of the run
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_turns: Option<u32>,
+    #[command(flatten)]
+    agent: AgentFlags,
     /// Go on in the session of the last run
     #[arg(long = "continue", conflicts_with = "session")]
     go_on: bool,
     /// Go on in this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// How tools are spoken about [default: as the model can]
-    #[arg(long, value_enum)]
-    mode: Option<Mode>,
+    /// Remember in this collection, as in user:anna, and recall from it
+    #[arg(long, value_name = "COLLECTION")]
+    memory: Option<Collection>,
     /// Make a plan first, and follow it
     #[arg(long, conflicts_with_all = ["go_on", "session"])]
     plan: bool,
+    /// Show the plan and follow it only after a yes
+    #[arg(long, requires = "plan")]
+    confirm: bool,
     /// What is to be done; `-` reads it from standard input
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
@@ -56,17 +53,17 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
-        let flags = super::settings(&self.model, &self.tools);
-        let fallback = self.fallback.clone();
-        let project_file = self.project_file.clone();
-        Settings { fallback, project_file, max_turns: self.max_turns, mode: self.mode, ..flags }
+        let mut settings = super::settings(&self.model, &self.tools);
+        self.agent.apply(&mut settings);
+        settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let archon = chosen(app, self.tools.asking(app)).await?;
+        let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
+        let archon = remembering(app, memory).await?;
         if self.plan {
-            return super::plan::follow(app, &archon, task).await;
+            return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
         }
         let session = match self.session {
             Some(id) => Some(SessionId::new(id)),
@@ -82,22 +79,31 @@ impl RunArgs {
 }
 
 /// The agent that the settings describe, with the model that they lead to.
-pub(crate) async fn chosen(app: &App, asking: Asking) -> Result<Archon, Failure> {
-    let tools = toolset::chosen(&app.config.settings)?;
-    let chosen = choose::model(app, None).await?;
-    assemble(app, chosen, choose::fallbacks(app, None).await?, tools, asking)
+pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+    remembering(app, None).await
 }
 
-/// The agent that the settings describe.
+/// The same with a memory.
+async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
+    let tools = toolset::chosen(&app.config.settings)?;
+    let chosen = choose::model(app, None).await?;
+    let fallbacks = choose::fallbacks(app, None).await?;
+    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?;
+    if let Some(memory) = memory {
+        builder = builder.memory(memory);
+    }
+    Ok(builder.build()?)
+}
+
+/// The agent that the settings describe; what they leave open of the limits is as `limits` say.
 pub(crate) fn assemble(
     app: &App,
     chosen: Chosen,
     fallbacks: Vec<Chosen>,
     tools: toolset::Tools,
-    asking: Asking,
-) -> Result<Archon, Failure> {
+    mut limits: ExecutionLimits,
+) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    let mut limits = archon::types::ExecutionLimits::default();
     if let Some(turns) = settings.max_turns {
         limits.max_turns = turns;
     }
@@ -114,7 +120,7 @@ pub(crate) fn assemble(
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
     }
-    match asking {
+    match Asking::of(app) {
         Asking::Here => {
             let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
             builder = builder.approver(Arc::new(prompt));
@@ -131,7 +137,7 @@ pub(crate) fn assemble(
     if let Some(mode) = settings.mode {
         builder = builder.tool_mode(mode.into());
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 /// What is to be done, in these words or on standard input.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions, default_model,
-    find, pull as fetch,
+    EMBEDDERS, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions,
+    default_model, find, pull as fetch,
 };
 
 use super::{Known, PREFIX, create_directory, directory, files};
@@ -51,7 +51,7 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
 /// The models that can be fetched.
 pub(crate) fn catalogue() -> Vec<Known> {
     let known = |m: &Model| Known { name: m.name, about: m.about, licence: m.licence, bytes: m.bytes };
-    MODELS.iter().map(known).collect()
+    MODELS.iter().chain(EMBEDDERS).map(known).collect()
 }
 
 /// Fetches a model, and says where it is. What was fetched before it was interrupted is kept.
@@ -112,7 +112,7 @@ impl Shown<'_> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let names: Vec<_> = MODELS.iter().map(|m| m.name).collect();
+    let names: Vec<_> = MODELS.iter().chain(EMBEDDERS).map(|m| m.name).collect();
     let meant = nearest(name, names.iter().copied()).map(|n| format!("did you mean {n}? "));
     let error = LocalModelError::Unknown { name: name.to_owned() };
     Failure::usage(

@@ -14,7 +14,7 @@ use archon::types::{
 use super::{Render, plan::PlanView, stream::Stream};
 use crate::{
     output::{Look, Output},
-    text::{one_line, printable},
+    text::{one_line, printable, seconds},
 };
 
 /// Characters of a tool's arguments and of its result that are shown.
@@ -39,6 +39,9 @@ impl Render for Human {
     fn event(&mut self, event: &Event, output: &Output) {
         let (Event::Record { run, .. } | Event::Delta(Delta { run, .. })) = event else { return };
         if self.run.get_or_insert_with(|| run.clone()) != run {
+            if let (Some(plan), Event::Record { record, .. }) = (&mut self.plan, event) {
+                plan.hear(run, record, output);
+            }
             return;
         }
         match event {
@@ -189,6 +192,9 @@ impl Human {
 
     fn finished(&mut self, outcome: &Outcome, at: Timestamp, output: &Output) {
         output.stop_waiting();
+        if let Some(plan) = &self.plan {
+            plan.leave(output);
+        }
         self.stream.close_line(output);
         let answer = outcome.answer.trim();
         if !answer.is_empty() && answer != self.shown {
@@ -243,9 +249,4 @@ fn thought(text: &str, output: &Output) {
     for line in printable(text).lines().filter(|line| !line.trim().is_empty()) {
         output.note(Look::Dim, format!("   {}", line.trim_end()));
     }
-}
-
-pub(super) fn seconds(from: Timestamp, to: Timestamp) -> String {
-    let ms = to.since(from).as_millis();
-    if ms < 1000 { format!("{ms} ms") } else { format!("{}.{} s", ms / 1000, ms % 1000 / 100) }
 }

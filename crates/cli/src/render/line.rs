@@ -120,6 +120,9 @@ fn about_plan(said: &PlanRecord) -> String {
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("asked, attempt {attempt}{why}")
         }
+        PlanRecord::Paid { spent, .. } => {
+            format!("paid for the plan, {} tokens, {} millionths", spent.tokens, spent.cost)
+        }
         PlanRecord::Made { task, .. } => {
             format!("made, {} subtasks: {}", task.subtasks.len(), names(&task.subtasks))
         }

@@ -1,16 +1,20 @@
-//! A plan while it is followed, for people: the plan when it is made, a line when a subtask begins and when it ends.
+//! A plan while it is followed, for people: the plan when it is made; then, on a terminal, its subtasks as a tree that
+//! moves, and elsewhere a line when one begins and when one ends.
+
+use std::{cell::Cell, collections::HashMap};
 
 use archon::{
-    planner::{PlanFormat, PlanMachine, PlanNode, render, show_diff},
+    planner::{NodeState, PlanFormat, PlanMachine, PlanNode, render, show_diff},
     types::{
-        CallId, Content, PlanRecord, Record, RecordBody, RunStarted, Timestamp, ToolResult, ToolResultStatus,
+        CallId, Content, PlanRecord, Record, RecordBody, RunId, RunStarted, Timestamp, ToolResult,
+        ToolResultStatus,
     },
 };
 
-use super::human::seconds;
+use super::tree::{self, Known};
 use crate::{
     output::{Look, Output},
-    text::{one_line, printable},
+    text::{one_line, printable, seconds},
 };
 
 /// Characters of a subtask's description and of its result that are shown.
@@ -18,18 +22,64 @@ const SHOWN: usize = 120;
 
 /// What is known of a plan so far.
 #[derive(Debug)]
-pub(super) struct PlanView(Box<PlanMachine>);
+pub(super) struct PlanView {
+    machine: Box<PlanMachine>,
+    /// Tokens of calls that are under way, as far as their runs have said.
+    tokens: HashMap<CallId, u64>,
+    /// What moved stands still, and nothing has moved since.
+    is_still: Cell<bool>,
+}
 
 impl PlanView {
     pub(super) fn new(started: &RunStarted, at: Timestamp) -> Self {
-        Self(Box::new(PlanMachine::new(started, at)))
+        Self {
+            machine: Box::new(PlanMachine::new(started, at)),
+            tokens: HashMap::new(),
+            is_still: Cell::new(true),
+        }
     }
 
     /// Learns from a record that follows the first one.
     pub(super) fn learn(&mut self, record: &Record) {
         if !matches!(record.body, RecordBody::RunStarted(_)) {
-            self.0.apply(record);
+            self.machine.apply(record);
         }
+    }
+
+    /// Hears from the run of a subtask, or from one that it called.
+    pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
+        let is_of = |node: &&PlanNode| match &node.state {
+            NodeState::Running { child: Some(child), .. } => {
+                let rest = run.as_str().strip_prefix(child.as_str());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            }
+            _ => false,
+        };
+        if let Some(call) = self.machine.nodes().find(is_of).map(PlanNode::call) {
+            *self.tokens.entry(call).or_default() += message.usage.total();
+            self.draw(output);
+        }
+    }
+
+    /// Leaves the terminal: what moved stands still.
+    pub(super) fn leave(&self, output: &Output) {
+        if output.spins && !self.is_still.replace(true) {
+            output.close_board();
+            let rows = tree::rows(&self.known(), usize::MAX);
+            rows.into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
+        }
+    }
+
+    fn draw(&self, output: &Output) {
+        if output.spins && !self.machine.under_way().is_empty() {
+            self.is_still.set(false);
+            output.board(tree::rows(&self.known(), tree::MOST));
+        }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known { machine: &self.machine, tokens: &self.tokens }
     }
 
     /// Shows a record that was learnt, and says whether it was one of the plan's own.
@@ -37,28 +87,33 @@ impl PlanView {
         match &record.body {
             RecordBody::Plan(said) => self.said(said, output),
             RecordBody::ToolStarted { call, attempt, .. } => {
-                let Some(node) = self.0.node(*call) else { return false };
+                let Some(node) = self.machine.node(*call) else { return false };
                 self.began(node, *attempt, output);
             }
             RecordBody::ToolFailed { call, result, .. }
             | RecordBody::ToolFinished { call, result }
             | RecordBody::ToolRefused { call, result } => {
-                let Some(node) = self.0.node(*call) else { return false };
+                let Some(node) = self.machine.node(*call) else { return false };
                 self.ended(node, result, record.at, output);
+            }
+            RecordBody::Suspended { .. } => {
+                self.leave(output);
+                return false;
             }
             _ => return false,
         }
+        self.draw(output);
         true
     }
 
     /// How much was done, and the tokens that it took, if there is a plan.
     pub(super) fn work(&self) -> Option<(String, u64)> {
         let (done, all) = self.done();
-        (all > 0).then(|| (format!("{done} of {all} subtasks"), self.0.spending().tokens))
+        (all > 0).then(|| (format!("{done} of {all} subtasks"), self.machine.spending().tokens))
     }
 
     fn done(&self) -> (usize, usize) {
-        (self.0.nodes().filter(|node| node.lets_go()).count(), self.0.nodes().count())
+        (self.machine.nodes().filter(|node| node.lets_go()).count(), self.machine.nodes().count())
     }
 
     fn said(&self, said: &PlanRecord, output: &Output) {
@@ -94,26 +149,41 @@ impl PlanView {
                 output.note(Look::Dim, format!("paused: {}", one_line(reason, SHOWN)));
             }
             PlanRecord::Unpaused => output.note(Look::Dim, "going on"),
-            PlanRecord::Concluding { .. } => output.wait("putting the answer together"),
+            PlanRecord::Concluding { .. } => {
+                self.leave(output);
+                output.wait("putting the answer together");
+            }
+            PlanRecord::Concluded { citations, .. } if !citations.is_empty() => {
+                let names: Vec<_> = citations.iter().map(|c| format!("[{}]", c.subtask)).collect();
+                output.note(
+                    Look::Dim,
+                    format!("the answer rests on {}", one_line(&names.join(" "), 4 * SHOWN)),
+                );
+            }
             _ => {}
         }
     }
 
     fn name(&self, call: CallId) -> String {
-        let node = self.0.node(call);
+        let node = self.machine.node(call);
         node.map_or_else(|| call.to_string(), |node| one_line(node.subtask.id.as_str(), SHOWN))
     }
 
     fn began(&self, node: &PlanNode, attempt: u32, output: &Output) {
+        if output.spins {
+            return;
+        }
         let tool = node.tool().map(|tool| format!(" [{}]", one_line(tool, SHOWN))).unwrap_or_default();
         let again = if attempt > 0 || node.calls > 0 { " (again)" } else { "" };
         let (id, what) = (&node.subtask.id, &node.subtask.description);
         let line = one_line(&format!("{id}: {what}"), SHOWN);
         output.note(Look::Plain, format!("-> {line}{tool}{again}"));
-        self.wait(output);
     }
 
     fn ended(&self, node: &PlanNode, result: &ToolResult, at: Timestamp, output: &Output) {
+        if output.spins {
+            return;
+        }
         let elapsed = seconds(node.started_at.unwrap_or(at), at);
         let tokens = result.metadata.get("token_usage").and_then(|tokens| tokens.as_u64());
         let tokens = tokens.map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
@@ -123,15 +193,6 @@ impl PlanView {
         let (done, all) = self.done();
         let id = one_line(node.subtask.id.as_str(), SHOWN);
         output.note(look, format!("<- {id}: {failed}{text} ({elapsed}{tokens}; {done} of {all} done)"));
-        self.wait(output);
-    }
-
-    /// Spins with the names of what is under way.
-    fn wait(&self, output: &Output) {
-        let names: Vec<String> = self.0.under_way().into_iter().map(|call| self.name(call)).collect();
-        if !names.is_empty() {
-            output.wait(&one_line(&names.join(", "), SHOWN));
-        }
     }
 }
 

@@ -129,6 +129,8 @@ async fn models_are_shown_with_their_window_and_prices() {
     ] {
         assert!(shown.out.contains(row), "{row}: {}", shown.out);
     }
+    let long = place.archon("models show", &["gemini:gemini-2.5-pro"]).await.out;
+    assert!(long.contains("long prompt $2.5 in, $15 out, above 200,000 tokens"), "{long}");
     let listed = place.archon("models list", &["--provider", "openai", "--json"]).await.json();
     let mini = listed.iter().find(|item| item["model"] == "openai:gpt-5-mini").unwrap();
     assert_eq!((&mini["context_window"], &mini["price"]["input"]), (&json!(272_000), &json!(250_000)));

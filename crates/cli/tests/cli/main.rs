@@ -14,6 +14,8 @@ mod exits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
+mod memories;
 mod plans;
 mod runs;
 mod setup;
+mod terminal;

@@ -5,7 +5,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::setup::{Place, Ran, answer, text};
+use crate::{
+    setup::{Place, Ran, answer, text},
+    terminal::Terminal,
+};
 
 /// A call of a tool, and a thought that needs what it came to.
 fn plan() -> MockResponse {
@@ -48,15 +51,16 @@ async fn a_plan_is_made_and_drawn_and_nothing_is_begun() {
 // spec: CL-14
 #[tokio::test]
 async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterwards() {
-    let server = MockServer::start([plan(), answer("It is 30.")]).await;
+    let server = MockServer::start([plan(), answer("It is 30."), answer("It is 30 [say].")]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --plan", &["What is 15% of 200?"]).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
     for line in [
         "-> sum: Calculate [calculator]",
         "<- sum: 30 (",
         "1 of 2 done)",
         "-> say: Say it",
+        "the answer rests on [say]",
         "2 of 2 subtasks",
     ] {
         assert!(ran.err.contains(line), "{line}: {ran:?}");
@@ -67,22 +71,24 @@ async fn a_plan_is_followed_with_a_line_for_each_subtask_and_can_be_shown_afterw
     let shown = place.archon("plan show", &[&run]).await;
     assert!(shown.out.contains("* completed say: Say it <- sum"), "{shown:?}");
     let dot = place.archon("plan show --format dot", &[&run]).await;
+    let svg = place.archon("plan show --format svg", &[&run]).await;
+    assert!(svg.out.starts_with("<svg ") && svg.out.contains("class=\"completed critical\""), "{svg:?}");
     assert!(dot.out.starts_with("digraph plan {") && dot.out.contains("penwidth=3"), "{dot:?}");
     let again = place.archon("runs show", &[&run]).await;
-    assert!(again.out.contains("It is 30.") && again.err.contains("<- say: It is 30."), "{again:?}");
+    assert!(again.out.contains("It is 30 [say].") && again.err.contains("<- say: It is 30."), "{again:?}");
     let events = place.archon("runs events", &[&run]).await;
     assert!(events.out.contains("made, 2 subtasks: sum, say"), "{events:?}");
     let next = place.archon("run --continue", &["And 20%?"]).await;
     next.check_refused(2, "follows a plan", "archon plan show");
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
 async fn a_plan_that_is_executed_is_drawn_beside_its_answer() {
-    let server = MockServer::start([plan(), answer("It is 30.")]).await;
+    let server = MockServer::start([plan(), answer("It is 30."), answer("It is 30 [say].")]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("plan --execute --format mermaid", &["What is 15% of 200?"]).await;
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30.\n"), "{ran:?}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
     assert!(ran.err.contains("n1[\"say: Say it\"]:::completed"), "{ran:?}");
 }
 
@@ -126,10 +132,100 @@ async fn a_plan_that_was_interrupted_is_taken_up_without_doing_anything_twice() 
     assert!(ran.err.contains(&format!("archon resume {run}")), "{ran:?}");
 
     server.push(answer("It is 30."));
+    server.push(answer("It is 30 [say]."));
     let resumed = place.archon("resume --json", &[&run]).await;
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     let of_plan: Vec<Value> =
         resumed.json().into_iter().filter(|line| line["run_id"] == run.as_str()).collect();
-    assert_eq!(of_plan.last().map(|line| &line["answer"]), Some(&"It is 30.".into()), "{resumed:?}");
-    assert_eq!(server.requests().len(), 3, "the plan is not made again");
+    assert_eq!(of_plan.last().map(|line| &line["answer"]), Some(&"It is 30 [say].".into()), "{resumed:?}");
+    assert_eq!(server.requests().len(), 4, "the plan is not made again");
+}
+
+// spec: PL-24
+#[tokio::test]
+async fn without_somebody_who_says_yes_nothing_of_a_plan_is_begun_and_the_yes_can_come_later() {
+    let server = MockServer::start([plan()]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("run --plan --confirm", &["What is 15% of 200?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{ran:?}");
+    let run = only_run(&place).await;
+    for said in
+        ["* blocked   say: Say it <- sum", "nobody is here to say yes", "Follow this plan of 2 subtasks?"]
+    {
+        assert!(ran.err.contains(said), "{said}: {ran:?}");
+    }
+    assert!(ran.err.contains(&format!("archon plan approve {run}")), "{ran:?}");
+    let again = place.archon("resume", &[&run]).await;
+    assert!(again.code == Some(3) && again.err.contains("nobody is here"), "{again:?}");
+    assert_eq!(server.requests().len(), 1);
+
+    server.push(answer("It is 30."));
+    server.push(answer("It is 30 [say]."));
+    let approved = place.archon("plan approve", &[&run]).await;
+    assert_eq!((approved.code, approved.out.as_str()), (Some(0), "It is 30 [say].\n"), "{approved:?}");
+    place.archon("plan approve", &[&run]).await.check_refused(2, "asks nothing", "archon plan show");
+    place.archon("plan approve", &["run_x"]).await.check_refused(2, "run_x", "runs list");
+}
+
+// spec: PL-24
+#[tokio::test]
+async fn a_plan_is_edited_before_it_is_followed_and_an_edit_that_cannot_be_followed_is_refused() {
+    let server = MockServer::start([plan()]).await;
+    let place = Place::with_server(&server);
+    assert_eq!(place.archon("plan --execute --confirm", &["What is 15% of 200?"]).await.code, Some(3));
+    let run = only_run(&place).await;
+    let shown = place.archon("plan show --format json", &[&run]).await.out;
+    let file = place.path("plan.json");
+    let edit = |text: String| std::fs::write(&file, text).expect("it is written");
+    edit(shown.replace("\"calculator\"", "\"telescope\""));
+    let file_name = file.display().to_string();
+    let refused = place.archon("plan approve", &["--edit", &file_name, &run]).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.err.contains("the plan cannot be followed") && refused.err.contains("telescope"),
+        "{refused:?}"
+    );
+    edit(shown.replace("15% of 200", "20% of 200"));
+    server.push(answer("It is 40."));
+    server.push(answer("It is 40 [say]."));
+    let approved = place.archon("plan approve", &["--edit", &file_name, &run]).await;
+    assert_eq!((approved.code, approved.out.as_str()), (Some(0), "It is 40 [say].\n"), "{approved:?}");
+    assert!(approved.err.contains("<- sum: 40 ("), "{approved:?}");
+}
+
+// spec: PL-24
+#[tokio::test]
+async fn a_plan_that_is_rejected_is_never_begun() {
+    let server = MockServer::start([plan()]).await;
+    let place = Place::with_server(&server);
+    assert_eq!(place.archon("run --plan --confirm --json", &["What is 15% of 200?"]).await.code, Some(3));
+    let run = only_run(&place).await;
+    let ran = place.archon("plan reject", &["--reason", "too dear", &run]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
+    let events = place.archon("runs events", &[&run]).await;
+    assert!(events.out.contains("the plan was not approved: too dear"), "{events:?}");
+    assert!(!events.out.contains("tool_started"), "{events:?}");
+    place.archon("plan approve", &[&run]).await.check_refused(2, "asks nothing", "archon plan show");
+}
+
+// spec: CL-14
+#[tokio::test]
+async fn on_a_terminal_a_plan_is_asked_about_and_its_subtasks_are_a_tree_that_moves() {
+    let server = MockServer::start([plan(), answer("It is 30."), answer("It is 30 [say].")]).await;
+    let place = Place::with_server(&server);
+    let mut terminal = Terminal::open();
+    let mut command = place.command("run --plan --confirm", &["What is 15% of 200?"]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    terminal.read_until("enter to decide later").await;
+    terminal.say("what?\n");
+    terminal.read_until("enter to decide later").await;
+    terminal.say("y\n");
+    let status = child.wait().await.expect("it ends");
+    let shown = terminal.rest().await;
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert!(shown.contains("\u{2713} sum: Calculate [calculator]"), "{shown}");
+    assert!(shown.contains("  \u{2713} say: Say it"), "{shown}");
+    assert!(shown.contains("2 of 2 done") && shown.contains("It is 30 [say]."), "{shown}");
 }

@@ -76,7 +76,12 @@ impl PlanMachine {
         self.budget.deadline()
     }
 
-    /// All that the subtasks used.
+    /// All that is left for one who works alone.
+    pub fn left(&self) -> Lease {
+        self.budget.lease(1)
+    }
+
+    /// All that the subtasks used, and the planner.
     pub fn spending(&self) -> Spending {
         self.budget.spent()
     }

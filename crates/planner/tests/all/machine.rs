@@ -3,7 +3,7 @@
 use archon_planner::{NodeState, PlanCommand, PlanMachine, check_diff, difference, fold, show_diff};
 use archon_types::{
     AgentState, Answer, CommandId, Confirm, Effect, OnFailure, OutcomeStatus, PlanDiff, PlanRecord,
-    PlanSettings, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, metadata,
+    PlanSettings, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, ToolResultStatus, metadata,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -131,6 +131,23 @@ fn a_critical_subtask_and_one_for_which_many_wait_lead_to_another_plan_at_once()
     assert!(matches!(fed.machine.next(), PlanCommand::Start { .. }), "it is tried again");
     fed.finish(begun[1].1, no());
     assert_eq!(*state(&fed, "b"), NodeState::Troubled, "the second in a row");
+}
+
+// spec: ER-13
+#[test]
+fn a_time_out_is_tried_again_where_it_may_be_and_leads_to_another_plan_where_it_may_not() {
+    let late = || ToolResult::failed(ToolResultStatus::Timeout, "Timeout", "it took too long");
+    let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, late());
+    assert_eq!(names(&fed.begin_all()), ["a"], "nothing was done that cannot be done again");
+
+    let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
+    let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
+    fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
+    fed.finish(call, late());
+    let PlanCommand::MakePlan { reason: Some(reason), .. } = fed.machine.next() else { panic!() };
+    assert!(reason.contains("it took too long"), "{reason}");
 }
 
 // spec: PL-16

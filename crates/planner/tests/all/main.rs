@@ -3,8 +3,10 @@
 
 mod corpus;
 mod dags;
+mod expenses;
 mod faults;
 mod journal;
 mod machine;
 mod planners;
+mod processes;
 mod support;

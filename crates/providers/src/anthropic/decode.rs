@@ -49,7 +49,10 @@ struct Stop {
 }
 
 impl MessagesDecoder {
-    pub(super) fn new(answer: Answer, format_tool: Option<String>) -> Self {
+    pub(super) fn new(mut answer: Answer, format_tool: Option<String>) -> Self {
+        if format_tool.is_some() {
+            answer.hold_prose();
+        }
         Self { answer, format_tool, open: Vec::new(), stop: None, cut: None }
     }
 
@@ -165,7 +168,7 @@ impl MessagesDecoder {
             Open::Format(begun) => {
                 if let Some(json) = delta.partial_json.filter(|json| !json.is_empty()) {
                     *begun = None;
-                    self.answer.text(json, out);
+                    self.answer.form(json, out);
                 }
             }
             Open::Redacted | Open::Other => {}
@@ -180,7 +183,7 @@ impl MessagesDecoder {
                 self.answer.arguments(call, begun.unwrap_or_default(), out);
                 self.answer.end_call(call, out);
             }
-            Open::Format(begun) => self.answer.text(begun.unwrap_or_default(), out),
+            Open::Format(begun) => self.answer.form(begun.unwrap_or_default(), out),
             _ => {}
         }
     }
@@ -261,6 +264,10 @@ impl Decoder for MessagesDecoder {
 
     fn abort(&mut self) -> AssistantMessage {
         self.answer.abort()
+    }
+
+    fn answer(&self) -> &AssistantMessage {
+        self.answer.message()
     }
 
     fn now(&self) -> Timestamp {

@@ -1,16 +1,16 @@
 //! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
 //! the prompt cache move from turn to turn, so they are put in afterwards.
 
-use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
+use archon_types::{ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
 use serde_json::json;
 
 use super::{
-    AnthropicTraits, ChangedHistory, Inner, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
+    AnthropicOptions, AnthropicTraits, ChangedHistory, ThinkingBudgets, ThinkingForm, ThinkingOff, format,
     messages::{self, MARK, text_block},
     refused,
 };
 use crate::{
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
 
@@ -29,7 +29,7 @@ const HEADROOM: usize = 4_096;
 pub(super) struct Encoder<'a> {
     request: &'a Request,
     traits: AnthropicTraits,
-    options: &'a Inner,
+    options: &'a AnthropicOptions,
     thinking: Thinking,
     /// The name of the tool that stands for the form of the answer.
     format_tool: Option<String>,
@@ -46,11 +46,11 @@ pub(crate) enum Thinking {
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a Inner) -> Self {
+    pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a AnthropicOptions) -> Self {
         let format = request.options.response_format.as_ref();
         let format = format.filter(|_| !traits.json_schema);
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
-        let mut thinking = thinking(request.options.thinking, &traits, &options.budgets);
+        let mut thinking = thinking(request.options.thinking, &traits, &options.thinking_budgets);
         if matches!(thinking, Thinking::Budget(_)) && messages::turn_began_without_thinking(&request.messages)
         {
             thinking = Thinking::Unsaid;
@@ -267,24 +267,11 @@ pub(crate) fn thinking(
 fn tools(tools: &[ToolSpec]) -> String {
     let mut text = String::new();
     for (tool, name) in tools.iter().zip(tool_names::wire_names(tools)) {
-        if !text.is_empty() {
-            text.push(',');
-        }
-        text.push_str("{\"name\":");
+        push_separated(&mut text, 0, "{\"name\":");
         push_json(&mut text, &*name);
         push_field(&mut text, "description", &tool.description);
         text.push_str(",\"input_schema\":");
-        match &tool.parameters {
-            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                push_json(&mut text, schema);
-            }
-            Json::Object(schema) => {
-                let mut schema = schema.clone();
-                schema.insert("type".to_owned(), "object".into());
-                push_json(&mut text, &schema);
-            }
-            _ => text.push_str("{\"type\":\"object\"}"),
-        }
+        push_object_schema(&mut text, &tool.parameters);
         text.push('}');
     }
     text

@@ -15,40 +15,29 @@ pub(super) struct Event<'a> {
     pub(super) kind: Cow<'a, str>,
     #[serde(default)]
     pub(super) index: u32,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    #[serde(default)]
     pub(super) content_block: Option<Box<Block>>,
-    #[serde(default)]
     pub(super) message: Option<Box<Message>>,
-    #[serde(default)]
     pub(super) usage: Option<Box<WireUsage>>,
-    #[serde(default)]
     pub(super) error: Option<Box<Json>>,
 }
 
 /// What is new in a block, or in the message.
 #[derive(Deserialize)]
 pub(super) struct Delta<'a> {
-    #[serde(default)]
     pub(super) text: Option<String>,
-    #[serde(default)]
     pub(super) thinking: Option<String>,
-    #[serde(default)]
     pub(super) signature: Option<Box<str>>,
-    #[serde(default)]
     pub(super) partial_json: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) stop_reason: Option<Cow<'a, str>>,
-    #[serde(default)]
     pub(super) stop_details: Option<Box<StopDetails>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct StopDetails {
-    #[serde(default)]
     pub(super) category: Option<String>,
-    #[serde(default)]
     pub(super) explanation: Option<String>,
 }
 
@@ -80,24 +69,17 @@ pub(super) struct Message {
     pub(super) model: String,
     #[serde(default)]
     pub(super) content: Vec<Block>,
-    #[serde(default)]
     pub(super) stop_reason: Option<String>,
-    #[serde(default)]
     pub(super) stop_details: Option<Box<StopDetails>>,
-    #[serde(default)]
     pub(super) usage: Option<Box<WireUsage>>,
 }
 
 /// Tokens; each count is of the whole answer so far.
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
 }
 

@@ -2,44 +2,39 @@
 
 use std::fmt;
 
-use archon_types::Secret;
-
-use crate::{error::SetupError, http::Transport, token_source::TokenSource};
+use crate::{connect::SentAs, token_source::TokenSource};
 
 /// How requests are authorised.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum AzureAuth {
-    /// By nothing but the headers of the options.
+    /// By a key of the resource, in the header `api-key`; without a key, by nothing but the headers of the
+    /// options.
     #[default]
-    Headers,
-    /// By a key of the resource, in the header `api-key`.
-    ApiKey(Secret),
-    /// By a token that does not expire while it is used.
-    Bearer(Secret),
+    ApiKey,
+    /// By a token that does not expire while it is used: the key of the options, sent as a bearer token.
+    Bearer,
     /// By a token that is asked for before each request.
     BearerFrom(TokenSource),
 }
 
 impl AzureAuth {
-    /// Adds what is known from the start.
-    pub(super) fn prepare(&self, transport: &mut Transport) -> Result<(), SetupError> {
+    /// How the key of the options is sent.
+    pub(super) fn key(&self) -> SentAs {
         match self {
-            // Keys are often read from files, with their line ends.
-            Self::ApiKey(key) => transport.set_header("api-key", &Secret::from(key.expose().trim())),
-            Self::Bearer(token) => transport.set_bearer(token),
-            Self::Headers | Self::BearerFrom(_) => Ok(()),
+            Self::ApiKey => SentAs::Header("api-key"),
+            Self::Bearer => SentAs::Bearer,
+            Self::BearerFrom(_) => SentAs::Nothing,
         }
     }
 }
 
 impl fmt::Debug for AzureAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Headers => f.write_str("Headers"),
-            Self::ApiKey(key) => f.debug_tuple("ApiKey").field(key).finish(),
-            Self::Bearer(token) => f.debug_tuple("Bearer").field(token).finish(),
-            Self::BearerFrom(_) => f.debug_tuple("BearerFrom").finish_non_exhaustive(),
-        }
+        f.write_str(match self {
+            Self::ApiKey => "ApiKey",
+            Self::Bearer => "Bearer",
+            Self::BearerFrom(_) => "BearerFrom(..)",
+        })
     }
 }

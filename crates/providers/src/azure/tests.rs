@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_testkit::VirtualClock;
-use archon_types::{ApiErrorKind, Message, StopReason, Timestamp};
+use archon_types::{ApiErrorKind, Message, Secret, StopReason, Timestamp};
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -101,7 +101,7 @@ fn tokens_are_asked_for_before_each_request() {
     let error = once(&provider, &ask(), &Fixture::json(401, r#"{"message":"canary-token-3 has expired"}"#));
     assert_eq!(error.end, Err(ProviderError::Auth("**** has expired".into())));
 
-    let fixed = options(AzureApi::ChatCompletions).with_auth(AzureAuth::Bearer("t".into()));
+    let fixed = options(AzureApi::ChatCompletions).with_api_key("t").with_auth(AzureAuth::Bearer);
     let sent = sent(&AzureOpenAi::new(BASE_URL, fixed).unwrap(), &ask());
     assert_eq!(sent.header("authorization"), Some("Bearer t"));
 }

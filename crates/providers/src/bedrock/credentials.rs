@@ -4,17 +4,17 @@ use std::{fmt, sync::Arc};
 
 use archon_types::{BoxFuture, ProviderError, Secret};
 
+use super::BedrockOptions;
 use crate::error::SetupError;
 
 /// How requests are authorised.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum BedrockAuth {
-    /// By nothing but the headers of the options, for instance behind a gateway that signs.
+    /// By a Bedrock API key, the key of the options; without one by nothing but their headers, for instance
+    /// behind a gateway that signs.
     #[default]
-    Headers,
-    /// By a Bedrock API key.
-    Bearer(Secret),
+    ApiKey,
     /// By a signature of each request (SigV4).
     Signed(AwsCredentials),
     /// By a signature with credentials that are asked for before each request, because they expire.
@@ -58,8 +58,8 @@ const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 const SESSION_TOKEN: &str = "AWS_SESSION_TOKEN";
 
-impl BedrockAuth {
-    /// What Amazon's usual environment variables say: a Bedrock API key in `AWS_BEARER_TOKEN_BEDROCK`, or
+impl BedrockOptions {
+    /// Authorised as Amazon's usual environment variables say: a Bedrock API key in `AWS_BEARER_TOKEN_BEDROCK`, or
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and perhaps `AWS_SESSION_TOKEN`. `variable` reads one.
     ///
     /// # Errors
@@ -70,14 +70,14 @@ impl BedrockAuth {
             (!value.is_empty()).then_some(value)
         };
         if let Some(key) = set(BEARER) {
-            return Ok(Self::Bearer(key.into()));
+            return Ok(Self::default().with_api_key(key));
         }
         let missing = |variable| SetupError::MissingKey { profile: "bedrock", variable };
         match (set(KEY_ID), set(SECRET_KEY)) {
             (Some(id), Some(secret)) => {
                 let mut credentials = AwsCredentials::new(id, secret);
                 credentials.session_token = set(SESSION_TOKEN).map(Secret::from);
-                Ok(Self::Signed(credentials))
+                Ok(Self::default().with_auth(BedrockAuth::Signed(credentials)))
             }
             (Some(_), None) => Err(missing(SECRET_KEY)),
             (None, Some(_)) => Err(missing(KEY_ID)),
@@ -89,8 +89,7 @@ impl BedrockAuth {
 impl fmt::Debug for BedrockAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Headers => f.write_str("Headers"),
-            Self::Bearer(key) => f.debug_tuple("Bearer").field(key).finish(),
+            Self::ApiKey => f.write_str("ApiKey"),
             Self::Signed(credentials) => f.debug_tuple("Signed").field(credentials).finish(),
             Self::SignedBy(_) => f.debug_tuple("SignedBy").finish_non_exhaustive(),
         }
@@ -106,14 +105,17 @@ mod tests {
     fn the_usual_variables_are_read_and_a_missing_one_is_named() {
         let from = |pairs: &[(&str, &str)]| {
             let found = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-            match BedrockAuth::from_variables(found) {
-                Ok(BedrockAuth::Bearer(key)) => format!("bearer {}", key.expose()),
-                Ok(BedrockAuth::Signed(c)) => {
+            let options = match BedrockOptions::from_variables(found) {
+                Ok(options) => options,
+                Err(e) => return e.to_string(),
+            };
+            match (options.auth, options.connect.api_key) {
+                (BedrockAuth::ApiKey, Some(key)) => format!("bearer {}", key.expose()),
+                (BedrockAuth::Signed(c), None) => {
                     let token = c.session_token.map(|t| t.expose().clone());
                     format!("{} {} {token:?}", c.access_key_id, c.secret_access_key.expose())
                 }
-                Ok(other) => format!("{other:?}"),
-                Err(e) => e.to_string(),
+                other => format!("{other:?}"),
             }
         };
         let keys = [(KEY_ID, "id"), (SECRET_KEY, "secret\n")];

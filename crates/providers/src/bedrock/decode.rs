@@ -29,7 +29,10 @@ pub(super) struct ConverseDecoder {
 }
 
 impl ConverseDecoder {
-    pub(super) fn new(blocks: Blocks, answer_tool: Option<String>) -> Self {
+    pub(super) fn new(mut blocks: Blocks, answer_tool: Option<String>) -> Self {
+        if answer_tool.is_some() {
+            blocks.hold_prose();
+        }
         Self { blocks, answer_tool, answers: Vec::new(), signature: String::new(), stop: None }
     }
 
@@ -88,7 +91,7 @@ impl ConverseDecoder {
         }
         if let Some(call) = delta.tool_use {
             if self.answers.contains(&number) {
-                self.blocks.text(number, call.input, out);
+                self.blocks.form(number, call.input, out);
             } else {
                 self.blocks.arguments(number, call.input, out);
             }
@@ -131,6 +134,10 @@ impl Decoder for ConverseDecoder {
 
     fn abort(&mut self) -> AssistantMessage {
         self.blocks.abort()
+    }
+
+    fn answer(&self) -> &AssistantMessage {
+        self.blocks.message()
     }
 
     fn now(&self) -> Timestamp {

@@ -1,9 +1,10 @@
 //! Nothing that a service sends, in whatever order, makes the decoder panic or contradict itself.
 
-use archon_types::{Content, Request, StopReason};
+use archon_types::Request;
 use proptest::prelude::*;
 
 use super::*;
+use crate::wire_fixture::assert_survives;
 
 /// Events of all kinds, sensible and not.
 const EVENTS: &[(&str, &str)] = &[
@@ -40,33 +41,11 @@ proptest! {
         cancelled: bool,
     ) {
         let blocks = Blocks::new(&Request::new("m", vec![]), "p", None);
-        let mut decoder = ConverseDecoder::new(blocks, Some("answer".to_owned()));
-        let (mut out, mut failed) = (VecDeque::new(), false);
-        for (kind, payload) in events {
-            let frame = Frame { kind: FrameKind::Event(kind.to_owned()), payload: payload.into() };
-            match decoder.event(frame, &mut out) {
-                Ok(Progress::More) => {}
-                Ok(Progress::Last) => break,
-                Err(_) => {
-                    failed = true;
-                    break;
-                }
-            }
-        }
-        let started = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallStart { .. })).count();
-        if cancelled {
-            let message = decoder.abort();
-            prop_assert_eq!(message.stop_reason, StopReason::Aborted);
-            prop_assert_eq!(message.tool_calls().count(), 0);
-        } else if !failed && decoder.end(&mut out).is_ok() {
-            let Some(ModelEvent::Done(message)) = out.pop_back() else { panic!("no end") };
-            prop_assert_eq!(message.tool_calls().count(), started);
-            let ended = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallEnd { .. })).count();
-            prop_assert_eq!(ended, started);
-            let shown = |delta: fn(&ModelEvent) -> Option<&str>| -> String { out.iter().filter_map(delta).collect() };
-            let text = shown(|e| if let ModelEvent::TextDelta(text) = e { Some(text) } else { None });
-            let said = |of: fn(&Content) -> Option<&str>| -> String { message.content.iter().filter_map(of).collect() };
-            prop_assert_eq!(text, said(Content::as_text));
-        }
+        let decoder = ConverseDecoder::new(blocks, Some("answer".to_owned()));
+        let event = |(kind, payload): (&str, &'static str)| Frame {
+            kind: FrameKind::Event(kind.to_owned()),
+            payload: payload.into(),
+        };
+        assert_survives(decoder, events.into_iter().map(event), cancelled);
     }
 }

@@ -11,11 +11,11 @@ use serde_json::json;
 use super::{
     BedrockOptions, ModelFamily, StructuredOutput,
     family::thinking_fields,
-    messages::{self, Form, text_block},
+    messages::{self, CACHE_POINT, Form, text_block},
 };
 use crate::{
     anthropic::{AnthropicTraits, Thinking, thinking},
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
 
@@ -23,8 +23,6 @@ use crate::{
 const SYSTEM: &str = "bedrock-system";
 const TOOLS: &str = "bedrock-tools";
 
-/// Where a beginning of the prompt ends that is to be cached.
-pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
 /// Most tokens of an answer that thinks with a budget when the request does not say it.
 const ANSWER_TOKENS: u32 = 8_192;
 /// Room for the tools, the instructions and the newest messages, whose size is not known yet.
@@ -250,26 +248,8 @@ fn tools(tools: &[ToolSpec]) -> String {
             push_field(&mut text, "description", &tool.description);
         }
         text.push_str(",\"inputSchema\":{\"json\":");
-        match &tool.parameters {
-            Json::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => {
-                push_json(&mut text, schema);
-            }
-            Json::Object(schema) => {
-                let mut schema = schema.clone();
-                schema.insert("type".to_owned(), "object".into());
-                push_json(&mut text, &schema);
-            }
-            _ => text.push_str("{\"type\":\"object\"}"),
-        }
+        push_object_schema(&mut text, &tool.parameters);
         text.push_str("}}}");
     }
     text
-}
-
-/// Appends with a comma unless nothing stands behind `start` yet.
-pub(super) fn push_separated(json: &mut String, start: usize, text: &str) {
-    if json.len() > start {
-        json.push(',');
-    }
-    json.push_str(text);
 }

@@ -3,14 +3,15 @@
 use archon_types::{AssistantMessage, Content, Message, ToolResultMessage, Transcript, UserMessage};
 use serde_json::json;
 
-use super::encode::{CACHE_POINT, push_separated};
 use crate::{
     call_ids,
-    json_text::{push_field, push_json},
+    json_text::{push_field, push_json, push_separated},
     signature::Signature,
     tool_names,
 };
 
+/// Where a beginning of the prompt ends that is to be cached.
+pub(super) const CACHE_POINT: &str = ",{\"cachePoint\":{\"type\":\"default\"}}";
 /// What a message of one role ends with. No text inside of a message holds a raw line break, so this is
 /// found without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";

@@ -104,7 +104,7 @@ fn a_small_request_and_where_it_goes() {
     assert_eq!((small.header("authorization"), small.header("x-team")), (None, Some("seven")));
 
     let arn = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.x y~";
-    let bearer = send(options().with_auth(BedrockAuth::Bearer("key".into())), &ask(arn));
+    let bearer = send(options().with_api_key("key"), &ask(arn));
     let path = "arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fus.x%20y~";
     assert_eq!(bearer.url, format!("{BASE_URL}/model/{path}/converse-stream"));
     assert_eq!(bearer.header("authorization"), Some("Bearer key"));

@@ -65,9 +65,7 @@ fn stream(frames: impl IntoIterator<Item = Vec<u8>>) -> Fixture {
 }
 
 fn options() -> BedrockOptions {
-    BedrockOptions::default()
-        .with_auth(BedrockAuth::Bearer(KEY.into()))
-        .with_clock(Arc::new(VirtualClock::new()))
+    BedrockOptions::default().with_api_key(KEY).with_clock(Arc::new(VirtualClock::new()))
 }
 
 fn provider() -> Bedrock {
@@ -333,6 +331,26 @@ fn an_answer_of_a_given_form_comes_as_text() {
         stop anthropic.claude-x in 30 out 40 read 64 written 6 total 140
           text "{\"sum\":3}""#]]
     .assert_eq(&heard.line());
+    // What is said beside it is no part of it.
+    let frames = [
+        start(),
+        text(0, "Here "),
+        text(0, "it is:"),
+        block_stop(0),
+        call(1, "tooluse_1", "add_2"),
+        input(1, "{\"sum\":3}"),
+        block_stop(1),
+        text(2, "Anything else?"),
+        stop("tool_use"),
+        metadata(),
+    ];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.text, "{\"sum\":3}");
+    assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // Without it, what was said is the answer.
+    let heard = replay(&provider(), &request, &stream([text(0, "I can"), text(0, "not."), stop("end_turn")]));
+    assert_eq!(heard.text, "I cannot.");
+    assert_eq!(heard.end.unwrap().text(), "I cannot.");
     // Tools can be called on the way to it.
     let frames =
         [start(), call(0, "tooluse_1", "add"), input(0, "{}"), block_stop(0), stop("tool_use"), metadata()];
@@ -346,7 +364,7 @@ fn the_keys_are_sent_and_never_shown() {
     let signed = AwsCredentials::new("AKID", "canary-secret").with_session_token("canary-token");
     let expiring = signed.clone();
     let auths = [
-        BedrockAuth::Bearer(KEY.into()),
+        BedrockAuth::ApiKey,
         BedrockAuth::Signed(signed),
         BedrockAuth::SignedBy(Arc::new(move || Box::pin(std::future::ready(Ok(expiring.clone()))))),
     ];
@@ -355,7 +373,7 @@ fn the_keys_are_sent_and_never_shown() {
         let provider = Bedrock::new(BASE_URL, options.clone()).unwrap();
         let echo = format!("{{\"message\":\"{KEY} canary-secret canary-token canary-header\"}}");
         let own: &[&str] = match &options.auth {
-            BedrockAuth::Bearer(_) => &[KEY, "canary-header"],
+            BedrockAuth::ApiKey => &[KEY, "canary-header"],
             _ => &["canary-secret", "canary-token", "canary-header"],
         };
         let mut shown = format!("{provider:?} {options:?}");

@@ -19,7 +19,6 @@ pub(super) struct BlockStart {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Start {
-    #[serde(default)]
     pub(super) tool_use: Option<ToolUse>,
 }
 
@@ -31,7 +30,7 @@ pub(super) struct ToolUse {
     #[serde(default)]
     pub(super) name: String,
     /// `server_tool_use` for a tool that the service runs by itself.
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     pub(super) kind: Option<String>,
 }
 
@@ -48,11 +47,8 @@ pub(super) struct BlockDelta {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Delta {
-    #[serde(default)]
     pub(super) text: Option<String>,
-    #[serde(default)]
     pub(super) tool_use: Option<Input>,
-    #[serde(default)]
     pub(super) reasoning_content: Option<Reasoning>,
 }
 
@@ -65,12 +61,9 @@ pub(super) struct Input {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Reasoning {
-    #[serde(default)]
     pub(super) text: Option<String>,
-    #[serde(default)]
     pub(super) signature: Option<String>,
     /// Base64 of what nobody may read.
-    #[serde(default)]
     pub(super) redacted_content: Option<String>,
 }
 
@@ -93,7 +86,6 @@ pub(super) struct MessageStop {
 /// What the answer cost; the last message.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
-    #[serde(default)]
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -101,15 +93,10 @@ pub(super) struct Metadata {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     total_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_write_input_tokens: Option<u64>,
 }
 
@@ -129,9 +116,8 @@ impl From<WireUsage> for Usage {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Exception {
-    #[serde(default, alias = "Message")]
+    #[serde(alias = "Message")]
     pub(super) message: Option<String>,
     /// What the model itself said.
-    #[serde(default)]
     pub(super) original_message: Option<String>,
 }

@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use archon_types::{BoxFuture, Embedder, Json, MemoryError, Secret};
+use archon_types::{BoxFuture, Embedder, Json, MemoryError};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{EmbedderOptions, Remote, Wire, sent};
 use crate::{
     error::SetupError,
-    gemini::{model_path, models_path},
-    http::Transport,
+    gemini::{GEMINI_KEY, model_path, models_path},
 };
 
 /// One of Gemini's models for embeddings.
@@ -28,16 +27,9 @@ impl GeminiEmbedder {
         dimensions: usize,
         options: EmbedderOptions,
     ) -> Result<Self, SetupError> {
-        let mut transport = Transport::new(base_url, &models_path(base_url), options.http.clone())?;
-        transport.send_json();
-        if let Some(key) = &options.api_key {
-            // Keys are often read from files, with their line ends.
-            transport.set_header("x-goog-api-key", &Secret::from(key.expose().trim()))?;
-        }
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        Ok(Self(Remote::new("gemini", model.into(), dimensions, transport, options)))
+        let path = models_path(base_url);
+        let address = (base_url, &*path);
+        Remote::new("gemini", address, GEMINI_KEY, model.into(), dimensions, options).map(Self)
     }
 }
 
@@ -86,7 +78,7 @@ impl Wire for BatchEmbedContents {
         };
         let body = json!({"requests": texts.iter().map(one).collect::<Vec<Json>>()});
         let path = model_path(model, "batchEmbedContents");
-        remote.transport.post_below(&path, None, body.to_string().into_bytes())
+        remote.service.transport.post_below(&path, None, body.to_string().into_bytes())
     }
 
     fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{EmbedderOptions, Remote, Wire, sent};
-use crate::{error::SetupError, http::Transport};
+use crate::{connect::SentAs, error::SetupError};
 
 /// A model for embeddings behind any service or server that speaks like OpenAI's.
 pub struct OpenAiEmbedder(Remote);
@@ -24,15 +24,9 @@ impl OpenAiEmbedder {
         dimensions: usize,
         options: EmbedderOptions,
     ) -> Result<Self, SetupError> {
-        let mut transport = Transport::new(base_url, "/embeddings", options.http.clone())?;
-        transport.send_json();
-        if let Some(key) = &options.api_key {
-            transport.set_bearer(key)?;
-        }
-        for (name, value) in &options.headers {
-            transport.set_header(name, value)?;
-        }
-        Ok(Self(Remote::new("openai-compatible", model.into(), dimensions, transport, options)))
+        let address = (base_url, "/embeddings");
+        let model = model.into();
+        Remote::new("openai-compatible", address, SentAs::Bearer, model, dimensions, options).map(Self)
     }
 }
 
@@ -77,7 +71,7 @@ impl Wire for Embeddings {
         if remote.ask_for_dimensions {
             body["dimensions"] = remote.dimensions.into();
         }
-        remote.transport.post(body.to_string().into_bytes())
+        remote.service.transport.post(body.to_string().into_bytes())
     }
 
     fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {

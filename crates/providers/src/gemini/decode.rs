@@ -37,7 +37,10 @@ struct Finish {
 }
 
 impl ChunkDecoder {
-    pub(super) fn new(answer: Answer, id_prefix: &'static str, format_tool: Option<String>) -> Self {
+    pub(super) fn new(mut answer: Answer, id_prefix: &'static str, format_tool: Option<String>) -> Self {
+        if format_tool.is_some() {
+            answer.hold_prose();
+        }
         Self { answer, id_prefix, format_tool, response_id: String::new(), finish: None, cut: None }
     }
 
@@ -86,7 +89,7 @@ impl ChunkDecoder {
         if let Some(call) = part.function_call {
             if self.format_tool.as_ref() == Some(&call.name) {
                 let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
-                self.answer.text(arguments.to_string(), out);
+                self.answer.form(arguments.to_string(), out);
                 return;
             }
             if let Some(signature) = signature {
@@ -209,6 +212,10 @@ impl Decoder for ChunkDecoder {
 
     fn abort(&mut self) -> AssistantMessage {
         self.answer.abort()
+    }
+
+    fn answer(&self) -> &AssistantMessage {
+        self.answer.message()
     }
 
     fn now(&self) -> Timestamp {

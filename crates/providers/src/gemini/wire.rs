@@ -12,15 +12,12 @@ use serde::Deserialize;
 pub(super) struct Chunk<'a> {
     #[serde(default)]
     pub(super) candidates: Vec<Candidate>,
-    #[serde(default)]
     pub(super) prompt_feedback: Option<Box<PromptFeedback>>,
-    #[serde(default)]
     pub(super) usage_metadata: Option<Box<UsageMetadata>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) model_version: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) response_id: Option<Cow<'a, str>>,
-    #[serde(default)]
     pub(super) error: Option<Box<Json>>,
 }
 
@@ -30,11 +27,8 @@ pub(super) struct Candidate {
     /// Only the first answer is asked for and read.
     #[serde(default)]
     pub(super) index: u32,
-    #[serde(default)]
     pub(super) content: Option<Content>,
-    #[serde(default)]
     pub(super) finish_reason: Option<String>,
-    #[serde(default)]
     pub(super) finish_message: Option<String>,
 }
 
@@ -47,26 +41,20 @@ pub(super) struct Content {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part {
-    #[serde(default)]
     pub(super) text: Option<String>,
     /// The text is thinking.
     #[serde(default)]
     pub(super) thought: bool,
-    #[serde(default)]
     pub(super) thought_signature: Option<String>,
-    #[serde(default)]
     pub(super) function_call: Option<Box<FunctionCall>>,
-    #[serde(default)]
     pub(super) inline_data: Option<Box<Blob>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall {
-    #[serde(default)]
     pub(super) id: Option<String>,
     #[serde(default)]
     pub(super) name: String,
-    #[serde(default)]
     pub(super) args: Option<Json>,
 }
 
@@ -82,26 +70,18 @@ pub(super) struct Blob {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PromptFeedback {
-    #[serde(default)]
     pub(super) block_reason: Option<String>,
-    #[serde(default)]
     pub(super) block_reason_message: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
-    #[serde(default)]
     prompt_token_count: Option<u64>,
-    #[serde(default)]
     cached_content_token_count: Option<u64>,
-    #[serde(default)]
     candidates_token_count: Option<u64>,
-    #[serde(default)]
     thoughts_token_count: Option<u64>,
-    #[serde(default)]
     tool_use_prompt_token_count: Option<u64>,
-    #[serde(default)]
     total_token_count: Option<u64>,
 }
 

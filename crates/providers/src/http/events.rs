@@ -25,7 +25,10 @@ use super::{
     retry_after::retry_after,
     watch::{Interrupt, Watch},
 };
-use crate::classify::{self, Failure};
+use crate::{
+    catalogue,
+    classify::{self, Failure},
+};
 
 /// How long the end of the body is waited for once the protocol said that it is done. Reading to the
 /// end lets the connection be used again; a server that keeps it open is not waited for.
@@ -76,6 +79,9 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 
     /// The caller cancelled: what was said so far.
     fn abort(&mut self) -> AssistantMessage;
+
+    /// The answer so far: who was asked stands in it.
+    fn answer(&self) -> &AssistantMessage;
 
     /// The time, for dates in headers.
     fn now(&self) -> Timestamp;
@@ -314,6 +320,8 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn fail(&mut self, error: ProviderError) {
+        let AssistantMessage { provider, model, .. } = self.decoder.answer();
+        let error = catalogue::with_nearest(error, provider, model);
         self.phase = Phase::Failed(classify::redacted(error, &self.transport.redactor));
     }
 }

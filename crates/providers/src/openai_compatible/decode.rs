@@ -8,7 +8,10 @@ use archon_types::{
 };
 use eventsource_stream::Event;
 
-use super::wire::{Call, Chunk, Delta, Function, Word};
+use super::{
+    details::ReasoningDetails,
+    wire::{Call, Chunk, Delta, Function, Word},
+};
 use crate::{
     classify, content_filter,
     http::{
@@ -31,6 +34,7 @@ pub(crate) struct ChatDecoder {
     cut: Option<ProviderError>,
     splitter: Option<ThinkSplitter>,
     thinking: ThinkingSource,
+    details: ReasoningDetails,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
     named_model: bool,
@@ -81,6 +85,7 @@ impl ChatDecoder {
             cut: None,
             splitter: think_tags.then(ThinkSplitter::default),
             thinking: ThinkingSource::default(),
+            details: ReasoningDetails::default(),
             tools,
             clock,
             named_model: false,
@@ -141,6 +146,9 @@ impl ChatDecoder {
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.text.is_empty()) {
             self.text(refusal.text, out);
+        }
+        for detail in delta.reasoning_details.into_iter().flatten() {
+            self.details.add(detail);
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out);
@@ -342,6 +350,7 @@ impl Decoder for ChatDecoder {
         self.finish_text(out);
         let asks_for_tools = !self.calls.is_empty();
         self.finish_calls(out);
+        mem::take(&mut self.details).sign(&mut self.message.content);
         let mut message = mem::take(&mut self.message);
         message.stop_reason = match finish {
             Finish::Length => StopReason::Length,
@@ -368,6 +377,10 @@ impl Decoder for ChatDecoder {
         message.stop_reason = StopReason::Aborted;
         message.timestamp = self.now();
         message
+    }
+
+    fn answer(&self) -> &AssistantMessage {
+        &self.message
     }
 
     fn now(&self) -> Timestamp {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::wire_fixture::assert_survives;
 
 /// Events of all kinds, sensible and not.
 const EVENTS: &[&str] = &[
@@ -10,6 +11,7 @@ const EVENTS: &[&str] = &[
     r#"{"choices":[{"delta":{"content":"<think>"}}]}"#,
     r#"{"choices":[{"delta":{"content":"</think> "}}]}"#,
     r#"{"choices":[{"delta":{"reasoning":"r","content":"b"}}]}"#,
+    r#"{"choices":[{"delta":{"reasoning_details":[{"type":"reasoning.text","text":"r"},7]}}]}"#,
     r#"{"choices":[{"delta":{"content":[{"type":"text","text":"p"},{"type":"image"},{"thinking":"t"}]}}]}"#,
     r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":"{"}}]}}]}"#,
     r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}}]}"#,
@@ -44,36 +46,8 @@ proptest! {
         events in prop::collection::vec(prop::sample::select(EVENTS), 0..20),
         cancelled: bool,
     ) {
-        let (mut decoder, mut out) = (decoder(), VecDeque::new());
-        let mut failed = false;
-        for data in events {
-            let event = Event { data: data.to_owned(), ..Event::default() };
-            match decoder.event(event, &mut out) {
-                Ok(Progress::More) => {}
-                Ok(Progress::Last) => break,
-                Err(_) => {
-                    failed = true;
-                    break;
-                }
-            }
-        }
-        let started = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallStart { .. })).count();
-        if cancelled {
-            let message = decoder.abort();
-            prop_assert_eq!(message.stop_reason, StopReason::Aborted);
-            prop_assert_eq!(message.tool_calls().count(), 0);
-        } else if !failed && decoder.end(&mut out).is_ok() {
-            let Some(ModelEvent::Done(message)) = out.pop_back() else { panic!("no end") };
-            prop_assert_eq!(message.tool_calls().count(), started);
-            let ended = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallEnd { .. })).count();
-            prop_assert_eq!(ended, started);
-            let text: String = out.iter().filter_map(|e| match e {
-                ModelEvent::TextDelta(text) => Some(text.as_str()),
-                _ => None,
-            }).collect();
-            let said: String = message.content.iter().filter_map(Content::as_text).collect();
-            prop_assert_eq!(text, said);
-        }
+        let events = events.into_iter().map(|data| Event { data: data.to_owned(), ..Event::default() });
+        assert_survives(decoder(), events, cancelled);
     }
 
     // spec: P-31

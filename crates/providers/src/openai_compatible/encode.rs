@@ -4,13 +4,14 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use archon_types::{
-    AssistantMessage, Content, ContentHash, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
+    AssistantMessage, Content, ContentHash, Json, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
 };
 
 use super::head::{head, schema_instructions};
 use crate::{
     json_text::{push_field, push_json},
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
+    signature::Signature,
     tool_names as names,
 };
 
@@ -64,14 +65,16 @@ struct Style {
 impl Style {
     /// Names the encoding, with every option that changes its output.
     fn name(self) -> &'static str {
-        use ReasoningField::{None, Reasoning, ReasoningContent};
+        use ReasoningField::{None, Reasoning, ReasoningContent, ReasoningDetails};
         match (self.reasoning, self.ids) {
             (None, ToolCallIds::Any) => "openai-chat",
             (ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
             (Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
+            (ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
             (None, ToolCallIds::NineLetters) => "openai-chat+ids",
             (ReasoningContent, ToolCallIds::NineLetters) => "openai-chat+reasoning_content+ids",
             (Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
+            (ReasoningDetails, ToolCallIds::NineLetters) => "openai-chat+reasoning_details+ids",
         }
     }
 
@@ -172,21 +175,7 @@ fn assistant(message: &AssistantMessage, style: Style) -> String {
     let mut json = String::from("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
     push_json(&mut json, &message.text());
-    let field = match style.reasoning {
-        ReasoningField::None => None,
-        ReasoningField::ReasoningContent => Some("reasoning_content"),
-        ReasoningField::Reasoning => Some("reasoning"),
-    };
-    if let Some(field) = field {
-        let thinking = |block: &Content| match block {
-            Content::Thinking { thinking, .. } => Some(thinking.clone()),
-            _ => None,
-        };
-        let reasoning: Vec<String> = message.content.iter().filter_map(thinking).collect();
-        if !reasoning.is_empty() {
-            push_field(&mut json, field, &reasoning.join("\n"));
-        }
-    }
+    push_reasoning(&mut json, &message.content, style.reasoning);
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
         json.push_str(separator);
@@ -205,6 +194,38 @@ fn assistant(message: &AssistantMessage, style: Style) -> String {
     }
     json.push('}');
     json
+}
+
+/// What the model thought, under the name that the service knows.
+fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
+    let field = match field {
+        ReasoningField::None => return,
+        ReasoningField::ReasoningContent => "reasoning_content",
+        ReasoningField::Reasoning => "reasoning",
+        ReasoningField::ReasoningDetails => match content.iter().find_map(details) {
+            // A list that was written here, or by whoever wrote the log.
+            Some(details) => return push_field(json, "reasoning_details", &details),
+            None => "reasoning",
+        },
+    };
+    let thinking = |block: &Content| match block {
+        Content::Thinking { thinking, .. } if !thinking.is_empty() => Some(thinking.clone()),
+        _ => None,
+    };
+    let reasoning: Vec<String> = content.iter().filter_map(thinking).collect();
+    if !reasoning.is_empty() {
+        push_field(json, field, &reasoning.join("\n"));
+    }
+}
+
+fn details(block: &Content) -> Option<Json> {
+    match block {
+        Content::Thinking { signature: Some(signature), .. } => match Signature::of(signature) {
+            Signature::Details(details) => serde_json::from_str(details).ok().filter(Json::is_array),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn tool_result(message: &ToolResultMessage, style: Style) -> String {

@@ -96,3 +96,13 @@ fn every_fixture_is_understood_without_a_socket() {
         heard.assert_deltas_add_up();
     }
 }
+
+// spec: P-31
+#[test]
+fn a_model_that_the_service_does_not_know_is_answered_with_names_like_it() {
+    let provider = provider(OpenAiOptions::default().with_id("openai"));
+    let request = Request::new("gtp-5-mini", vec![Message::user("hi", Timestamp::default())]);
+    let said = r#"{"error":{"message":"The model does not exist","code":"model_not_found"}}"#;
+    let error = once(&provider, &request, &Fixture::json(404, said)).end.unwrap_err().to_string();
+    assert!(error.contains("The model does not exist; names like it: gpt-5-mini, "), "{error}");
+}

@@ -4,10 +4,13 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
-use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Request, Timestamp};
+use archon_types::{
+    AssistantMessage, BoxFuture, CancellationToken, Clock, ModelEvent, ProviderError, Request, Timestamp,
+};
 use bytes::Bytes;
 use futures_core::Stream as _;
 use http_body::Frame;
@@ -38,6 +41,19 @@ impl http_body::Body for Pieces {
     }
 }
 
+/// A clock that stands still: made-up ids hold the time, and the same bytes have to come to the same message.
+struct StoppedClock;
+
+impl Clock for StoppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
+    }
+
+    fn sleep_until(&self, _: Timestamp) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
 /// What the pieces of an event stream of chat completions come to: the message, or why there is none. For
 /// fuzz tests.
 ///
@@ -51,7 +67,7 @@ pub fn read_chat_stream(
     let watch = Watch::new(CancellationToken::new(), Timeouts::default());
     let mut events = pin!(Sse::new(Body::of(body, watch)));
     let request = Request::new("m", Vec::new());
-    let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, None);
+    let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, Some(Arc::new(StoppedClock)));
     let (mut out, mut cx) = (VecDeque::new(), Context::from_waker(Waker::noop()));
     // All pieces are there, so nothing is ever waited for.
     while let Poll::Ready(Some(Ok(event))) = events.as_mut().poll_next(&mut cx) {
@@ -61,10 +77,7 @@ pub fn read_chat_stream(
     }
     decoder.end(&mut out)?;
     let done = out.pop_back().and_then(|event| match event {
-        ModelEvent::Done(mut message) => {
-            message.timestamp = Timestamp::default();
-            Some(*message)
-        }
+        ModelEvent::Done(message) => Some(*message),
         _ => None,
     });
     done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".to_owned()))
@@ -85,9 +98,10 @@ mod tests {
         assert!(matches!(error, ProviderError::Network(_)), "{error:?}");
     }
 
-    const EVENTS: [&str; 6] = [
+    const EVENTS: [&str; 7] = [
         "data: {\"choices\":[{\"delta\":{\"content\":\"ü\"}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"t\",\"arguments\":\"{\"}}]}}]}\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"function\":{\"name\":\"u\"}}]}}]}\n\n",
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
         "data: [DONE]\n\n",
         ": ping\r\n",

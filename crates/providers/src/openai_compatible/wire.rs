@@ -15,16 +15,13 @@ use serde::{
 /// One event; also a whole answer that was not streamed.
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) model: Option<Word<'a>>,
     #[serde(borrow, default = "none")]
     pub(super) choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
     usage: Option<Box<WireUsage>>,
     /// Groq puts the usage here.
-    #[serde(default)]
     x_groq: Option<Box<GroqExtra>>,
-    #[serde(default)]
     pub(super) error: Option<Box<Json>>,
 }
 
@@ -42,7 +39,6 @@ impl Chunk<'_> {
 
 #[derive(Deserialize)]
 struct GroqExtra {
-    #[serde(default)]
     usage: Option<WireUsage>,
 }
 
@@ -51,15 +47,14 @@ pub(super) struct Choice<'a> {
     /// Only the first answer is asked for and read.
     #[serde(default)]
     pub(super) index: u32,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
     /// Stands in place of the delta in an answer that was not streamed.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) message: Option<Box<Delta<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) finish_reason: Option<Word<'a>>,
     /// Moonshot puts the usage here.
-    #[serde(default)]
     usage: Option<Box<WireUsage>>,
 }
 
@@ -67,31 +62,31 @@ pub(super) struct Choice<'a> {
 pub(super) struct Delta<'a> {
     #[serde(default)]
     pub(super) content: Text,
-    #[serde(default)]
     pub(super) refusal: Option<Box<Text>>,
     #[serde(default)]
     pub(super) reasoning_content: Text,
     #[serde(default)]
     pub(super) reasoning: Text,
+    /// OpenRouter: the same in pieces with their signatures.
+    pub(super) reasoning_details: Option<Vec<Json>>,
     #[serde(borrow, default = "none")]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Call<'a> {
-    #[serde(default)]
     pub(super) index: Option<u32>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) id: Option<Word<'a>>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Function<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) name: Option<Word<'a>>,
     #[serde(default)]
     pub(super) arguments: Arguments,
@@ -99,35 +94,25 @@ pub(super) struct Function<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
     completion_tokens: Option<u64>,
-    #[serde(default)]
     total_tokens: Option<u64>,
-    #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     /// DeepSeek's name for cached tokens.
-    #[serde(default)]
     prompt_cache_hit_tokens: Option<u64>,
     /// Moonshot's.
-    #[serde(default)]
     cached_tokens: Option<u64>,
-    #[serde(default)]
     completion_tokens_details: Option<CompletionDetails>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
-    #[serde(default)]
     reasoning_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct PromptDetails {
-    #[serde(default)]
     cached_tokens: Option<u64>,
-    #[serde(default)]
     cache_write_tokens: Option<u64>,
 }
 

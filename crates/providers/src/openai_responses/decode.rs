@@ -16,6 +16,7 @@ use crate::{
         events::{Decoder, Progress},
         sse::Sse,
     },
+    signature::Signature,
 };
 
 /// Decodes one answer.
@@ -184,13 +185,19 @@ impl ResponsesDecoder {
     /// An item that is complete: what of it did not come in pieces, and what the service wants back.
     fn item(&mut self, number: u64, item: &Json, out: &mut VecDeque<ModelEvent>) {
         match word(item, "type") {
-            "message" if !self.blocks.has(number, Part::Text) => {
-                for part in list(item, "content") {
-                    let text = match word(part, "type") {
-                        "refusal" => word(part, "refusal"),
-                        _ => word(part, "text"),
-                    };
-                    self.blocks.text(number, text.to_owned(), out);
+            "message" => {
+                if !self.blocks.has(number, Part::Text) {
+                    for part in list(item, "content") {
+                        let text = match word(part, "type") {
+                            "refusal" => word(part, "refusal"),
+                            _ => word(part, "text"),
+                        };
+                        self.blocks.text(number, text.to_owned(), out);
+                    }
+                }
+                let phase = word(item, "phase");
+                if !phase.is_empty() && self.blocks.has(number, Part::Text) {
+                    self.blocks.sign_apart(Signature::Phase(phase).to_string());
                 }
             }
             "function_call" => {
@@ -257,6 +264,10 @@ impl Decoder for ResponsesDecoder {
 
     fn abort(&mut self) -> AssistantMessage {
         self.blocks.abort()
+    }
+
+    fn answer(&self) -> &AssistantMessage {
+        self.blocks.message()
     }
 
     fn now(&self) -> Timestamp {

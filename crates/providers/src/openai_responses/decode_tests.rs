@@ -1,9 +1,9 @@
 //! Nothing that a service sends, in whatever order, makes the decoder panic or contradict itself.
 
-use archon_types::{Content, StopReason};
 use proptest::prelude::*;
 
 use super::*;
+use crate::wire_fixture::assert_survives;
 
 /// Events of all kinds, sensible and not.
 const EVENTS: &[&str] = &[
@@ -23,6 +23,7 @@ const EVENTS: &[&str] = &[
     r#"{"type":"response.function_call_arguments.done","output_index":7}"#,
     r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","encrypted_content":"e","summary":[{}]}}"#,
     r#"{"type":"response.output_item.done","output_index":3,"item":{"type":"message","content":[{"text":"w"},7]}}"#,
+    r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"message","phase":"commentary"}}"#,
     r#"{"type":"response.output_item.done","output_index":2,"item":{"type":"function_call","arguments":"2"}}"#,
     r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}"#,
     r#"{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"z"}]}]}}"#,
@@ -47,37 +48,8 @@ proptest! {
         events in prop::collection::vec(prop::sample::select(EVENTS), 0..20),
         cancelled: bool,
     ) {
-        let (mut decoder, mut out) = (decoder(), VecDeque::new());
-        let mut failed = false;
-        for data in events {
-            let event = Event { data: data.to_owned(), ..Event::default() };
-            match decoder.event(event, &mut out) {
-                Ok(Progress::More) => {}
-                Ok(Progress::Last) => break,
-                Err(_) => {
-                    failed = true;
-                    break;
-                }
-            }
-        }
-        let started = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallStart { .. })).count();
-        if cancelled {
-            let message = decoder.abort();
-            prop_assert_eq!(message.stop_reason, StopReason::Aborted);
-            prop_assert_eq!(message.tool_calls().count(), 0);
-        } else if !failed && decoder.end(&mut out).is_ok() {
-            let Some(ModelEvent::Done(message)) = out.pop_back() else { panic!("no end") };
-            prop_assert_eq!(message.tool_calls().count(), started);
-            let ended = out.iter().filter(|e| matches!(e, ModelEvent::ToolCallEnd { .. })).count();
-            prop_assert_eq!(ended, started);
-            let shown = |delta: fn(&ModelEvent) -> Option<&str>| -> String { out.iter().filter_map(delta).collect() };
-            let text = shown(|e| if let ModelEvent::TextDelta(text) = e { Some(text) } else { None });
-            let thinking = shown(|e| if let ModelEvent::ThinkingDelta(text) = e { Some(text) } else { None });
-            let said = |of: fn(&Content) -> Option<&str>| -> String { message.content.iter().filter_map(of).collect() };
-            prop_assert_eq!(text, said(Content::as_text));
-            let thought = said(|c| if let Content::Thinking { thinking, .. } = c { Some(thinking) } else { None });
-            prop_assert_eq!(thinking, thought);
-        }
+        let events = events.into_iter().map(|data| Event { data: data.to_owned(), ..Event::default() });
+        assert_survives(decoder(), events, cancelled);
     }
 
     // spec: P-31

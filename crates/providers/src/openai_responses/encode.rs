@@ -13,6 +13,7 @@ use super::{ReasoningModels, ReasoningSummary, ResponsesCompat};
 use crate::{
     call_ids,
     json_text::{push_field, push_json},
+    signature::Signature,
     tool_names,
 };
 
@@ -199,6 +200,9 @@ fn assistant(message: &AssistantMessage, json: &mut String) {
             Content::Text { text } if !text.is_empty() => {
                 json.push_str("{\"role\":\"assistant\",\"content\":");
                 push_json(json, text);
+                if let Some(phase) = message.content.get(place + 1).and_then(phase) {
+                    push_field(json, "phase", phase);
+                }
                 json.push_str("},");
             }
             // Reasoning that led to nothing, because it was cut off, is refused by the service.
@@ -229,6 +233,17 @@ fn is_said(block: &Content) -> bool {
     match block {
         Content::Text { text } => !text.is_empty(),
         other => matches!(other, Content::ToolCall(_)),
+    }
+}
+
+/// What the model said of the text before this block.
+fn phase(block: &Content) -> Option<&str> {
+    match block {
+        Content::Thinking { signature: Some(signature), .. } => match Signature::of(signature) {
+            Signature::Phase(phase) => Some(phase),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

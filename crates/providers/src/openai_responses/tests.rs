@@ -87,6 +87,43 @@ fn text_with_events_that_nobody_knows() {
     check(TEXT, expected);
 }
 
+// spec: P-19, P-20
+#[test]
+fn what_a_text_is_for_is_kept_and_sent_back() {
+    let events = [
+        CREATED,
+        r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","phase":"commentary","content":[],"role":"assistant"}}"#,
+        r#"{"type":"response.content_part.added","item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","annotations":[],"text":""}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"Looking."}"#,
+        r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"msg_1","type":"message","status":"completed","phase":"commentary","content":[{"type":"output_text","annotations":[],"text":"Looking."}],"role":"assistant"}}"#,
+        r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"msg_2","type":"message","status":"in_progress","phase":"final_answer","content":[],"role":"assistant"}}"#,
+        r#"{"type":"response.content_part.added","item_id":"msg_2","output_index":1,"content_index":0,"part":{"type":"output_text","annotations":[],"text":""}}"#,
+        r#"{"type":"response.output_text.delta","item_id":"msg_2","output_index":1,"content_index":0,"delta":"Done."}"#,
+        r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"msg_2","type":"message","status":"completed","phase":"final_answer","content":[{"type":"output_text","annotations":[],"text":"Done."}],"role":"assistant"}}"#,
+        COMPLETED,
+    ];
+    check(
+        &events,
+        expect![[r#"
+        stop gpt-5-mini-2025-08-07 in 30 out 40 read 64 written 6 total 140
+          text "Looking."
+          thinking "" signed "phase:commentary"
+          text "Done."
+          thinking "" signed "phase:final_answer""#]],
+    );
+    let answer = once(&provider(), &ask(), &Fixture::sse(nameless(&events))).end.unwrap();
+    let user = |text: &str| Message::user(text, Timestamp::default());
+    let request = Request::new("gpt-5-mini", vec![user("go"), Message::Assistant(answer), user("on")]);
+    let body = body(ResponsesCompat::default(), &request);
+    assert!(
+        body.contains(concat!(
+            r#"{"role":"assistant","content":"Looking.","phase":"commentary"},"#,
+            r#"{"role":"assistant","content":"Done.","phase":"final_answer"},{"role":"user""#
+        )),
+        "{body}"
+    );
+}
+
 /// Two calls whose pieces interleave, after reasoning with a summary of two parts.
 const CALLS: &[&str] = &[
     CREATED,

@@ -14,7 +14,7 @@ pub(super) struct Kind<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Option<Cow<'a, str>>,
     /// `response` for a whole answer that was not streamed.
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     pub(super) object: Option<Cow<'a, str>>,
 }
 
@@ -32,7 +32,6 @@ pub(super) struct Delta {
 pub(super) struct ArgumentsDone {
     #[serde(default)]
     pub(super) output_index: u64,
-    #[serde(default)]
     pub(super) arguments: Option<String>,
 }
 
@@ -41,9 +40,7 @@ pub(super) struct ArgumentsDone {
 pub(super) struct CallStart {
     #[serde(default)]
     pub(super) output_index: u64,
-    #[serde(default)]
     pub(super) call_id: Option<String>,
-    #[serde(default)]
     pub(super) name: Option<String>,
 }
 
@@ -71,15 +68,10 @@ pub(super) struct ResponseEvent<T> {
 
 #[derive(Deserialize)]
 pub(super) struct Response {
-    #[serde(default)]
     pub(super) model: Option<String>,
-    #[serde(default)]
     pub(super) status: Option<String>,
-    #[serde(default)]
     pub(super) usage: Option<WireUsage>,
-    #[serde(default)]
     pub(super) error: Option<Json>,
-    #[serde(default)]
     pub(super) incomplete_details: Option<Incomplete>,
 }
 
@@ -92,27 +84,20 @@ pub(super) struct Output {
 
 #[derive(Deserialize)]
 pub(super) struct Incomplete {
-    #[serde(default)]
     pub(super) reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     total_tokens: Option<u64>,
-    #[serde(default)]
     input_tokens_details: Option<InputDetails>,
 }
 
 #[derive(Deserialize)]
 struct InputDetails {
-    #[serde(default)]
     cached_tokens: Option<u64>,
-    #[serde(default)]
     cache_write_tokens: Option<u64>,
 }
 

@@ -103,7 +103,7 @@ fn everything() -> Request {
     request
 }
 
-// spec: P-15, P-16, P-18
+// spec: P-04, P-15, P-16, P-18
 #[tokio::test]
 async fn every_option_as_openai_wants_it() {
     let expected = expect![[

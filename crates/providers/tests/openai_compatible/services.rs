@@ -104,6 +104,26 @@ async fn reasoning_goes_back_under_the_name_that_a_service_knows() {
     }
 }
 
+// spec: P-13, P-18
+#[tokio::test]
+async fn signed_pieces_of_reasoning_go_back_as_they_came_and_nowhere_else() {
+    let details = r#"[{"type":"reasoning.text","text":"hm","signature":"s","index":0}]"#;
+    let mut said = AssistantMessage::default();
+    let signature = Some(format!("reasoning-details:{details}"));
+    said.content = vec![Content::Thinking { thinking: "hm".into(), signature }, Content::text("yes")];
+    let request = Request::new("m", vec![Message::Assistant(said)]);
+    let details: Value = serde_json::from_str(details).unwrap();
+    for (profile, expected) in [
+        ("openrouter", json!({"role": "assistant", "content": "yes", "reasoning_details": details})),
+        ("groq", json!({"role": "assistant", "content": "yes", "reasoning": "hm"})),
+        ("openai", json!({"role": "assistant", "content": "yes"})),
+    ] {
+        let body = sent(profile, request.clone()).await;
+        let message = body["messages"].as_array().unwrap().iter().find(|m| m["role"] == "assistant").unwrap();
+        assert_eq!(*message, expected, "{profile}");
+    }
+}
+
 #[tokio::test]
 async fn where_a_service_takes_no_schema_the_model_is_told_it() {
     for profile in PROFILES {

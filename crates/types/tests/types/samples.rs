@@ -225,6 +225,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             citations,
             spent: Spending::new(10, 1),
         },
+        PlanRecord::Paid { command: CommandId(6), spent: Spending::new(20, 2) },
     ];
     let bodies = bodies.into_iter().map(|plan| RecordBody::Plan(Box::new(plan)));
     let first = RecordBody::RunStarted(Box::new(started()));

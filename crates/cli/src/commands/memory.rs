@@ -1,0 +1,236 @@
+//! `archon memory`: what is remembered, by collection.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use archon::{
+    RandomIds, SystemClock,
+    memory::Memory,
+    store::SqliteMemory,
+    types::{
+        Clock, Collection, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryFilter, MemoryOrder,
+        MemoryQuery, Trust,
+    },
+};
+use clap::Subcommand;
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::{app::App, exit::Exit, failure::Failure, output::Look, text::one_line};
+
+/// What to do with memories.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Remember a text
+    Add {
+        #[command(flatten)]
+        of: Of,
+        /// The text; `-` reads it from standard input
+        #[arg(required = true)]
+        text: Vec<String>,
+    },
+    /// Find what fits a question, best first
+    Search {
+        #[command(flatten)]
+        of: Of,
+        /// Most memories
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        limit: usize,
+        /// The question
+        #[arg(required = true)]
+        question: Vec<String>,
+    },
+    /// Show what was remembered last
+    List {
+        #[command(flatten)]
+        of: Of,
+        /// Most memories
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Forget memories by their ids
+    Forget {
+        #[command(flatten)]
+        of: Of,
+        /// The ids
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Count memories by collection and kind
+    Stats {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Remember the lines of a file that `export` wrote
+    Import {
+        #[command(flatten)]
+        of: Of,
+        /// The file; `-` reads standard input
+        file: PathBuf,
+    },
+    /// Write all memories as lines of JSON
+    Export {
+        #[command(flatten)]
+        of: Of,
+        /// The file [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+/// Whose memories.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Of {
+    /// The collection, with all within it: `user:anna`, `team:eng`
+    #[arg(long, value_name = "NAME", default_value = "user:local")]
+    collection: Collection,
+}
+
+impl MemoryCommand {
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        match self {
+            Self::Add { of, text } => add(app, &of, &super::run::task(&text)?).await,
+            Self::Search { of, limit, question } => search(app, &of, limit, question.join(" ")).await,
+            Self::List { of, limit } => list(app, &of, limit).await,
+            Self::Forget { of, ids } => forget(app, &of, ids).await,
+            Self::Stats { of } => stats(app, &of).await,
+            Self::Import { of, file } => import(app, &of, &file).await,
+            Self::Export { of, out } => export(app, &of, out).await,
+        }
+    }
+}
+
+/// The memories of a collection.
+pub(crate) fn open(app: &App, collection: &Collection) -> Result<Memory, Failure> {
+    let store = SqliteMemory::open(app.data_dir.join("memory.db"))?.collection(collection.clone())?;
+    Ok(Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds)))
+}
+
+async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection)?;
+    let mut entry = MemoryEntry::new("", text, SystemClock.now());
+    // A person at the keyboard says it.
+    entry.trust = Trust::Trusted;
+    let ids = memory.keep(vec![entry]).await?;
+    for id in ids {
+        app.item(&json!({"id": id}), || id.clone());
+    }
+    Ok(Exit::Finished)
+}
+
+async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Exit, Failure> {
+    let mut query = MemoryQuery::new(question);
+    query.limit = limit;
+    let found = open(app, &of.collection)?.long_term().query(&query).await?;
+    if found.is_empty() && !app.json {
+        app.output.note(Look::Dim, format!("nothing in {} fits", of.collection));
+    }
+    for hit in &found {
+        app.item(hit, || format!("{:.2}  {}", hit.score, row(&hit.entry)));
+    }
+    Ok(Exit::Finished)
+}
+
+fn row(entry: &MemoryEntry) -> String {
+    let when: String = entry.timestamp.to_string().chars().take("2026-01-31T08:00".len()).collect();
+    let (kind, trust) = (entry.kind.as_str(), entry.trust.as_str());
+    format!("{}  {when}Z  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
+}
+
+async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection)?;
+    let page = memory.store().list(&Listing::new(MemoryFilter::all(), MemoryOrder::Latest, limit)).await?;
+    for damaged in &page.damaged {
+        app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
+    }
+    if page.entries.is_empty() && !app.json {
+        app.output.note(Look::Dim, format!("no memories in {}", of.collection));
+    }
+    for mut entry in page.entries {
+        entry.embedding = None;
+        app.item(&entry, || row(&entry));
+    }
+    Ok(Exit::Finished)
+}
+
+async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection)?;
+    for id in ids {
+        if memory.store().apply(vec![MemoryChange::forget(&id)]).await? == 0 {
+            let what = format!("there is no memory {id} in {}", of.collection);
+            return Err(Failure::usage(what, "`archon memory list` shows the ids"));
+        }
+    }
+    Ok(Exit::Finished)
+}
+
+async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection)?;
+    let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
+    let (mut damaged, mut listing) = (0, Listing::new(MemoryFilter::all(), MemoryOrder::First, 1_000));
+    loop {
+        let page = memory.store().list(&listing).await?;
+        damaged += page.damaged.len();
+        for entry in page.entries {
+            *counts.entry((entry.collection.to_string(), entry.kind.as_str())).or_default() += 1;
+        }
+        match page.next {
+            Some(next) => listing.after = Some(next),
+            None => break,
+        }
+    }
+    for ((collection, kind), count) in counts {
+        let item = json!({"collection": collection, "kind": kind, "count": count});
+        app.item(&item, || format!("{count:>8}  {kind:<7} {collection}"));
+    }
+    if damaged > 0 {
+        app.item(&json!({"damaged": damaged}), || format!("{damaged:>8}  damaged"));
+    }
+    Ok(Exit::Finished)
+}
+
+async fn import(app: &App, of: &Of, file: &PathBuf) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection)?;
+    let mut bytes = Vec::new();
+    let read = match file.as_os_str() == "-" {
+        true => std::io::stdin().read_to_end(&mut bytes).map(drop),
+        false => std::fs::read(file).map(|read| bytes = read),
+    };
+    let unreadable = |e| Failure::usage(format!("cannot read {}: {e}", file.display()), "check the path");
+    read.map_err(unreadable)?;
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+    let bar = ProgressBar::new(lines as u64);
+    let imported = memory.import(&bytes, Trust::Trusted, |done| bar.set_position(done as u64)).await;
+    bar.finish_and_clear();
+    let imported = imported?;
+    for (line, problem) in &imported.refused {
+        app.output.note(Look::Dim, format!("line {line} is left out: {problem}"));
+    }
+    let item = json!({"kept": imported.kept, "refused": imported.refused.len()});
+    app.item(&item, || format!("{} kept, {} left out", imported.kept, imported.refused.len()));
+    match imported.kept == 0 && !imported.refused.is_empty() {
+        true => Err(Failure::usage("no line is a memory", "`archon memory export` writes what this reads")),
+        false => Ok(Exit::Finished),
+    }
+}
+
+async fn export(app: &App, of: &Of, out: Option<PathBuf>) -> Result<Exit, Failure> {
+    let lines = open(app, &of.collection)?.export().await?;
+    let Some(path) = out else {
+        lines.into_iter().for_each(|line| app.output.line(line));
+        return Ok(Exit::Finished);
+    };
+    let write = || {
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
+        lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
+        file.flush()
+    };
+    let unwritable =
+        |e| Failure::failed(format!("cannot write {}: {e}", path.display()), "choose another file");
+    write().map_err(unwritable)?;
+    Ok(Exit::Finished)
+}

@@ -1,0 +1,143 @@
+//! `archon plan approve` and `archon plan reject`: what a plan's run waits for is answered, and the run goes on.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use archon::{
+    planner::{fold, is_plan, open_questions},
+    types::{Answer, Confirm, OutcomeStatus, RunId},
+};
+
+use super::{confirm::edited, follow};
+use crate::{
+    app::App, commands::resume::RecordedFlags, config::Settings, drive::watch, exit::Exit, failure::Failure,
+    output::Look, text::one_line,
+};
+
+/// What `archon plan approve` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ApproveArgs {
+    #[command(flatten)]
+    flags: RecordedFlags,
+    /// Follow this plan instead: a file as `archon plan show RUN --format json` writes it; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    edit: Option<PathBuf>,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// What `archon plan reject` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RejectArgs {
+    #[command(flatten)]
+    flags: RecordedFlags,
+    /// Why, for whoever makes the next plan
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which question is answered.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// The question, where there are several
+    #[arg(long, value_name = "ID")]
+    question: Option<String>,
+    /// The run's id
+    run: String,
+}
+
+enum Said {
+    Yes,
+    Edited(PathBuf),
+    No(String),
+}
+
+impl ApproveArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        self.flags.settings()
+    }
+
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        let said = self.edit.map_or(Said::Yes, Said::Edited);
+        answer(app, &self.flags, &self.which, said).await
+    }
+}
+
+impl RejectArgs {
+    pub(crate) fn settings(&self) -> Settings {
+        self.flags.settings()
+    }
+
+    pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
+        answer(app, &self.flags, &self.which, Said::No(self.reason.unwrap_or_default())).await
+    }
+}
+
+async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> Result<Exit, Failure> {
+    let run = RunId::new(which.run.as_str());
+    let records = archon::types::Journal::read(&app.journal(), &run).await?;
+    let shows = |text: &str| format!("`archon {text} {run}` shows how far it is");
+    let Some(machine) = fold(&records).filter(|_| is_plan(&records)) else {
+        return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
+    };
+    let open = open_questions(&records);
+    let wanted = |id: &str| open.iter().find(|(call, _)| call.to_string() == id);
+    let (call, _) = match (which.question.as_deref(), open.as_slice()) {
+        (_, []) => return Err(Failure::usage(format!("run {run} asks nothing"), shows("plan show"))),
+        (None, [only]) => only,
+        (Some(id), _) if wanted(id).is_some() => wanted(id).unwrap_or(&open[0]),
+        _ => {
+            let name = |(call, request): &(_, &archon::types::ApprovalRequest)| {
+                format!("--question {call}: {}", one_line(&request.action_summary, 120))
+            };
+            let all: Vec<String> = open.iter().map(name).collect();
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            return Err(Failure::choices(
+                Exit::Usage,
+                format!("run {run} asks something else, or more"),
+                &all,
+            ));
+        }
+    };
+    let is_of_plan = machine.node(*call).is_none();
+    let (answer, is_no) = match said {
+        Said::Yes => (Answer::Approve, false),
+        Said::Edited(_) if !is_of_plan => {
+            return Err(Failure::usage("a subtask is asked about, not the plan", "leave --edit out"));
+        }
+        Said::Edited(file) => (edited(&machine.task(), &text_of(&file)?)?, false),
+        Said::No(reason) => (Answer::Cancel { reason }, true),
+    };
+    let call = *call;
+    let (archon, records) = flags.agent(app, &run).await?;
+    let planning = follow::planning(&archon, Confirm::Never);
+    let handle = planning.answer(run.clone(), call, answer).await?;
+    if is_no && is_of_plan {
+        let ended = watch(handle, &records, app).await?;
+        // That it was not followed is what was wanted.
+        return match ended.outcome.status {
+            OutcomeStatus::Failed => {
+                app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
+                Ok(Exit::Finished)
+            }
+            _ => ended.said(&super::run::resume_line(app, run.as_str()), app),
+        };
+    }
+    follow::go_on(app, &archon, &planning, handle, records).await
+}
+
+fn text_of(file: &Path) -> Result<String, Failure> {
+    let read = match file.as_os_str() == "-" {
+        true => {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => std::fs::read_to_string(file),
+    };
+    let advice = "name a file as `archon plan show RUN --format json` writes it";
+    read.map_err(|e| Failure::usage(format!("cannot read the plan in {}: {e}", file.display()), advice))
+}

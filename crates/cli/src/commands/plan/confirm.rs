@@ -1,0 +1,161 @@
+//! Asks a person about a plan: shows it, and takes a yes, a no, an edited plan, or nothing yet.
+
+use std::{io, path::Path, process::Command, sync::Arc};
+
+use archon::{
+    planner::{PlanFormat, PlanMachine, Reading, fold, open_questions, plan_of_json, read_plan, render},
+    types::{Answer, ApprovalRequest, CallId, Json, Record, RunId, Task},
+};
+
+use crate::{
+    app::App,
+    failure::Failure,
+    output::Look,
+    text::{one_line, printable},
+};
+
+/// Characters of a question that are shown.
+const SHOWN: usize = 400;
+
+/// Shows the plan of a run that was begun before, if it waits for a yes to that.
+pub(super) fn show(app: &App, records: &[Arc<Record>]) {
+    let Some(machine) = fold(records).filter(|_| !app.json) else { return };
+    if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
+        let text = printable(&render(&machine.task(), PlanFormat::Text));
+        text.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
+    }
+}
+
+/// Says what is asked and takes the answer; none if nobody is there, or if they want to think about it.
+pub(super) async fn ask(
+    app: &App,
+    machine: &PlanMachine,
+    call: CallId,
+    request: &ApprovalRequest,
+) -> Result<Option<Answer>, Failure> {
+    let is_plan = machine.node(call).is_none();
+    let task = machine.task();
+    if !app.json {
+        app.output.note(Look::Warning, one_line(&request.action_summary, SHOWN));
+    }
+    if app.json || !app.output.asks {
+        return Ok(None);
+    }
+    loop {
+        let edit = if is_plan { ", e to edit it" } else { "" };
+        app.output.note_piece(Look::Plain, &format!("y for yes, n for no{edit}, enter to decide later: "));
+        let Some(line) = line().await else { return Ok(None) };
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(Some(Answer::Approve)),
+            "n" | "no" => return Ok(Some(Answer::Cancel { reason: "declined at the terminal".to_owned() })),
+            "" => return Ok(None),
+            "e" | "edit" if is_plan => match edited_by_hand(app, &task) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(failure) => app.output.failure(&failure),
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Without somebody to ask the answer is not yes. How it can be given later.
+pub(super) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalRequest) {
+    if app.json {
+        return;
+    }
+    if !app.output.asks {
+        let what = one_line(&request.action_summary, SHOWN);
+        app.output.note(Look::Warning, format!("nobody is here to say yes, so it does not go on: {what}"));
+    }
+    for (what, how) in [("say yes with", "approve"), ("say no with", "reject")] {
+        app.output.note(Look::Plain, format!("{what}: archon plan {how} {run}"));
+    }
+}
+
+/// A line from standard input; none at its end, or if Ctrl-C comes first.
+async fn line() -> Option<String> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).ok().filter(|read| *read > 0).map(|_| line)
+    });
+    tokio::select! {
+        line = read => line.ok().flatten(),
+        _ = tokio::signal::ctrl_c() => None,
+    }
+}
+
+/// Lets the person's own editor change the plan.
+fn edited_by_hand(app: &App, task: &Task) -> Result<Answer, Failure> {
+    let Some(editor) = app.env("VISUAL").or_else(|| app.env("EDITOR")) else {
+        return Err(Failure::usage(
+            "no editor is named",
+            "set EDITOR; or decide later, and then: archon plan approve RUN --edit FILE",
+        ));
+    };
+    let failed =
+        |what: &str, e: io::Error| Failure::failed(format!("cannot {what}: {e}"), "name another EDITOR");
+    let place = app.data_dir.join(format!("plan-{}.json", std::process::id()));
+    std::fs::write(&place, text_of(task)).map_err(|e| failed("write the plan for the editor", e))?;
+    let told = edit(editor, &place);
+    let text = std::fs::read_to_string(&place);
+    let _ = std::fs::remove_file(&place);
+    match told.map_err(|e| failed("start the editor", e))? {
+        true => edited(task, &text.map_err(|e| failed("read the edited plan", e))?),
+        false => Err(Failure::failed("the editor failed", "the plan is as it was")),
+    }
+}
+
+/// The variable may hold arguments, too.
+fn edit(editor: &str, place: &Path) -> io::Result<bool> {
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or("vi");
+    Ok(Command::new(program).args(words).arg(place).status()?.success())
+}
+
+fn text_of(task: &Task) -> String {
+    let plan = serde_json::json!({ "goal": task.goal, "subtasks": task.subtasks });
+    format!("{plan:#}\n")
+}
+
+/// The answer that an edited plan is: a list of subtasks, an object with them, or what `archon plan show --format json`
+/// prints. A plan that is as it was is a yes.
+pub(super) fn edited(task: &Task, text: &str) -> Result<Answer, Failure> {
+    let whole: Result<Json, _> = serde_json::from_str(text);
+    let read = match whole.as_ref().ok().and_then(|whole| whole.get("task")) {
+        Some(inner) => plan_of_json(inner),
+        None => read_plan(text, Reading::Strict),
+    };
+    let read = read.map_err(|problems| Failure::of_problems(&problems))?;
+    let mut new = task.clone().with_subtasks(read.subtasks);
+    if let Some(goal) = read.goal {
+        new.goal = goal;
+    }
+    if new == *task {
+        return Ok(Answer::Approve);
+    }
+    let arguments = serde_json::to_value(&new)
+        .map_err(|e| Failure::failed(format!("cannot write the edited plan: {e}"), "edit it again"))?;
+    Ok(Answer::Edit { arguments })
+}
+
+#[cfg(test)]
+mod tests {
+    use archon::types::SubTask;
+
+    use super::*;
+
+    // spec: PL-24
+    #[test]
+    fn an_edited_plan_is_read_in_every_form_in_which_it_is_written() {
+        let plan = vec![SubTask::new("a", "First"), SubTask::new("b", "Then").after(["a"])];
+        let task = Task::new("t", "A goal").with_subtasks(plan);
+        assert_eq!(edited(&task, &text_of(&task)).unwrap(), Answer::Approve);
+        assert_eq!(edited(&task, &render(&task, PlanFormat::Json)).unwrap(), Answer::Approve);
+        let only = r#"[{"id": "a", "description": "Only this", "dependencies": []}]"#;
+        let Answer::Edit { arguments } = edited(&task, only).unwrap() else { panic!("it is another plan") };
+        let new: Task = serde_json::from_value(arguments).unwrap();
+        assert_eq!((new.subtasks.len(), new.goal.as_str(), &new.id), (1, "A goal", &task.id));
+        let failure = edited(&task, r#"[{"id": "a"}] and more"#).unwrap_err();
+        assert!(failure.what().contains("cannot be followed"), "{failure:?}");
+    }
+}

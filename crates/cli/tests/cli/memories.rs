@@ -1,0 +1,53 @@
+//! Memories: added, found, moved, and in the prompts of runs.
+
+use archon_testkit::MockServer;
+
+use crate::setup::{Place, answer};
+
+// spec: M-07, M-27
+#[tokio::test]
+async fn what_is_added_is_found_listed_moved_and_forgotten() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let anna = ["--collection", "user:anna"];
+    let with = |more: &[&'static str]| [&anna[..], more].concat();
+    let ran = place.archon("memory add", &with(&["Anna prefers tea."])).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let id = ran.out.trim().to_owned();
+    let found = place.archon("memory search --json", &with(&["What does Anna prefer?"])).await.json();
+    assert_eq!(found[0]["entry"]["content"], "Anna prefers tea.");
+    assert_eq!(found[0]["entry"]["trust"], "trusted");
+    let ran = place.archon("memory search", &["--collection", "user:ann", "tea"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
+    let ran = place.archon("memory list", &anna).await;
+    assert!(ran.out.contains(&id) && ran.out.contains("Anna prefers tea."), "{ran:?}");
+    let ran = place.archon("memory stats", &["--collection", "user"]).await;
+    assert_eq!(ran.out.split_whitespace().collect::<Vec<_>>(), ["1", "note", "user:anna"], "{ran:?}");
+    let exported = place.archon("memory export", &anna).await.out;
+    let ran = place.archon("memory forget", &[&anna[..], &[&id]].concat()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = place.archon("memory forget", &[&anna[..], &[&id]].concat()).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains(&format!("there is no memory {id} in user:anna")), "{ran:?}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("{exported}not json\n")).unwrap();
+    let path = file.path().to_str().unwrap();
+    let ran = place.archon("memory import", &[&anna[..], &[path]].concat()).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 kept, 1 left out\n"), "{ran:?}");
+    assert!(ran.err.contains("line 2 is left out: expected"), "{ran:?}");
+    assert_eq!(place.archon("memory export", &anna).await.out, exported);
+}
+
+// spec: A-24, M-24
+#[tokio::test]
+async fn a_run_remembers_what_another_was_told() {
+    let server = MockServer::start([answer("Noted."), answer("Try the Hiltl.")]).await;
+    let place = Place::with_server(&server);
+    let said = "I am vegetarian, please remember.";
+    let ran = place.archon("run --tools none --memory user:anna", &[said]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = place.archon("run --tools none --memory user:anna", &["A restaurant for a vegetarian?"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Try the Hiltl.\n"), "{ran:?}");
+    let asked = server.requests()[1].body.to_string();
+    assert!(asked.contains("[Memory from past session] I am vegetarian, please remember."), "{asked}");
+}

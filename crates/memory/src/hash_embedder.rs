@@ -1,0 +1,86 @@
+//! Vectors without a model: for tests, and for programs that have none.
+
+use archon_types::{BoxFuture, Embedder, MemoryError};
+
+use crate::words::words;
+
+/// The same text gives the same vector, everywhere and always: words and the three-letter parts of words are hashed
+/// to places of the vector, with a sign of their own (Weinberger et al., "Feature Hashing for Large Scale Multitask
+/// Learning", 2009). Texts that share words, or parts of words, are alike; it knows no meaning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HashEmbedder;
+
+impl HashEmbedder {
+    /// The length of the vectors.
+    pub const DIMENSIONS: usize = 384;
+    /// What [`Embedder::id`] says.
+    pub const ID: &'static str = "hash:1:384";
+
+    /// The vector of a text, of length 1; all zero for a text without words.
+    pub fn vector(text: &str) -> Vec<f32> {
+        let mut vector = vec![0.0; Self::DIMENSIONS];
+        for word in words(text) {
+            add(&mut vector, &word, 1.0);
+            let marked: Vec<char> = format!("<{word}>").chars().collect();
+            for part in marked.windows(3) {
+                add(&mut vector, &part.iter().collect::<String>(), 0.4);
+            }
+        }
+        let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if length > 0.0 {
+            vector.iter_mut().for_each(|x| *x /= length);
+        }
+        vector
+    }
+}
+
+fn add(vector: &mut [f32], feature: &str, weight: f32) {
+    let hash = fnv(feature);
+    let place = usize::try_from((hash >> 1) % 384).unwrap_or(0);
+    vector[place] += if hash & 1 == 0 { weight } else { -weight };
+}
+
+/// FNV-1a with 64 bits: <https://www.ietf.org/archive/id/draft-eastlake-fnv-17.html>. Its low bits are mixed last.
+fn fnv(text: &str) -> u64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash ^ (hash >> 32)
+}
+
+impl Embedder for HashEmbedder {
+    fn id(&self) -> &str {
+        Self::ID
+    }
+
+    fn dimensions(&self) -> usize {
+        Self::DIMENSIONS
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move { Ok(texts.iter().map(|text| Self::vector(text)).collect()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_vectors::cosine;
+
+    use super::*;
+
+    // spec: M-05
+    #[test]
+    fn vectors_are_always_the_same_and_alike_for_like_texts() {
+        let vector = HashEmbedder::vector("Alice prefers summaries in bullet points.");
+        assert_eq!(vector.len(), 384);
+        // Pinned: what is stored today is compared with what is made tomorrow.
+        let largest = (0..384).max_by(|a, b| vector[*a].abs().total_cmp(&vector[*b].abs()));
+        assert_eq!(largest, Some(350));
+        let like = |a: &str, b: &str| cosine(&HashEmbedder::vector(a), &HashEmbedder::vector(b));
+        assert!(
+            like("user preferences", "Alice prefers summaries") > like("user preferences", "The cat is out")
+        );
+        assert!(like("segfault in gdb", "gdb showed the segfault") > 0.6);
+        assert_eq!(like("", "anything"), 0.0);
+    }
+}

@@ -1,0 +1,328 @@
+//! The store in this process: nothing survives it, and nothing is serialised.
+//!
+//! Each collection has its own entries, words and vectors, so a search touches what it may see and nothing else.
+
+mod group;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use archon_types::{
+    BoxFuture, Candidate, Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryOrder, MemoryPage, MemorySearch, MemoryStore,
+};
+use archon_vectors::{GroupRange, VectorIndex, cosine};
+
+use crate::words::terms;
+use group::Group;
+
+/// Entries in this process. Clones share them; each sees one collection with all within it.
+#[derive(Clone, Default)]
+pub struct InMemoryStore {
+    all: Arc<RwLock<All>>,
+    scope: Collection,
+}
+
+#[derive(Default)]
+struct All {
+    groups: BTreeMap<String, Group>,
+    /// By embedder: vectors of different ones cannot be compared.
+    vectors: HashMap<String, VectorIndex>,
+    /// The last position that was given.
+    last: u64,
+}
+
+impl InMemoryStore {
+    /// An empty store, seen from its root.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same entries, seen from a collection within this one.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfScope`].
+    pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
+        let scope = narrowed(&self.scope, Some(&collection))?;
+        Ok(Self { all: self.all.clone(), scope })
+    }
+
+    /// Nothing in here panics half way through a change, so a poisoned lock holds whole data.
+    fn read(&self) -> RwLockReadGuard<'_, All> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, All> {
+        self.all.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn range(&self, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
+        Ok(GroupRange::of(narrowed(&self.scope, filter.collection.as_ref())?.as_str()))
+    }
+}
+
+/// The collection within `scope` that is meant; `scope` itself if none is named.
+fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
+    match collection {
+        None => Ok(scope.clone()),
+        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
+        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
+    }
+}
+
+impl MemoryStore for InMemoryStore {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async move {
+            let mut all = self.write();
+            let changes = self.checked(changes, &all)?;
+            Ok(changes.into_iter().map(|change| all.change(change, &self.scope)).sum())
+        })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        Box::pin(async move {
+            let range = self.range(&search.filter)?;
+            let all = self.read();
+            let mut by_position: BTreeMap<u64, Candidate> = BTreeMap::new();
+            let mut asked: Vec<String> = terms(&search.text);
+            asked.sort_unstable();
+            asked.dedup();
+            for (entry, score) in all.by_words(&range, &asked, search) {
+                by_position.insert(entry.position, Candidate::new(bare(entry), Some(score), None));
+            }
+            if let Some((embedder, vector)) = &search.vector {
+                check_question(all.vectors.get(embedder), vector)?;
+                for (entry, cosine) in all.by_vector(&range, embedder, vector, search) {
+                    by_position
+                        .entry(entry.position)
+                        .or_insert_with(|| Candidate::new(bare(entry), None, None))
+                        .vector = Some(cosine);
+                }
+            }
+            let mut found = Found::default();
+            found.candidates = by_position.into_values().collect();
+            Ok(found)
+        })
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        Box::pin(async move {
+            let range = self.range(&listing.filter)?;
+            let all = self.read();
+            let past = |entry: &&MemoryEntry| match (listing.order, listing.after) {
+                (_, None) => true,
+                (MemoryOrder::First, Some(after)) => entry.position > after,
+                (MemoryOrder::Latest, Some(after)) => entry.position < after,
+            };
+            let mut fitting: Vec<&MemoryEntry> = range
+                .select(&all.groups)
+                .flat_map(|(_, group)| group.chosen(&listing.filter))
+                .filter(past)
+                .filter(|entry| listing.filter.fits(entry))
+                .collect();
+            fitting.sort_unstable_by_key(|entry| match listing.order {
+                MemoryOrder::First => entry.position,
+                MemoryOrder::Latest => u64::MAX - entry.position,
+            });
+            let mut page = MemoryPage::default();
+            if fitting.len() > listing.limit {
+                fitting.truncate(listing.limit);
+                page.next = fitting.last().map(|entry| entry.position);
+            }
+            page.entries = fitting.into_iter().cloned().collect();
+            Ok(page)
+        })
+    }
+}
+
+impl InMemoryStore {
+    /// The changes with their collections filled in, or why none of them is made.
+    fn checked(&self, mut changes: Vec<MemoryChange>, all: &All) -> Result<Vec<MemoryChange>, MemoryError> {
+        let mut lengths: HashMap<String, usize> = HashMap::new();
+        let mut check_length = |id: &str, embedder: &str, length: usize| {
+            let known = || all.vectors.get(embedder).map_or(length, VectorIndex::dimensions);
+            let expected = *lengths.entry(embedder.to_owned()).or_insert_with(known);
+            check_length(id, embedder, length, expected)
+        };
+        for change in &mut changes {
+            match change {
+                MemoryChange::Put(entry) => {
+                    entry.check()?;
+                    if entry.collection.is_root() {
+                        entry.collection = self.scope.clone();
+                    }
+                    narrowed(&self.scope, Some(&entry.collection))?;
+                    if let Some((embedder, vector)) = entry.embedder.as_ref().zip(entry.embedding.as_ref()) {
+                        check_length(&entry.id, embedder, vector.len())?;
+                    }
+                }
+                MemoryChange::Forget(filter) => _ = narrowed(&self.scope, filter.collection.as_ref())?,
+                MemoryChange::Embed { id, collection, embedder, vector, .. } => {
+                    narrowed(&self.scope, Some(collection))?;
+                    if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
+                        let problem = "its vector is empty or has a value that is no number".to_owned();
+                        return Err(MemoryError::Invalid { id: id.clone(), problem });
+                    }
+                    check_length(id, embedder, vector.len())?;
+                }
+                _ => {}
+            }
+        }
+        Ok(changes)
+    }
+}
+
+fn check_length(id: &str, embedder: &str, found: usize, expected: usize) -> Result<(), MemoryError> {
+    if found == expected {
+        return Ok(());
+    }
+    let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
+    Err(MemoryError::Invalid { id: id.to_owned(), problem })
+}
+
+fn check_question(index: Option<&VectorIndex>, vector: &[f32]) -> Result<(), MemoryError> {
+    let problem = match index.map(VectorIndex::dimensions) {
+        _ if vector.iter().any(|x| !x.is_finite()) => "the vector has a value that is no number".to_owned(),
+        Some(expected) if expected != vector.len() => {
+            format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+        }
+        _ => return Ok(()),
+    };
+    Err(MemoryError::Question { problem })
+}
+
+/// A copy without what nobody reads of a candidate.
+fn bare(entry: &MemoryEntry) -> MemoryEntry {
+    let mut copy = MemoryEntry::new(entry.id.clone(), entry.content.clone(), entry.timestamp);
+    copy.metadata = entry.metadata.clone();
+    copy.embedder = entry.embedder.clone();
+    copy.collection = entry.collection.clone();
+    (copy.kind, copy.trust, copy.run) = (entry.kind, entry.trust, entry.run.clone());
+    (copy.key, copy.valid_from, copy.valid_to) = (entry.key.clone(), entry.valid_from, entry.valid_to);
+    (copy.importance, copy.used, copy.position) = (entry.importance, entry.used, entry.position);
+    copy
+}
+
+impl All {
+    fn change(&mut self, change: MemoryChange, scope: &Collection) -> usize {
+        match change {
+            MemoryChange::Put(entry) => self.put(*entry),
+            MemoryChange::Forget(filter) => {
+                let range = GroupRange::of(filter.collection.as_ref().unwrap_or(scope).as_str());
+                self.take(&range, &filter).len()
+            }
+            MemoryChange::Embed { id, collection, content, embedder, vector } => {
+                let group = self.groups.get_mut(collection.as_str());
+                let Some(entry) = group.and_then(|group| group.get_mut(&id)) else { return 0 };
+                if entry.content != content {
+                    return 0;
+                }
+                let mut entry = entry.clone();
+                (entry.embedder, entry.embedding) = (Some(embedder), Some(vector));
+                self.put(entry)
+            }
+            MemoryChange::Use { id, at } => {
+                let range = GroupRange::of(scope.as_str());
+                let names: Vec<String> = range.select(&self.groups).map(|(name, _)| name.clone()).collect();
+                let mut met = 0;
+                for name in names {
+                    let entry = self.groups.get_mut(&name).and_then(|group| group.get_mut(&id));
+                    if let Some(entry) = entry {
+                        entry.used = entry.used.max(Some(at));
+                        met += 1;
+                    }
+                }
+                met
+            }
+            _ => 0,
+        }
+    }
+
+    fn put(&mut self, mut entry: MemoryEntry) -> usize {
+        let name = entry.collection.as_str().to_owned();
+        let group = self.groups.entry(name.clone()).or_default();
+        let old = group.take(&entry.id);
+        entry.position = old.as_ref().map_or_else(
+            || {
+                self.last += 1;
+                self.last
+            },
+            |old| old.position,
+        );
+        let vector = entry.embedder.clone().zip(entry.embedding.clone());
+        let position = entry.position;
+        group.put(entry);
+        if let Some(index) = old.and_then(|old| old.embedder).and_then(|id| self.vectors.get_mut(&id)) {
+            index.remove(&name, position);
+        }
+        if let Some((embedder, vector)) = vector {
+            let index = self.vectors.entry(embedder).or_insert_with(|| VectorIndex::new(vector.len()));
+            index.insert(&name, position, &vector);
+        }
+        1
+    }
+
+    fn take(&mut self, range: &GroupRange, filter: &MemoryFilter) -> Vec<MemoryEntry> {
+        let fitting = |(name, group): (&String, &Group)| {
+            let chosen = group.chosen(filter).filter(|entry| filter.fits(entry));
+            chosen.map(|entry| (name.clone(), entry.id.clone())).collect::<Vec<_>>()
+        };
+        let chosen: Vec<(String, String)> = range.select(&self.groups).flat_map(fitting).collect();
+        let mut taken = Vec::new();
+        for (name, id) in chosen {
+            let Some(group) = self.groups.get_mut(&name) else { continue };
+            let Some(entry) = group.take(&id) else { continue };
+            if let Some(index) = entry.embedder.as_ref().and_then(|e| self.vectors.get_mut(e)) {
+                index.remove(&name, entry.position);
+            }
+            if group.is_empty() {
+                self.groups.remove(&name);
+            }
+            taken.push(entry);
+        }
+        taken
+    }
+
+    fn by_words<'a>(
+        &'a self,
+        range: &GroupRange,
+        asked: &[String],
+        search: &MemorySearch,
+    ) -> Vec<(&'a MemoryEntry, f32)> {
+        let groups: Vec<&Group> = range.select(&self.groups).map(|(_, group)| group).collect();
+        let mut scored = group::scores(&groups, asked, &search.filter);
+        best_first(&mut scored, search.limit);
+        scored
+    }
+
+    fn by_vector<'a>(
+        &'a self,
+        range: &GroupRange,
+        embedder: &str,
+        vector: &[f32],
+        search: &MemorySearch,
+    ) -> Vec<(&'a MemoryEntry, f32)> {
+        let Some(index) = self.vectors.get(embedder) else { return Vec::new() };
+        let groups: Vec<&Group> = range.select(&self.groups).map(|(_, group)| group).collect();
+        let entry = |row: u64| groups.iter().find_map(|group| group.at(row));
+        let count = search.limit.saturating_mul(4).saturating_add(16);
+        let near =
+            index.nearest(range, vector, count, |row| entry(row).is_some_and(|e| search.filter.fits(e)));
+        let mut seen = HashSet::new();
+        let mut scored: Vec<(&MemoryEntry, f32)> = near
+            .into_iter()
+            .filter(|near| seen.insert(near.row))
+            .filter_map(|near| entry(near.row))
+            .filter_map(|entry| Some((entry, cosine(entry.embedding.as_ref()?, vector))))
+            .collect();
+        best_first(&mut scored, search.limit);
+        scored
+    }
+}
+
+fn best_first(scored: &mut Vec<(&MemoryEntry, f32)>, limit: usize) {
+    scored.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.position.cmp(&b.0.position)));
+    scored.truncate(limit);
+}

@@ -1,0 +1,339 @@
+//! Facts: who stands in which relation to what, since when, until when, and who says so.
+//!
+//! All that was ever said of a subject and a relation is a timeline. A fact ends when one begins that is believed as
+//! much or more; one that is believed less ends nothing. What held at a time is, of the facts whose time it is in, the
+//! one that is believed most, and of these the one that began last.
+
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use archon_types::{
+    Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, RunId, Timestamp, Trust, Validity,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Memory,
+    extract::{KnowledgeExtractor, Passage},
+    memory::vectors,
+};
+
+/// What somebody said of a subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Fact {
+    /// Whom or what it is about.
+    pub subject: String,
+    /// What is said of it, as a verb: `lives in`.
+    pub relation: String,
+    /// Where the relation leads.
+    pub object: String,
+    /// Since when it holds; since it was learnt if unset.
+    pub since: Option<Timestamp>,
+    /// Until when it holds, if it says so itself.
+    pub until: Option<Timestamp>,
+    /// Whether another object can hold at the same time.
+    pub objects: Objects,
+    /// What it belongs to.
+    pub topics: Vec<String>,
+    /// The run that it was learnt in.
+    pub run: Option<RunId>,
+    /// How far it is believed.
+    pub trust: Trust,
+}
+
+/// How many objects a relation has at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Objects {
+    /// One: a new one ends the old one, as with `lives in`.
+    #[default]
+    One,
+    /// Any number, as with `likes`.
+    Many,
+}
+
+impl Fact {
+    /// A fact that holds from when it is learnt.
+    pub fn new(subject: impl Into<String>, relation: impl Into<String>, object: impl Into<String>) -> Self {
+        Self { subject: subject.into(), relation: relation.into(), object: object.into(), ..Self::default() }
+    }
+
+    /// The same since a time.
+    pub fn since(mut self, since: Timestamp) -> Self {
+        self.since = Some(since);
+        self
+    }
+
+    /// The same, believed so far.
+    pub fn trusted(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// The same of a relation that may have many objects.
+    pub fn one_of_many(mut self) -> Self {
+        self.objects = Objects::Many;
+        self
+    }
+
+    /// The same of a run.
+    pub fn of_run(mut self, run: RunId) -> Self {
+        self.run = Some(run);
+        self
+    }
+
+    /// Facts with the same key are about the same thing.
+    fn key(&self) -> String {
+        let mut parts = vec![normal(&self.subject), normal(&self.relation)];
+        if self.objects == Objects::Many {
+            parts.push(normal(&self.object));
+        }
+        parts.join("\u{1f}")
+    }
+
+    fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
+        for (part, name) in
+            [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")]
+        {
+            if part.trim().is_empty() {
+                return Err(MemoryError::Invalid { id, problem: format!("the fact has no {name}") });
+            }
+        }
+        let text = format!("{} {} {}", self.subject.trim(), self.relation.trim(), self.object.trim());
+        let mut entry = MemoryEntry::new(id.clone(), text, now);
+        (entry.kind, entry.trust, entry.run) = (MemoryKind::Fact, self.trust, self.run.clone());
+        (entry.key, entry.valid_from) = (Some(self.key()), Some(self.since.unwrap_or(now)));
+        entry.valid_to = self.until;
+        let problem = |e: serde_json::Error| MemoryError::Invalid { id, problem: e.to_string() };
+        entry.metadata.insert(FACT.to_owned(), serde_json::to_value(self).map_err(problem)?);
+        Ok(entry)
+    }
+
+    fn of(entry: &MemoryEntry) -> Option<Self> {
+        let mut fact: Self = serde_json::from_value(entry.metadata.get(FACT)?.clone()).ok()?;
+        (fact.since, fact.until) = (entry.valid_from, entry.valid_to);
+        (fact.run, fact.trust) = (entry.run.clone(), entry.trust);
+        Some(fact)
+    }
+
+    /// The end that the fact itself has, whatever came later.
+    fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
+        let fact: Self = serde_json::from_value(entry.metadata.get(FACT)?.clone()).ok()?;
+        fact.until
+    }
+}
+
+const FACT: &str = "fact";
+
+/// Somebody or something that facts are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entity {
+    /// As it is called.
+    pub name: String,
+    /// What holds of it: relation and object.
+    pub facets: Vec<(String, String)>,
+}
+
+/// What became of a fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Learnt {
+    /// It is new; so many others ended with it.
+    New {
+        /// How many.
+        ended: usize,
+    },
+    /// It was known, from a source that is believed as much.
+    Known,
+    /// It is kept, and something that is believed more says otherwise.
+    Outranked,
+}
+
+/// The facts of one owner.
+#[derive(Clone)]
+pub struct Knowledge {
+    memory: Memory,
+}
+
+impl Knowledge {
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory }
+    }
+
+    /// Learns facts, in order.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors. Facts before
+    /// it were learnt.
+    pub async fn learn(&self, facts: impl IntoIterator<Item = Fact>) -> Result<Vec<Learnt>, MemoryError> {
+        let _one_at_a_time = self.memory.parts.facts.lock().await;
+        let mut learnt = Vec::new();
+        for fact in facts {
+            learnt.push(self.learn_one(&fact).await?);
+        }
+        Ok(learnt)
+    }
+
+    async fn learn_one(&self, fact: &Fact) -> Result<Learnt, MemoryError> {
+        let now = self.memory.now();
+        let new = fact.entry(self.memory.fresh(), now)?;
+        let start = new.valid_from.unwrap_or(now);
+        let mut line = self.timeline(&fact.key()).await?;
+        if timeline::known(&line, &new, start) {
+            return Ok(Learnt::Known);
+        }
+        let id = new.id.clone();
+        line.push(new);
+        let ends = timeline::ends(&line);
+        let mut changes = Vec::new();
+        let mut ended = 0;
+        for (entry, end) in line.iter_mut().zip(ends) {
+            let is_new = entry.id == id;
+            if !is_new && entry.valid_to == end {
+                continue;
+            }
+            ended += usize::from(!is_new && end.is_some());
+            entry.valid_to = end;
+            changes.push(entry.clone());
+        }
+        let outranked = timeline::at(&line, start).is_some_and(|winner| winner.id != id);
+        self.put(changes).await?;
+        Ok(if outranked { Learnt::Outranked } else { Learnt::New { ended } })
+    }
+
+    async fn put(&self, mut entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+        if let Some(embedder) = &self.memory.parts.embedder {
+            let texts: Vec<String> = entries.iter().map(|entry| entry.content.clone()).collect();
+            match vectors(&**embedder, &texts).await {
+                Ok(made) => {
+                    for (entry, vector) in entries.iter_mut().zip(made) {
+                        *entry = std::mem::take(entry).with_vector(embedder.id(), vector);
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "facts are kept without vectors"),
+            }
+        }
+        self.memory.apply(entries.into_iter().map(MemoryChange::put).collect()).await.map(drop)
+    }
+
+    async fn timeline(&self, key: &str) -> Result<Vec<MemoryEntry>, MemoryError> {
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
+        filter.key = Some(key.to_owned());
+        self.memory.all(filter).await
+    }
+
+    /// What holds now of a subject and a relation: one fact, or several where the relation may have many objects.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn current(&self, subject: &str, relation: &str) -> Result<Vec<Fact>, MemoryError> {
+        self.as_of(subject, relation, self.memory.now()).await
+    }
+
+    /// What held at a time.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn as_of(
+        &self,
+        subject: &str,
+        relation: &str,
+        time: Timestamp,
+    ) -> Result<Vec<Fact>, MemoryError> {
+        let one = self.timeline(&Fact::new(subject, relation, "").key()).await?;
+        if let Some(winner) = timeline::at(&one, time) {
+            return Ok(Fact::of(winner).into_iter().collect());
+        }
+        let same = |fact: &Fact| normal(&fact.relation) == normal(relation);
+        Ok(self.about_at(subject, time).await?.into_iter().filter(same).collect())
+    }
+
+    /// All that holds of a subject now.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn about(&self, subject: &str) -> Result<Vec<Fact>, MemoryError> {
+        self.about_at(subject, self.memory.now()).await
+    }
+
+    async fn about_at(&self, subject: &str, time: Timestamp) -> Result<Vec<Fact>, MemoryError> {
+        let all = self.holding(time).await?;
+        Ok(all.into_iter().filter(|fact| normal(&fact.subject) == normal(subject)).collect())
+    }
+
+    /// All facts that hold at a time, of each key the one that counts.
+    async fn holding(&self, time: Timestamp) -> Result<Vec<Fact>, MemoryError> {
+        let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
+        filter.validity = Validity::At(time);
+        let mut lines: BTreeMap<String, Vec<MemoryEntry>> = BTreeMap::new();
+        for entry in self.memory.all(filter).await? {
+            lines.entry(entry.key.clone().unwrap_or_default()).or_default().push(entry);
+        }
+        let winners = lines.values().filter_map(|line| timeline::at(line, time));
+        Ok(winners.filter_map(Fact::of).collect())
+    }
+
+    /// Who and what facts are about, with what holds of each now.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn entities(&self) -> Result<Vec<Entity>, MemoryError> {
+        let mut entities: BTreeMap<String, Entity> = BTreeMap::new();
+        for fact in self.holding(self.memory.now()).await? {
+            let entity = entities.entry(normal(&fact.subject)).or_default();
+            entity.name = fact.subject;
+            entity.facets.push((fact.relation, fact.object));
+        }
+        Ok(entities.into_values().collect())
+    }
+
+    /// What facts belong to, with how many there are.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn topics(&self) -> Result<BTreeMap<String, usize>, MemoryError> {
+        let mut topics = BTreeMap::new();
+        for fact in self.holding(self.memory.now()).await? {
+            for topic in fact.topics {
+                *topics.entry(topic).or_default() += 1;
+            }
+        }
+        Ok(topics)
+    }
+
+    /// Learns what an extractor finds in a text. The facts are believed as far as the text is, whatever it says of
+    /// itself.
+    ///
+    /// # Errors
+    /// The extractor's, and as [`learn`](Self::learn). A fact that is none is left out.
+    pub async fn learn_from(
+        &self,
+        extractor: &dyn KnowledgeExtractor,
+        passage: &Passage,
+    ) -> Result<Vec<Learnt>, MemoryError> {
+        let found = extractor.extract(passage).await?;
+        let whole =
+            |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
+        let facts = found.into_iter().filter(whole).map(|mut fact| {
+            fact.trust = fact.trust.min(passage.trust);
+            fact.run = passage.run.clone();
+            fact.since = fact.since.or(Some(passage.at));
+            fact
+        });
+        self.learn(facts.collect::<Vec<_>>()).await
+    }
+}
+
+/// How names are compared: without case, and with single spaces.
+pub(crate) fn normal(name: &str) -> String {
+    name.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// The object of an entry that is a fact.
+fn object_of(entry: &MemoryEntry) -> Option<String> {
+    entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
+}

@@ -1,0 +1,284 @@
+//! What is kept for good: storing, and finding by words and meaning.
+
+use std::collections::{BTreeMap, HashMap};
+
+use archon_types::{
+    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Trust, Validity,
+};
+use archon_vectors::cosine;
+use serde_json::Map;
+
+use crate::{
+    HashEmbedder, Memory,
+    conversation::SESSION,
+    memory::vectors,
+    rank::{Item, Ranked, Ranker, Ranking},
+};
+
+/// What an answer is: the hits in order.
+pub(crate) type Remembered = Vec<Recalled>;
+
+/// Everything that is kept: notes, turns, summaries and facts.
+#[derive(Clone)]
+pub struct LongTermMemory {
+    memory: Memory,
+}
+
+impl LongTermMemory {
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory }
+    }
+
+    /// What fits a query, with more known around it: `context` is what the task has at hand, in words.
+    ///
+    /// # Errors
+    /// As [`LongTerm::query`].
+    pub async fn query_with(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
+        let key = format!("{query:?}\u{1f}{context}");
+        let (kept, generation) = self.memory.answers(|answers| {
+            let kept = answers.kept.iter().find(|(asked, _)| *asked == key).map(|(_, answer)| answer.clone());
+            answers.hits += u64::from(kept.is_some());
+            (kept, answers.generation)
+        });
+        if let Some(kept) = kept {
+            return Ok(kept);
+        }
+        let found = self.search(query, context).await?;
+        let most = self.memory.options().cached;
+        self.memory.answers(|answers| {
+            if most > 0 && answers.generation == generation {
+                answers.kept.push_back((key, found.clone()));
+                while answers.kept.len() > most {
+                    answers.kept.pop_front();
+                }
+            }
+        });
+        Ok(found)
+    }
+
+    /// Looks up what will be asked soon, for instance when a phase of work begins, so that the answers are there.
+    /// Returns how many there are; what cannot be had is asked again later.
+    pub async fn prefetch(&self, queries: &[MemoryQuery]) -> usize {
+        let mut ready = 0;
+        for query in queries {
+            match self.query_with(query, "").await {
+                Ok(_) => ready += 1,
+                Err(error) => tracing::warn!(%error, "memories could not be fetched ahead"),
+            }
+        }
+        ready
+    }
+
+    async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
+        let (candidates, mut ranking) = self.ordered(query, context).await?;
+        ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
+        believed_first(&mut ranking.hits, &candidates, query.limit);
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
+        let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
+        let same = self.memory.options().near_duplicate;
+        let hits = ranking.distinct(&items, query.limit, same, alike);
+        Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
+    }
+
+    /// The sessions that a query is about, best first: at most as many as its limit says. Its threshold does not
+    /// count here.
+    ///
+    /// # Errors
+    /// As [`LongTerm::query`].
+    pub async fn sessions(&self, query: &MemoryQuery) -> Result<Vec<String>, MemoryError> {
+        let (candidates, ranking) = self.ordered(query, "").await?;
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let sessions = ranking.sessions(&items);
+        Ok(sessions.into_iter().take(query.limit).map(str::to_owned).collect())
+    }
+
+    /// The candidates of a query and their order.
+    async fn ordered(
+        &self,
+        query: &MemoryQuery,
+        context: &str,
+    ) -> Result<(Vec<Candidate>, Ranking), MemoryError> {
+        let embedder = self.memory.parts.embedder.as_deref();
+        let ranker =
+            Ranker::new(embedder.map(archon_types::Embedder::id)).with_weights(self.memory.options().weights);
+        let question = ranker
+            .question(&query.text)
+            .with_now(self.memory.now())
+            .with_context(&ranker.analyzer, [context]);
+        let pool = query.limit.saturating_mul(self.memory.options().pool).max(LEAST_POOL);
+        let mut search = MemorySearch::words(question.search_text(), pool);
+        search.filter = filter_of(query);
+        let mut candidates = self.found(&search).await?;
+        let speakers: Vec<String> =
+            candidates.iter().filter_map(|c| item(c).speaker).map(str::to_owned).collect();
+        let question = question.with_speakers(speakers.iter().map(String::as_str));
+        if let Some(embedder) = embedder {
+            match vectors(embedder, &[question.meaning()]).await {
+                Ok(mut made) => search.vector = made.pop().map(|vector| (embedder.id().to_owned(), vector)),
+                Err(error) => tracing::warn!(%error, "memories are found by words alone"),
+            }
+        }
+        if search.vector.is_some() {
+            search.text.clear();
+            join(&mut candidates, self.found(&search).await?);
+        }
+        let candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let ranking = ranker.rank(&question, &items);
+        Ok((candidates, ranking))
+    }
+
+    async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
+        let found = self.memory.store().candidates(search).await?;
+        for damaged in &found.damaged {
+            tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
+        }
+        Ok(found.candidates)
+    }
+
+    /// The candidates with the turns around the best of them.
+    async fn with_neighbours(
+        &self,
+        candidates: Vec<Candidate>,
+        filter: &MemoryFilter,
+        ranker: &Ranker,
+        question: &crate::rank::Question,
+    ) -> Result<Vec<Candidate>, MemoryError> {
+        let near = self.memory.options().neighbours;
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let first = ranker.rank(question, &items);
+        let turns = first.hits.iter().map(|hit| &candidates[hit.item].entry);
+        let turns: Vec<MemoryEntry> = turns
+            .filter(|entry| entry.kind == MemoryKind::Turn && entry.metadata.contains_key(SESSION))
+            .take(if near > 0 { LOOKED_AROUND } else { 0 })
+            .cloned()
+            .collect();
+        let mut all: BTreeMap<u64, Candidate> =
+            candidates.into_iter().map(|candidate| (candidate.entry.position, candidate)).collect();
+        for turn in turns {
+            let mut around = filter.clone();
+            around.collection = Some(turn.collection.clone());
+            around.kinds = vec![MemoryKind::Turn];
+            let session = turn.metadata.get(SESSION).cloned().unwrap_or_default();
+            around.metadata.insert(SESSION.to_owned(), session);
+            for order in [MemoryOrder::First, MemoryOrder::Latest] {
+                let listing = Listing::new(around.clone(), order, near).after(turn.position);
+                for mut entry in self.memory.store().list(&listing).await?.entries {
+                    entry.embedding = None;
+                    all.entry(entry.position).or_insert_with(|| Candidate::new(entry, None, None));
+                }
+            }
+        }
+        Ok(all.into_values().collect())
+    }
+}
+
+/// Adds what was found by vector to what was found by words.
+fn join(candidates: &mut Vec<Candidate>, by_vector: Vec<Candidate>) {
+    let places: HashMap<u64, usize> =
+        candidates.iter().enumerate().map(|(at, candidate)| (candidate.entry.position, at)).collect();
+    for candidate in by_vector {
+        match places.get(&candidate.entry.position) {
+            Some(at) => candidates[*at].vector = candidate.vector,
+            None => candidates.push(candidate),
+        }
+    }
+}
+
+/// Fewest candidates by words, and by vector.
+const LEAST_POOL: usize = 50;
+
+/// A role is nobody's name: a question about users is not about all that users said.
+fn item(candidate: &Candidate) -> Item<'_> {
+    let mut item = Item::from(candidate);
+    item.speaker = item.speaker.filter(|speaker| !ROLES.contains(speaker));
+    item
+}
+
+const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
+
+/// Of how many hits the neighbours are looked at.
+const LOOKED_AROUND: usize = 6;
+
+fn filter_of(query: &MemoryQuery) -> MemoryFilter {
+    let mut filter = MemoryFilter::default();
+    filter.metadata = query.metadata.clone();
+    filter.trust = query.trust;
+    filter.collection = query.collection.clone();
+    filter.validity = query.as_of.map_or(Validity::Open, Validity::At);
+    filter.kinds = query.kinds.clone();
+    if filter.kinds.is_empty() {
+        filter.kinds = vec![MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Fact];
+    }
+    filter
+}
+
+fn recalled(candidate: &Candidate, hit: Ranked) -> Recalled {
+    let mut recalled = Recalled::new(candidate.entry.clone(), hit.relevance);
+    (recalled.lexical, recalled.vector) = (candidate.lexical, candidate.vector);
+    recalled
+}
+
+/// What has this share of the best hit's relevance is about the question as much as that.
+const NEARLY: f32 = 0.9;
+
+/// What is believed less stands behind what is believed more: among the facts of one key whatever their scores are,
+/// and among all that might be returned as far as it is nearly as relevant as the best hit.
+fn believed_first(hits: &mut Vec<Ranked>, candidates: &[Candidate], limit: usize) {
+    let entry = |hit: &Ranked| &candidates[hit.item].entry;
+    // The facts of one key share their places: the most believed, and of these the latest, takes the first.
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, hit) in hits.iter().enumerate() {
+        if let (MemoryKind::Fact, Some(key)) = (entry(hit).kind, &entry(hit).key) {
+            places.entry(key.clone()).or_default().push(place);
+        }
+    }
+    for places in places.values().filter(|places| places.len() > 1) {
+        let mut group: Vec<Ranked> = places.iter().map(|place| hits[*place]).collect();
+        group.sort_by_key(|hit| {
+            let entry = entry(hit);
+            std::cmp::Reverse((entry.trust, entry.valid_from, entry.position))
+        });
+        for (place, hit) in places.iter().zip(group) {
+            hits[*place] = hit;
+        }
+    }
+    let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
+    let near =
+        hits.iter().take(limit.saturating_mul(2)).take_while(|hit| hit.relevance >= best * NEARLY).count();
+    hits[..near].sort_by_key(|hit| entry(hit).trust == Trust::Untrusted);
+}
+
+impl LongTerm for LongTermMemory {
+    fn store<'a>(
+        &'a self,
+        content: &'a str,
+        metadata: Map<String, Json>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>> {
+        Box::pin(async move {
+            let mut entry = MemoryEntry::new(self.memory.fresh(), content, self.memory.now());
+            entry.metadata = metadata;
+            let id = entry.id.clone();
+            self.memory.keep(vec![entry]).await?;
+            Ok(id)
+        })
+    }
+
+    fn query<'a>(&'a self, query: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>> {
+        Box::pin(self.query_with(query, ""))
+    }
+
+    fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
+        Box::pin(async move { Ok(self.memory.apply(vec![MemoryChange::forget(id)]).await? > 0) })
+    }
+
+    fn newest(&self, limit: usize) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
+        Box::pin(async move {
+            let filter = filter_of(&MemoryQuery::new(""));
+            let listing = Listing::new(filter, MemoryOrder::Latest, limit);
+            Ok(self.memory.store().list(&listing).await?.entries)
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! One handle on all memories of one owner.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon_types::{
+    Clock, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemoryStore, Timestamp,
+};
+
+use crate::{Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, recall::Recall};
+
+/// All memories of one owner: a store that is bound to a collection, and what it is asked with. Clones share it.
+#[derive(Clone)]
+pub struct Memory {
+    pub(crate) parts: Arc<Parts>,
+}
+
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn MemoryStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) options: MemoryOptions,
+    pub(crate) answers: Mutex<Answers>,
+    /// Held while facts are compared and written, so that two tasks cannot both find none.
+    pub(crate) facts: futures_util::lock::Mutex<()>,
+}
+
+/// Answers to questions, the latest last. They hold until something is written.
+#[derive(Default)]
+pub(crate) struct Answers {
+    pub(crate) generation: u64,
+    pub(crate) kept: VecDeque<(String, crate::Remembered)>,
+    pub(crate) hits: u64,
+}
+
+impl Memory {
+    /// The memories in a store that is bound to their owner's collection. Found by words alone until an embedder is
+    /// given.
+    pub fn new(store: Arc<dyn MemoryStore>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        let parts = Parts {
+            store,
+            clock,
+            ids,
+            embedder: None,
+            options: MemoryOptions::default(),
+            answers: Mutex::default(),
+            facts: futures_util::lock::Mutex::new(()),
+        };
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// The same, found by meaning too.
+    pub fn with_embedder(&self, embedder: Arc<dyn Embedder>) -> Self {
+        self.with(Some(embedder), self.parts.options.clone())
+    }
+
+    /// The same with other choices.
+    pub fn with_options(&self, options: MemoryOptions) -> Self {
+        self.with(self.parts.embedder.clone(), options)
+    }
+
+    fn with(&self, embedder: Option<Arc<dyn Embedder>>, options: MemoryOptions) -> Self {
+        let Parts { store, clock, ids, .. } = &*self.parts;
+        let parts = Parts {
+            store: store.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            embedder,
+            options,
+            answers: Mutex::default(),
+            facts: futures_util::lock::Mutex::new(()),
+        };
+        Self { parts: Arc::new(parts) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn MemoryStore> {
+        &self.parts.store
+    }
+
+    /// The choices.
+    pub fn options(&self) -> &MemoryOptions {
+        &self.parts.options
+    }
+
+    /// What was said in a session.
+    pub fn conversation(&self, session: impl Into<String>) -> Conversation {
+        Conversation::new(self.clone(), session.into())
+    }
+
+    /// What a task has at hand.
+    pub fn task(&self, task: impl Into<String>) -> TaskMemory {
+        TaskMemory::new(self.clone(), task.into())
+    }
+
+    /// What is kept for good.
+    pub fn long_term(&self) -> LongTermMemory {
+        LongTermMemory::new(self.clone())
+    }
+
+    /// The facts.
+    pub fn knowledge(&self) -> Knowledge {
+        Knowledge::new(self.clone())
+    }
+
+    /// What of it all belongs into a prompt.
+    pub fn recall(&self) -> Recall {
+        Recall::new(self.clone())
+    }
+
+    /// How many questions were answered without asking the store.
+    pub fn cache_hits(&self) -> u64 {
+        self.answers(|answers| answers.hits)
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.parts.clock.now()
+    }
+
+    pub(crate) fn fresh(&self) -> String {
+        self.parts.ids.fresh("mem")
+    }
+
+    pub(crate) fn answers<T>(&self, work: impl FnOnce(&mut Answers) -> T) -> T {
+        work(&mut self.parts.answers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes changes. Every kept answer is forgotten before and after: one that was looked up meanwhile may be of
+    /// before.
+    pub(crate) async fn apply(&self, changes: Vec<MemoryChange>) -> Result<usize, MemoryError> {
+        let done = self.parts.store.apply(changes).await;
+        self.answers(|answers| {
+            answers.generation += 1;
+            answers.kept.clear();
+        });
+        done
+    }
+
+    /// Keeps entries, all or none. Where no vectors can be made they are kept without, to be embedded later.
+    ///
+    /// # Errors
+    /// As [`MemoryStore::apply`].
+    pub async fn keep(&self, mut entries: Vec<MemoryEntry>) -> Result<Vec<String>, MemoryError> {
+        let now = self.now();
+        for entry in &mut entries {
+            *entry = std::mem::take(entry).with_missing_filled(&*self.parts.ids, now);
+            entry.check()?;
+        }
+        if let Some(embedder) = &self.parts.embedder {
+            for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
+                let mut wanting: Vec<&mut MemoryEntry> = batch
+                    .iter_mut()
+                    .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
+                    .collect();
+                let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
+                match vectors(&**embedder, &texts).await {
+                    Ok(vectors) => {
+                        for (entry, vector) in wanting.iter_mut().zip(vectors) {
+                            **entry = std::mem::take(*entry).with_vector(embedder.id(), vector);
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "kept without vectors, to be embedded later"),
+                }
+            }
+        }
+        let ids = entries.iter().map(|entry| entry.id.clone()).collect();
+        self.apply(entries.into_iter().map(MemoryChange::put).collect()).await?;
+        Ok(ids)
+    }
+
+    /// Everything that fits, page by page; entries that are damaged are left out, with a warning.
+    pub(crate) async fn all(&self, filter: MemoryFilter) -> Result<Vec<MemoryEntry>, MemoryError> {
+        let mut listing = Listing::new(filter, MemoryOrder::First, 500);
+        let mut entries = Vec::new();
+        loop {
+            let page = self.parts.store.list(&listing).await?;
+            for damaged in &page.damaged {
+                tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
+            }
+            entries.extend(page.entries);
+            match page.next {
+                Some(next) => listing.after = Some(next),
+                None => return Ok(entries),
+            }
+        }
+    }
+}
+
+/// The vectors of texts, checked: an embedder is somebody else's code.
+pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let failed = |problem: String| MemoryError::Embedding { embedder: embedder.id().to_owned(), problem };
+    let vectors = embedder.embed(texts).await?;
+    if vectors.len() != texts.len() {
+        return Err(failed(format!("{} vectors for {} texts", vectors.len(), texts.len())));
+    }
+    let expected = embedder.dimensions();
+    for vector in &vectors {
+        if vector.len() != expected {
+            return Err(failed(format!("a vector of {} dimensions, not {expected}", vector.len())));
+        }
+        if vector.iter().any(|x| !x.is_finite()) {
+            return Err(failed("a vector has a value that is no number".to_owned()));
+        }
+    }
+    Ok(vectors)
+}

@@ -1,0 +1,57 @@
+//! Ordering what a store found: one list out of words, meaning, time and neighbourhood.
+//!
+//! A store finds candidates: the best by words and the nearest by vector. Each store scores words in its own way, and
+//! a score alone says little: what answers a question often shares no word with it, but stands right after one that
+//! does. So the candidates are ordered here, from their texts, for every store in the same way. A memory `m` of
+//! session `s` gets
+//!
+//! ```text
+//! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
+//!             + 0.05 · recency(m) + 0.1 · (importance(m) − ½)
+//! around(m) = own(m) + 0.4 · own(m−1) + 0.2 · own(m−2) + 0.2 · own(m+1) + 0.1 · own(m+2)     within s
+//! own(m)    = 0.8 · coverage(m) + 0.5 · meaning(m)
+//! ```
+//!
+//! | part | is |
+//! |---|---|
+//! | coverage | the share of the question's stemmed words that the memory has, by BM25 over the candidates, 0 to 1 |
+//! | meaning | cosine of the two vectors, 0 to 1; 0 for all without an embedder |
+//! | session | coverage of the session as one text, and half as much the mean of its three best meanings; the best session has 1 |
+//! | time | 1 if the memory is of a time that the question names, halved for each four days from there ([`TimeHint`]) |
+//! | speaker | 1 if the question names who said it |
+//! | asks | 1 if the memory is itself a question |
+//! | recency | 1 now, halved for each 30 days; only if the question says when it is asked |
+//! | importance | as the entry says, ½ if it does not |
+//!
+//! What working memory has at hand adds words to the question, with a weight of 0.3 ([`Question::with_context`]).
+//! Scores are sums of values, not of ranks: whether the best is far ahead or one of many is what a rank forgets.
+//! The weights were chosen on the first five LoCoMo conversations; `docs/benchmarks.md` has what they bring there and
+//! on the five that they were not chosen on.
+//!
+//! ```
+//! use archon_memory::rank::{Item, Ranker};
+//!
+//! let ranker = Ranker::new(None);
+//! let mut items = [Item::default(); 3];
+//! items[0].text = "Alice prefers summaries in bullet points.";
+//! items[1].text = "The build takes four minutes.";
+//! items[2].text = "Bob prefers tea.";
+//! let ranking = ranker.rank(&ranker.question("what does Alice prefer?"), &items);
+//! assert_eq!(ranking.hits[0].item, 0);
+//! ```
+
+mod dates;
+mod lexical;
+mod question;
+mod ranker;
+mod weights;
+mod words;
+
+pub use dates::{TimeHint, time_hints};
+pub use question::Question;
+pub use ranker::{Item, LABELS, Ranked, Ranker, Ranking, SESSION};
+pub use weights::{Calibration, Weights};
+pub use words::Analyzer;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! How much of a question the words of each candidate cover: BM25 over the candidates, for single memories and for
+//! whole sessions.
+//!
+//! For a question with the terms `t` of weight `w(t)`, and a text that has `f` of a term and is `l` terms long:
+//!
+//! ```text
+//! coverage = Σ w(t) · idf(t) · f / (f + K1 · (1 − B + B · l / average l))  /  Σ w(t) · idf(t)
+//! idf(t)   = ln(1 + (N − n(t) + ½) / (n(t) + ½))              N texts, n(t) of them with the term
+//! ```
+//!
+//! Both sums go over the terms that some candidate has. So coverage lies between 0 and 1 and means the same for each
+//! question, however long, and for each store, whatever it scores words with. A session is scored as one long text.
+//! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.)
+
+use std::collections::HashMap;
+
+use super::Analyzer;
+
+/// How soon more of the same word stops to matter, and how much a long text is held back. Memories are short, and a
+/// longer one usually says more.
+const OF_TEXTS: Saturation = Saturation { k1: 1.0, b: 0.4 };
+
+/// The same for sessions, which are long.
+const OF_SESSIONS: Saturation = Saturation { k1: 1.2, b: 0.75 };
+
+#[derive(Clone, Copy)]
+struct Saturation {
+    k1: f32,
+    b: f32,
+}
+
+/// Texts, and how often each of them has each term of a question.
+pub(super) struct Counts<'a> {
+    asked: &'a [(String, f32)],
+    numbers: HashMap<&'a str, usize>,
+    /// For each text the counts of the terms that were asked, and how many terms it has in all.
+    texts: Vec<(Vec<f32>, f32)>,
+}
+
+impl<'a> Counts<'a> {
+    /// For a question of these terms with their weights; each term stands there once.
+    pub(super) fn new(asked: &'a [(String, f32)]) -> Self {
+        let numbers = asked.iter().enumerate().map(|(number, (term, _))| (term.as_str(), number)).collect();
+        Self { asked, numbers, texts: Vec::new() }
+    }
+
+    /// Adds a text, of which these are the parts.
+    pub(super) fn add(&mut self, analyzer: &Analyzer, parts: &[&str]) {
+        let (mut counts, mut length) = (vec![0.0; self.asked.len()], 0.0);
+        for part in parts {
+            analyzer.each(part, |term| {
+                length += 1.0;
+                if let Some(number) = self.numbers.get(term) {
+                    counts[*number] += 1.0;
+                }
+            });
+        }
+        self.texts.push((counts, length));
+    }
+
+    /// The coverage of each text.
+    pub(super) fn coverage(&self) -> Vec<f32> {
+        coverage(self.asked, &self.texts, OF_TEXTS)
+    }
+
+    /// The coverage of each session; `session` is each text's, from 0 to below `sessions`.
+    pub(super) fn coverage_of_sessions(&self, session: &[usize], sessions: usize) -> Vec<f32> {
+        let mut sums = vec![(vec![0.0; self.asked.len()], 0.0); sessions];
+        for ((counts, length), session) in self.texts.iter().zip(session) {
+            let sum = &mut sums[*session];
+            sum.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+            sum.1 += length;
+        }
+        coverage(self.asked, &sums, OF_SESSIONS)
+    }
+}
+
+fn coverage(asked: &[(String, f32)], texts: &[(Vec<f32>, f32)], saturation: Saturation) -> Vec<f32> {
+    let average = (texts.iter().map(|(_, length)| length).sum::<f32>() / texts.len() as f32).max(1.0);
+    let mut covered = vec![0.0; texts.len()];
+    let mut attainable = 0.0;
+    for (number, (_, weight)) in asked.iter().enumerate() {
+        let with = texts.iter().filter(|(counts, _)| counts[number] > 0.0).count();
+        if with == 0 {
+            continue;
+        }
+        let rarity = weight * idf(texts.len() as f32, with as f32);
+        attainable += rarity;
+        for (covered, (counts, length)) in covered.iter_mut().zip(texts) {
+            *covered += rarity * saturation.of(counts[number], length / average);
+        }
+    }
+    if attainable > 0.0 {
+        covered.iter_mut().for_each(|covered| *covered /= attainable);
+    }
+    covered
+}
+
+impl Saturation {
+    /// How much of a term a text has, below 1; `length` in average lengths.
+    fn of(self, frequency: f32, length: f32) -> f32 {
+        frequency / (frequency + self.k1 * (1.0 - self.b + self.b * length))
+    }
+}
+
+/// How rare a term is among `all` texts, `with` of which have it.
+fn idf(all: f32, with: f32) -> f32 {
+    (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn asked(words: &str) -> Vec<(String, f32)> {
+        let mut terms = Analyzer::default().terms(words);
+        terms.sort();
+        terms.dedup();
+        terms.into_iter().map(|term| (term, 1.0)).collect()
+    }
+
+    fn coverage_of(question: &str, texts: &[&str]) -> Vec<f32> {
+        let asked = asked(question);
+        let mut counts = Counts::new(&asked);
+        texts.iter().for_each(|text| counts.add(&Analyzer::default(), &[text]));
+        counts.coverage()
+    }
+
+    #[test]
+    fn a_rare_word_weighs_more_than_a_common_one() {
+        let covered =
+            coverage_of("dogs or owls?", &["a dog, a cat", "a dog, an owl", "a dog, an elk", "an elk"]);
+        assert!(covered[1] > 0.45 && covered[0] > 0.0 && covered[0] < 0.5 * covered[1], "{covered:?}");
+        let covered = coverage_of("dogs or owls?", &["dog cat", "owl cat", "dog elk"]);
+        assert!(covered[1] > 1.5 * covered[0], "{covered:?}");
+        assert_eq!(covered[0], covered[2]);
+    }
+
+    #[test]
+    fn a_word_that_nobody_said_takes_nothing_from_the_others() {
+        let texts = ["dog cat", "owl"];
+        assert_eq!(coverage_of("dog unheard", &texts), coverage_of("dog", &texts));
+        assert_eq!(coverage_of("unheard", &texts), [0.0, 0.0]);
+        assert!(coverage_of("dog", &[]).is_empty());
+    }
+
+    #[test]
+    fn a_session_is_one_long_text() {
+        let asked = asked("dog owl elk");
+        let mut counts = Counts::new(&asked);
+        for text in ["dog", "owl", "elk", "elk"] {
+            counts.add(&Analyzer::default(), &[text]);
+        }
+        let sessions = counts.coverage_of_sessions(&[0, 0, 1, 1], 2);
+        assert!(sessions[0] > sessions[1] && sessions[1] > 0.0, "{sessions:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn coverage_is_a_share(texts in prop::collection::vec("[b-d]( [b-d]){0,9}", 0..20), question in "[b-f]( [b-f]){0,5}") {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            for covered in coverage_of(&question, &texts) {
+                prop_assert!((0.0..1.0).contains(&covered), "{covered}");
+            }
+        }
+    }
+}

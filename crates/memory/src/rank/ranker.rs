@@ -1,0 +1,274 @@
+//! From candidates to one list: the formula of the parent module.
+
+use std::collections::HashMap;
+
+use archon_types::{Candidate, MemoryEntry, Timestamp};
+
+use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
+
+/// A memory that may answer the question. Candidates of a store become items by `From`.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Item<'a> {
+    /// What it says.
+    pub text: &'a str,
+    /// More words by which it may be found: captions of its pictures, labels.
+    pub labels: &'a str,
+    /// Who said it.
+    pub speaker: Option<&'a str>,
+    /// The conversation that it is part of; it has no neighbours without.
+    pub session: Option<&'a str>,
+    /// Its place: what was said just before it has a place less by 1.
+    pub place: u64,
+    /// When it was said.
+    pub at: Timestamp,
+    /// Cosine similarity with the question, where both have a vector.
+    pub cosine: Option<f32>,
+    /// How much it matters, from 0 to 1.
+    pub importance: Option<f32>,
+}
+
+/// Metadata that says which conversation a memory is part of.
+pub const SESSION: &str = "session";
+
+/// Metadata with more words by which a memory may be found.
+pub const LABELS: &str = "labels";
+
+impl<'a> From<&'a Candidate> for Item<'a> {
+    fn from(candidate: &'a Candidate) -> Self {
+        Self { cosine: candidate.vector, ..Self::from(&candidate.entry) }
+    }
+}
+
+impl<'a> From<&'a MemoryEntry> for Item<'a> {
+    fn from(entry: &'a MemoryEntry) -> Self {
+        let metadata = |name: &str| entry.metadata.get(name).and_then(|value| value.as_str());
+        Self {
+            text: &entry.content,
+            labels: metadata(LABELS).unwrap_or_default(),
+            speaker: entry.role(),
+            session: metadata(SESSION),
+            place: entry.position,
+            at: entry.timestamp,
+            cosine: None,
+            importance: entry.importance,
+        }
+    }
+}
+
+/// Candidates in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Ranking {
+    /// All of them, best first.
+    pub hits: Vec<Ranked>,
+}
+
+/// A candidate in its order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Ranked {
+    /// Which of the items.
+    pub item: usize,
+    /// What it is ordered by. Mostly between 0 and 2; comparable within one ranking only.
+    pub score: f32,
+    /// How far it is about the question by itself, 0 to 1, the same for all questions and embedders: see
+    /// [`Calibration::relevance`].
+    pub relevance: f32,
+}
+
+impl Ranking {
+    /// The sessions of the hits, best first, each by its best hit.
+    pub fn sessions<'a>(&self, items: &[Item<'a>]) -> Vec<&'a str> {
+        let mut sessions = Vec::new();
+        for session in self.hits.iter().filter_map(|hit| items[hit.item].session) {
+            if !sessions.contains(&session) {
+                sessions.push(session);
+            }
+        }
+        sessions
+    }
+
+    /// The first `limit` hits without those that say again what a better one says: `alike(a, b)` is the cosine of
+    /// two items, where both have a vector, and what is at least `same` is the same.
+    pub fn distinct(
+        &self,
+        items: &[Item<'_>],
+        limit: usize,
+        same: f32,
+        alike: impl Fn(usize, usize) -> Option<f32>,
+    ) -> Vec<Ranked> {
+        let mut kept: Vec<Ranked> = Vec::new();
+        for hit in &self.hits {
+            if kept.len() == limit {
+                break;
+            }
+            let again = |better: &Ranked| {
+                items[better.item].text == items[hit.item].text
+                    || alike(better.item, hit.item).is_some_and(|cosine| cosine >= same)
+            };
+            if !kept.iter().any(again) {
+                kept.push(*hit);
+            }
+        }
+        kept
+    }
+}
+
+/// Orders candidates. Keeps nothing between two questions.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Ranker {
+    /// How texts become terms.
+    pub analyzer: Analyzer,
+    /// How much each part counts.
+    pub weights: Weights,
+    /// What the embedder's cosines mean.
+    pub calibration: Calibration,
+}
+
+impl Ranker {
+    /// For vectors of the embedder with this [`id`](archon_types::Embedder::id), or for words alone.
+    pub fn new(embedder: Option<&str>) -> Self {
+        Self { calibration: Calibration::of(embedder.unwrap_or_default()), ..Self::default() }
+    }
+
+    /// The same with other weights.
+    pub fn with_weights(mut self, weights: Weights) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// A question in terms of this ranker.
+    pub fn question(&self, text: &str) -> Question {
+        Question::new(&self.analyzer, text)
+    }
+
+    /// Orders items by how well they answer the question. Equally good ones stay in the order in which they came.
+    pub fn rank(&self, question: &Question, items: &[Item<'_>]) -> Ranking {
+        let mut counts = Counts::new(&question.terms);
+        for item in items {
+            counts.add(&self.analyzer, &[item.speaker.unwrap_or_default(), item.text, item.labels]);
+        }
+        let coverage = counts.coverage();
+        let meaning = self.meaning(items);
+        let own: Vec<f32> =
+            coverage.iter().zip(&meaning).map(|(words, meaning)| self.own(*words, *meaning)).collect();
+        let around = self.with_neighbours(items, &own);
+        let sessions = self.sessions(items, &counts, &meaning);
+        let mut hits: Vec<Ranked> = (0..items.len())
+            .map(|item| Ranked {
+                item,
+                score: around[item]
+                    + self.weights.session * sessions[item]
+                    + self.beside(question, &items[item]),
+                relevance: self.calibration.relevance(coverage[item], items[item].cosine),
+            })
+            .collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        Ranking { hits }
+    }
+
+    fn own(&self, words: f32, meaning: f32) -> f32 {
+        self.weights.words * words + self.weights.meaning * meaning
+    }
+
+    /// What each item's cosine says. One that the store did not compare was not among the nearest: it counts as
+    /// the farthest of those that were.
+    fn meaning(&self, items: &[Item<'_>]) -> Vec<f32> {
+        let cosines = items.iter().filter_map(|item| item.cosine).filter(|cosine| cosine.is_finite());
+        let farthest = cosines.fold(f32::INFINITY, f32::min);
+        let known = |item: &Item<'_>| item.cosine.filter(|cosine| cosine.is_finite()).unwrap_or(farthest);
+        items
+            .iter()
+            .map(|item| if farthest.is_finite() { self.calibration.meaning(known(item)) } else { 0.0 })
+            .collect()
+    }
+
+    /// Each item's own score with a share of what stands around it in its session.
+    fn with_neighbours(&self, items: &[Item<'_>], own: &[f32]) -> Vec<f32> {
+        let mut order: Vec<usize> = (0..items.len()).filter(|item| items[*item].session.is_some()).collect();
+        order.sort_by_key(|item| (items[*item].session, items[*item].place));
+        let mut sums = own.to_vec();
+        for (at, &later) in order.iter().enumerate() {
+            for &earlier in order[..at].iter().rev() {
+                let distance = items[later].place.abs_diff(items[earlier].place);
+                if items[later].session != items[earlier].session || distance > REACH {
+                    break;
+                }
+                let share = match distance {
+                    0 => continue,
+                    1 => 1.0,
+                    _ => self.weights.farther,
+                };
+                sums[later] += self.weights.before * share * own[earlier];
+                sums[earlier] += self.weights.after * share * own[later];
+            }
+        }
+        sums
+    }
+
+    /// How well each item's session fits as a whole, from 0 to 1; the best has 1.
+    fn sessions(&self, items: &[Item<'_>], counts: &Counts<'_>, meaning: &[f32]) -> Vec<f32> {
+        let mut numbers: HashMap<Result<&str, usize>, usize> = HashMap::new();
+        let mut session = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            // What is of no session is one by itself.
+            let next = numbers.len();
+            session.push(*numbers.entry(item.session.ok_or(at)).or_insert(next));
+        }
+        let words = to_one(counts.coverage_of_sessions(&session, numbers.len()));
+        let meaning = to_one(best_three(&session, meaning, numbers.len()));
+        let whole = |session: &usize| {
+            (words[*session] + SESSION_MEANING * meaning[*session]) / (1.0 + SESSION_MEANING)
+        };
+        session
+            .iter()
+            .zip(items)
+            .map(|(session, item)| if item.session.is_some() { whole(session) } else { 0.0 })
+            .collect()
+    }
+
+    /// What else speaks for an item, beside its words and its meaning.
+    fn beside(&self, question: &Question, item: &Item<'_>) -> f32 {
+        let closeness = question.times.iter().map(|time| time.closeness(item.at)).fold(0.0, f32::max);
+        let named = item.speaker.is_some_and(|speaker| question.names(speaker));
+        let asks = item.text.trim_end().ends_with(['?', '\u{ff1f}']);
+        let recency = question.now.map_or(0.0, |now| self.weights.recency_at(now, item.at));
+        self.weights.time * closeness + self.weights.speaker * f32::from(u8::from(named))
+            - self.weights.asks * f32::from(u8::from(asks))
+            + self.weights.recency * recency
+            + self.weights.importance * (item.importance.unwrap_or(UNKNOWN_IMPORTANCE) - UNKNOWN_IMPORTANCE)
+    }
+}
+
+/// How many places away a neighbour may be.
+const REACH: u64 = 2;
+
+/// How much the meaning of a session counts, against its words.
+const SESSION_MEANING: f32 = 0.5;
+
+/// What an entry counts as that does not say how much it matters.
+const UNKNOWN_IMPORTANCE: f32 = 0.5;
+
+/// The mean of the three best values of each session.
+fn best_three(session: &[usize], values: &[f32], sessions: usize) -> Vec<f32> {
+    let mut best = vec![[0.0f32; 3]; sessions];
+    for (session, value) in session.iter().zip(values) {
+        let best = &mut best[*session];
+        if *value > best[2] {
+            best[2] = *value;
+            best.sort_by(|a, b| b.total_cmp(a));
+        }
+    }
+    best.into_iter().map(|best| best.iter().sum::<f32>() / 3.0).collect()
+}
+
+/// The same, so that the greatest is 1.
+fn to_one(mut values: Vec<f32>) -> Vec<f32> {
+    let greatest = values.iter().copied().fold(0.0, f32::max);
+    if greatest > 0.0 {
+        values.iter_mut().for_each(|value| *value /= greatest);
+    }
+    values
+}

@@ -1,0 +1,185 @@
+//! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use archon_types::{
+    Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Timestamp,
+};
+use archon_vectors::cosine;
+
+use crate::{HashEmbedder, Memory, memory::vectors};
+
+/// How much is kept.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Most notes, turns and summaries; any number if unset. Facts and values do not count and stay.
+    pub entries: Option<usize>,
+    /// What was remembered longer ago, and was not of use since, goes.
+    pub age: Option<Duration>,
+}
+
+impl Limits {
+    /// At most so many entries.
+    pub fn entries(most: usize) -> Self {
+        Self { entries: Some(most), age: None }
+    }
+
+    /// The same, and nothing older.
+    pub fn no_older_than(mut self, age: Duration) -> Self {
+        self.age = Some(age);
+        self
+    }
+}
+
+/// What upkeep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kept {
+    /// Entries that were too old.
+    pub aged: usize,
+    /// Entries that were too many.
+    pub evicted: usize,
+}
+
+const COUNTED: [MemoryKind; 3] = [MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary];
+
+impl Memory {
+    /// Forgets what is too old and, of what is too much, what was of use longest ago. Importance lends time: what
+    /// matters fully counts as used one half-life of the ranking, 30 days, later than what does not.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn evict(&self, limits: &Limits) -> Result<Kept, MemoryError> {
+        let mut entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
+        let now = self.now();
+        let before = entries.len();
+        let mut gone = Vec::new();
+        if let Some(age) = limits.age {
+            let old = |entry: &MemoryEntry| now.since(last_use(entry)) > age;
+            gone.extend(entries.iter().filter(|entry| old(entry)).cloned());
+            entries.retain(|entry| !old(entry));
+        }
+        let aged = before - entries.len();
+        if let Some(most) = limits.entries {
+            entries.sort_by_key(worth);
+            gone.extend(entries.drain(..entries.len().saturating_sub(most)));
+        }
+        let kept = Kept { aged, evicted: gone.len() - aged };
+        self.forget_each(gone).await?;
+        Ok(kept)
+    }
+
+    /// Forgets everything that was remembered before a time, facts too. Returns how much.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
+        let mut filter = MemoryFilter::all();
+        filter.until = Some(before);
+        self.apply(vec![MemoryChange::Forget(filter)]).await
+    }
+
+    /// Merges notes and summaries that say the same, within each collection: the most believed stays, of these the
+    /// latest, with the greatest importance of all. Returns how many went.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
+        let mut entries =
+            self.all(MemoryFilter::default().of(&[MemoryKind::Note, MemoryKind::Summary])).await?;
+        entries.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
+        let directions: Vec<Vec<f32>> = entries.iter().map(|e| HashEmbedder::vector(&e.content)).collect();
+        let same = self.options().near_duplicate;
+        let (mut stays, mut gone, mut raised) = (Vec::<usize>::new(), Vec::new(), BTreeSet::new());
+        for i in 0..entries.len() {
+            let like = |s: &usize| {
+                entries[*s].collection == entries[i].collection
+                    && entries[*s].kind == entries[i].kind
+                    && cosine(&directions[*s], &directions[i]) >= same
+            };
+            match stays.iter().copied().find(like) {
+                None => stays.push(i),
+                Some(better) => {
+                    if entries[i].importance > entries[better].importance {
+                        entries[better].importance = entries[i].importance;
+                        raised.insert(better);
+                    }
+                    gone.push(entries[i].clone());
+                }
+            }
+        }
+        let count = gone.len();
+        let puts = raised.into_iter().map(|i| MemoryChange::put(entries[i].clone())).collect();
+        self.apply(puts).await?;
+        self.forget_each(gone).await?;
+        Ok(count)
+    }
+
+    async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+        for batch in entries.chunks(200) {
+            let changes = batch.iter().map(|entry| {
+                let mut filter = MemoryFilter::all();
+                filter.ids = vec![entry.id.clone()];
+                filter.collection = (!entry.collection.is_root()).then(|| entry.collection.clone());
+                MemoryChange::Forget(filter)
+            });
+            self.apply(changes.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives vectors to what has none of the memory's embedder: what was kept while it failed, and everything after
+    /// it changed. `progress` is told how many are done. May be cut off and called again at any time.
+    ///
+    /// # Errors
+    /// [`MemoryError::Embedding`] when the embedder fails, [`MemoryError::Unsupported`] without one. What is done
+    /// stays done.
+    pub async fn embed_missing(&self, mut progress: impl FnMut(usize) + Send) -> Result<usize, MemoryError> {
+        let Some(embedder) = &self.parts.embedder else {
+            return Err(MemoryError::Unsupported { what: "vectors without an embedder" });
+        };
+        let mut filter = MemoryFilter::all();
+        filter.kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
+        filter.not_embedded_by = Some(embedder.id().to_owned());
+        let mut listing = Listing::new(filter, MemoryOrder::First, self.options().batch.max(1));
+        let mut done = 0;
+        loop {
+            let page = self.parts.store.list(&listing).await?;
+            let texts: Vec<String> = page.entries.iter().map(|entry| entry.content.clone()).collect();
+            let made = vectors(&**embedder, &texts).await?;
+            let change = |(entry, vector): (MemoryEntry, Vec<f32>)| MemoryChange::Embed {
+                id: entry.id,
+                collection: entry.collection,
+                content: entry.content,
+                embedder: embedder.id().to_owned(),
+                vector,
+            };
+            done += self.apply(page.entries.into_iter().zip(made).map(change).collect()).await?;
+            progress(done);
+            match page.next {
+                Some(next) => listing.after = Some(next),
+                None => return Ok(done),
+            }
+        }
+    }
+
+    /// Notes that memories were of use, for [`evict`](Self::evict).
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn used<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<usize, MemoryError> {
+        let at = self.now();
+        let changes = ids.into_iter().map(|id| MemoryChange::Use { id: id.to_owned(), at });
+        self.parts.store.apply(changes.collect()).await
+    }
+}
+
+fn last_use(entry: &MemoryEntry) -> Timestamp {
+    entry.used.unwrap_or_default().max(entry.timestamp)
+}
+
+fn worth(entry: &MemoryEntry) -> Timestamp {
+    let days = Duration::from_secs(30 * 24 * 3600);
+    last_use(entry) + days.mul_f32(entry.importance.unwrap_or(0.5).clamp(0.0, 1.0))
+}

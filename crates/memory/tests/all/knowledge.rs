@@ -1,0 +1,225 @@
+//! Facts over time.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_memory::{Fact, Knowledge, Learnt, LlmExtractor, Passage, RuleExtractor};
+use archon_testkit::FnProvider;
+use archon_types::{Clock, LongTerm, MemoryKind, MemoryQuery, Timestamp, Trust};
+
+use crate::support::{cases, memory, seed};
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn lives(place: &str, since: u64, trust: Trust) -> Fact {
+    Fact::new("Alice", "lives in", place).since(at(since)).trusted(trust)
+}
+
+async fn places(knowledge: &Knowledge, times: &[u64]) -> Vec<String> {
+    let mut found = Vec::new();
+    for time in times {
+        let facts = knowledge.as_of("alice", "Lives  in", at(*time)).await.unwrap();
+        found.push(facts.iter().map(|fact| fact.object.as_str()).collect::<Vec<_>>().join("+"));
+    }
+    found
+}
+
+// spec: M-25
+#[tokio::test]
+async fn a_newer_fact_ends_the_older_in_whatever_order_they_are_learnt() {
+    let orders: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for order in orders {
+        let (memory, _) = memory("user:x");
+        let knowledge = memory.knowledge();
+        let facts = [
+            lives("Bern", 100, Trust::Trusted),
+            lives("Basel", 200, Trust::Trusted),
+            lives("Chur", 300, Trust::Trusted),
+        ];
+        knowledge.learn(order.map(|i| facts[i].clone())).await.unwrap();
+        let found = places(&knowledge, &[99, 100, 199, 200, 250, 300, 9_999]).await;
+        assert_eq!(found, ["", "Bern", "Bern", "Basel", "Basel", "Chur", "Chur"], "{order:?}");
+    }
+}
+
+// spec: M-25
+#[tokio::test]
+async fn what_is_believed_less_neither_ends_nor_outranks() {
+    let (memory, _) = memory("user:x");
+    let knowledge = memory.knowledge();
+    let learnt = knowledge
+        .learn([
+            lives("Bern", 100, Trust::Trusted),
+            lives("Evil Town", 500, Trust::Untrusted),
+            lives("Model City", 600, Trust::Model),
+            lives("bern", 700, Trust::Untrusted),
+            lives("Basel", 800, Trust::Trusted),
+            lives("Evil Town", 900, Trust::Untrusted),
+        ])
+        .await
+        .unwrap();
+    let expected = [
+        Learnt::New { ended: 0 },
+        Learnt::Outranked,
+        Learnt::Outranked,
+        Learnt::Known,
+        // Bern and Model City; Evil Town had ended with Model City.
+        Learnt::New { ended: 2 },
+        Learnt::Outranked,
+    ];
+    assert_eq!(learnt, expected);
+    assert_eq!(
+        places(&knowledge, &[50, 100, 550, 650, 800, 950]).await,
+        ["", "Bern", "Bern", "Bern", "Basel", "Basel"]
+    );
+    let mut query = MemoryQuery::new("Where does Alice live?");
+    query.kinds = vec![MemoryKind::Fact];
+    let found = memory.long_term().query(&query).await.unwrap();
+    assert_eq!(found[0].entry.content, "Alice lives in Basel", "{found:?}");
+    // A trusted source may take back what nobody vouched for.
+    knowledge.learn([Fact::new("Bob", "lives in", "Rome").trusted(Trust::Untrusted)]).await.unwrap();
+    knowledge.learn([Fact::new("Bob", "lives in", "Oslo").trusted(Trust::Trusted)]).await.unwrap();
+    assert_eq!(knowledge.current("Bob", "lives in").await.unwrap()[0].object, "Oslo");
+}
+
+// spec: M-25
+#[tokio::test]
+async fn a_relation_may_have_many_objects_and_a_fact_its_own_end() {
+    let (memory, clock) = memory("user:x");
+    let knowledge = memory.knowledge();
+    let now = clock.now();
+    for food in ["rice", "soup", "rice"] {
+        knowledge.learn([Fact::new("Alice", "likes", food).one_of_many()]).await.unwrap();
+    }
+    let mut visit = Fact::new("Alice", "visits", "Rome").since(now);
+    visit.until = Some(now + Duration::from_secs(60));
+    knowledge.learn([visit]).await.unwrap();
+    let objects = async |relation: &str| {
+        let facts = knowledge.current("Alice", relation).await.unwrap();
+        facts.into_iter().map(|fact| fact.object).collect::<Vec<_>>()
+    };
+    assert_eq!(objects("likes").await, ["rice", "soup"]);
+    assert_eq!(objects("visits").await, ["Rome"]);
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(objects("visits").await, [""; 0]);
+    let entities = knowledge.entities().await.unwrap();
+    assert_eq!((entities.len(), entities[0].name.as_str(), entities[0].facets.len()), (1, "Alice", 2));
+    let error = knowledge.learn([Fact::new("Alice", " ", "x")]).await.unwrap_err().to_string();
+    assert!(error.ends_with("the fact has no relation"), "{error}");
+}
+
+// spec: M-25
+#[tokio::test]
+async fn of_1000_updated_facts_the_newest_valid_one_comes_first() {
+    let (memory, _) = memory("user:x");
+    let knowledge = memory.knowledge();
+    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 16) % n
+    };
+    let relations = ["lives in", "works for", "drives", "is married to"];
+    let subjects = cases(60, 250);
+    let mut expected = Vec::new();
+    for s in 0..subjects {
+        for relation in relations {
+            let (subject, mut line) = (format!("Person{s}"), Vec::new());
+            // Times are whole hundreds, each once, and learnt in any order; some are hearsay.
+            for n in 0..2 + below(4) {
+                let trust = if below(4) == 0 { Trust::Untrusted } else { Trust::Trusted };
+                line.push((100 * (n + 1), format!("Thing{}", below(1_000_000)), trust));
+            }
+            for i in (1..line.len()).rev() {
+                line.swap(i, usize::try_from(below(i as u64 + 1)).unwrap());
+            }
+            let fact = |(since, object, trust): &(u64, String, Trust)| {
+                Fact::new(&subject, relation, object).since(at(*since)).trusted(*trust)
+            };
+            knowledge.learn(line.iter().map(fact)).await.unwrap();
+            expected.push((subject, relation, line));
+        }
+    }
+    // What held at a time, by its definition: the most believed, and of these the last that had begun.
+    let truth = |line: &[(u64, String, Trust)], time: u64| {
+        let begun = line.iter().filter(|(since, ..)| *since <= time);
+        begun.max_by_key(|(since, _, trust)| (*trust, *since)).map(|(_, object, _)| object.clone())
+    };
+    let (mut first, mut exact, mut asked) = (0, 0, 0);
+    for (subject, relation, line) in &expected {
+        let newest = truth(line, u64::MAX).unwrap();
+        let found =
+            memory.long_term().query(&MemoryQuery::new(format!("{subject} {relation}"))).await.unwrap();
+        let content = format!("{subject} {relation} {newest}");
+        let right = found.first().is_some_and(|hit| hit.entry.content == content);
+        first += usize::from(right);
+        for time in [50, 150, 250, 350, 450, 550] {
+            let found = knowledge.as_of(subject, relation, at(time)).await.unwrap();
+            asked += 1;
+            exact += usize::from(found.first().map(|fact| fact.object.clone()) == truth(line, time));
+        }
+    }
+    assert_eq!(exact, asked);
+    assert!(first * 100 >= expected.len() * 98, "{first} of {}", expected.len());
+}
+
+// spec: M-25
+#[tokio::test]
+async fn plain_sentences_are_facts() {
+    let (memory, _) = memory("user:x");
+    let knowledge = memory.knowledge();
+    let text = "My name is Alice. I'm vegetarian, I live in Bern because of the river! Bob Miller works for ACME. \
+                Do I live in Rome? The weather is nice. I moved to Basel.";
+    let passage = Passage::new(text, "user", at(5)).trusted(Trust::Trusted);
+    knowledge.learn_from(&RuleExtractor, &passage).await.unwrap();
+    let mut said: Vec<String> = knowledge
+        .entities()
+        .await
+        .unwrap()
+        .into_iter()
+        .flat_map(|entity| entity.facets.into_iter().map(move |(r, o)| format!("{} {r} {o}", entity.name)))
+        .collect();
+    said.sort();
+    assert_eq!(
+        said,
+        ["Bob Miller works for ACME", "user is called Alice", "user is vegetarian", "user lives in Basel"]
+    );
+    assert_eq!(knowledge.topics().await.unwrap().get("vegetarian"), Some(&1));
+}
+
+// spec: M-25
+#[tokio::test]
+async fn a_model_finds_facts_and_cannot_make_them_trusted() {
+    let (memory, _) = memory("user:x");
+    let answer = r#"Sure: {"facts": [
+        {"subject": "Alice", "relation": "lives in", "object": "Bern", "objects": "one", "topics": ["home"], "trust": "trusted", "since": 1},
+        {"subject": "", "relation": "x", "object": "y", "objects": "one", "topics": []}]}"#;
+    let provider =
+        FnProvider::new(
+            move |n, _| if n == 2 { FnProvider::text("no idea") } else { FnProvider::text(answer) },
+        );
+    let extractor = LlmExtractor::new(Arc::new(provider.clone()), "m");
+    let knowledge = memory.knowledge();
+    knowledge.learn_from(&extractor, &Passage::new("I live in Bern", "Alice", at(7))).await.unwrap();
+    let fact = knowledge.current("Alice", "lives in").await.unwrap().remove(0);
+    assert_eq!(
+        (fact.trust, fact.since, fact.topics),
+        (Trust::Untrusted, Some(at(7)), vec!["home".to_owned()])
+    );
+    let trusted = Passage::new("I live in Bern", "Alice", at(8)).trusted(Trust::Trusted);
+    knowledge.learn_from(&extractor, &trusted).await.unwrap();
+    assert_eq!(knowledge.current("Alice", "lives in").await.unwrap()[0].trust, Trust::Model);
+    let error = knowledge.learn_from(&extractor, &trusted).await.unwrap_err().to_string();
+    assert!(error.starts_with("the model m did not answer: its answer is not of the schema"), "{error}");
+    assert!(
+        provider.requests()[0]
+            .messages
+            .iter()
+            .next()
+            .unwrap()
+            .text()
+            .contains("<text>\nI live in Bern\n</text>")
+    );
+}

@@ -1,0 +1,8 @@
+//! What the memories promise.
+
+mod compression;
+mod knowledge;
+mod recall;
+mod store;
+mod support;
+mod upkeep;

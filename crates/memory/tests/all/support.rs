@@ -1,0 +1,66 @@
+//! What the tests share.
+
+use std::{
+    env,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use archon_memory::{HashEmbedder, InMemoryStore, Memory};
+use archon_testkit::{SeededIds, VirtualClock};
+use archon_types::{BoxFuture, Collection, Embedder, MemoryEntry, MemoryError, Timestamp};
+
+/// How many cases: few in CI, all in an acceptance run.
+pub(crate) fn cases(few: u64, all: u64) -> u64 {
+    if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { all } else { few }
+}
+
+/// Where random cases start.
+pub(crate) fn seed() -> u64 {
+    env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
+}
+
+/// A memory of one owner, in a store of this process, with a clock that tests move.
+pub(crate) fn memory(of: &str) -> (Memory, VirtualClock) {
+    let clock = VirtualClock::new();
+    let store = InMemoryStore::new().collection(Collection::new(of).unwrap()).unwrap();
+    let memory = Memory::new(Arc::new(store), Arc::new(clock.clone()), Arc::new(SeededIds::new(1)));
+    (memory.with_embedder(Arc::new(HashEmbedder)), clock)
+}
+
+pub(crate) fn said(role: &str, text: &str) -> MemoryEntry {
+    MemoryEntry::said("", role, text, Timestamp::default())
+}
+
+pub(crate) fn contents<'a>(entries: impl IntoIterator<Item = &'a MemoryEntry>) -> Vec<&'a str> {
+    entries.into_iter().map(|entry| entry.content.as_str()).collect()
+}
+
+/// An embedder that fails until it is told not to, and counts its calls.
+#[derive(Default)]
+pub(crate) struct Moody {
+    pub(crate) works: AtomicBool,
+    pub(crate) calls: AtomicUsize,
+}
+
+impl Embedder for Moody {
+    fn id(&self) -> &str {
+        "moody:384"
+    }
+
+    fn dimensions(&self) -> usize {
+        384
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            if self.works.load(Ordering::SeqCst) {
+                return HashEmbedder.embed(texts).await;
+            }
+            Err(MemoryError::Embedding { embedder: "moody".into(), problem: "not today".into() })
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! What a planning agent works with, and what follows from it for one of its runs.
+
+use std::sync::Arc;
+
+use archon_types::{
+    Context, Delegation, ExecutionLimits, Journal, LongTerm, MemoryQuery, PlanSettings, Planner,
+    PlanningContext, Task, Toolbox,
+};
+
+use crate::{CheckOptions, Conclude, PlanBudget, PlanMachine, PlanningAgentOptions, Workers};
+
+/// Who does what for a planning agent.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) planner: Arc<dyn Planner>,
+    pub(crate) workers: Arc<dyn Workers>,
+    pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
+    pub(crate) conclude: Arc<dyn Conclude>,
+    pub(crate) memory: Option<Arc<dyn LongTerm>>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) options: PlanningAgentOptions,
+}
+
+impl Parts {
+    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
+    pub(crate) fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
+        called_by(context).map_or(&self.journal, |by| &by.journal)
+    }
+
+    /// How far a run may go: as this agent may, and no further than its caller allows.
+    pub(crate) fn limits(&self, context: &Context) -> ExecutionLimits {
+        let own = self.options.limits.clone();
+        match called_by(context) {
+            Some(by) => by.narrow(own, context.depth),
+            None => own,
+        }
+    }
+
+    pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
+        let mut planning = PlanningContext::new(context.clone());
+        if let Some(toolbox) = &self.toolbox {
+            planning.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
+        }
+        planning.values = machine.task().context;
+        planning.memories = machine.memories().to_vec();
+        planning
+    }
+
+    pub(crate) fn check_options(&self, context: &Context, settings: &PlanSettings) -> CheckOptions {
+        let mut options = CheckOptions::default();
+        if let Some(toolbox) = &self.toolbox {
+            options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
+        }
+        options.settings = settings.clone();
+        options.size = self.options.size;
+        let limits = self.limits(context);
+        let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
+        budget.cost = limits.max_cost;
+        options.budget = Some(budget);
+        options
+    }
+
+    /// What was remembered for a goal. A memory that fails is no reason not to work.
+    pub(crate) async fn recall(&self, goal: &str) -> Vec<String> {
+        let Some(memory) = &self.memory else { return Vec::new() };
+        match memory.query(&MemoryQuery::new(goal)).await {
+            Ok(found) => found.into_iter().map(|recalled| recalled.entry.content).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "nothing was recalled");
+                Vec::new()
+            }
+        }
+    }
+
+    pub(crate) async fn remember(&self, task: &Task, answer: &str) {
+        let Some(memory) = &self.memory else { return };
+        let mut about = serde_json::Map::new();
+        about.insert("kind".to_owned(), "plan".into());
+        about.insert("subtasks".to_owned(), task.subtasks.len().into());
+        let content = format!("{}\n{answer}", task.original_query);
+        if let Err(error) = memory.store(&content, about).await {
+            tracing::warn!(%error, "the outcome was not remembered");
+        }
+    }
+}
+
+/// The call that a run works for.
+pub(crate) fn called_by(context: &Context) -> Option<&Delegation> {
+    context.delegation.as_deref().filter(|by| by.child == context.run)
+}

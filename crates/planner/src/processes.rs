@@ -1,0 +1,111 @@
+//! The processes that direct calls of tools start: each is in the log before it works, so that whoever takes the run
+//! up after a crash can end it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+};
+
+use archon_types::{BoxFuture, CallId, CancellationToken, ProcessGroup, ProcessLog, Record, RecordBody};
+
+/// What calls report and the driver writes down, as only it has the log. Clones share everything.
+#[derive(Clone, Default)]
+pub(crate) struct Reports(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Report>,
+    driver: Option<Waker>,
+    /// Nobody writes anything down any more.
+    is_closed: bool,
+}
+
+/// A group that a call has started, and that does nothing before it is in the log.
+pub(crate) struct Report {
+    call: CallId,
+    group: ProcessGroup,
+    answer: Arc<Mutex<bool>>,
+    /// Fires when the answer is known; also when nobody gives one.
+    known: CancellationToken,
+}
+
+impl Reports {
+    /// What was reported since the last look.
+    pub(crate) fn take(&self) -> Vec<Report> {
+        self.state().waiting.drain(..).collect()
+    }
+
+    /// Ready when something was reported.
+    pub(crate) fn poll(&self, task: &mut std::task::Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.waiting.is_empty() {
+            state.driver = Some(task.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// From here on who reports is told that nothing was written down.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        state.waiting.clear();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProcessLog for Reports {
+    fn spawned<'a>(&'a self, call: CallId, group: ProcessGroup) -> BoxFuture<'a, bool> {
+        let (answer, known) = (Arc::new(Mutex::new(false)), CancellationToken::new());
+        let mut state = self.state();
+        if !state.is_closed {
+            let report = Report { call, group, answer: answer.clone(), known: known.clone() };
+            state.waiting.push_back(report);
+            if let Some(driver) = state.driver.take() {
+                driver.wake();
+            }
+        } else {
+            known.cancel();
+        }
+        drop(state);
+        Box::pin(async move {
+            known.cancelled().await;
+            *answer.lock().unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+}
+
+impl Report {
+    /// The record of it.
+    pub(crate) fn record(&self) -> RecordBody {
+        RecordBody::ToolSpawned { call: self.call, group: self.group.clone() }
+    }
+
+    /// The record is in the log.
+    pub(crate) fn written(self) {
+        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        self.known.cancel();
+    }
+}
+
+/// The groups of calls that were under way when the log ended: their processes may still be at work.
+pub(crate) fn left_behind(records: &[Arc<Record>]) -> Vec<ProcessGroup> {
+    let mut left: Vec<(CallId, &ProcessGroup)> = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ToolSpawned { call, group } => left.push((*call, group)),
+            RecordBody::ToolFinished { call, .. } => left.retain(|(of, _)| of != call),
+            _ => {}
+        }
+    }
+    left.into_iter().map(|(_, group)| group.clone()).collect()
+}

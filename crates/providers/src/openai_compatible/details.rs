@@ -1,0 +1,104 @@
+//! `reasoning_details`: thinking in pieces, some of them signed or encrypted, which OpenRouter hands on from
+//! other services and wants back as they came.
+//!
+//! <https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning-blocks>
+
+use archon_types::{Content, Json};
+
+use crate::signature::Signature;
+
+/// The pieces of an answer on its way.
+#[derive(Default)]
+pub(super) struct ReasoningDetails(Vec<Json>);
+
+impl ReasoningDetails {
+    /// One more piece; the text of one that goes on is joined.
+    pub(super) fn add(&mut self, detail: Json) {
+        match (self.0.last_mut(), detail) {
+            (Some(Json::Object(open)), Json::Object(more)) if goes_on(open, &more) => {
+                for (key, value) in more {
+                    match (open.get_mut(&key), value) {
+                        (_, Json::Null) => {}
+                        (Some(Json::String(text)), Json::String(more)) if is_text(&key) => {
+                            text.push_str(&more);
+                        }
+                        (_, value) => {
+                            open.insert(key, value);
+                        }
+                    }
+                }
+            }
+            (_, detail) => self.0.push(detail),
+        }
+    }
+
+    /// Puts the pieces on the first thinking of the message, or in front of all if it shows none.
+    pub(super) fn sign(self, content: &mut Vec<Content>) {
+        if self.0.is_empty() {
+            return;
+        }
+        let details = Some(Signature::Details(&Json::Array(self.0).to_string()).to_string());
+        let thinking = content.iter_mut().find_map(|block| match block {
+            Content::Thinking { signature, .. } => Some(signature),
+            _ => None,
+        });
+        match thinking {
+            Some(signature) => *signature = details,
+            None => content.insert(0, Content::Thinking { thinking: String::new(), signature: details }),
+        }
+    }
+}
+
+type Object = serde_json::Map<String, Json>;
+
+/// Whether a piece is the rest of the one before. What is encrypted comes whole.
+fn goes_on(open: &Object, more: &Object) -> bool {
+    let same = |key: &str| open.get(key) == more.get(key);
+    same("type") && same("index") && more.keys().any(|key| is_text(key) || key == "signature")
+}
+
+fn is_text(key: &str) -> bool {
+    matches!(key, "text" | "summary")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // spec: P-13, P-18
+    #[test]
+    fn pieces_that_go_on_are_joined_and_others_stand_apart() {
+        let mut details = ReasoningDetails::default();
+        for detail in [
+            json!({"type": "reasoning.text", "text": "Let ", "index": 0, "format": "f", "signature": null}),
+            json!({"type": "reasoning.text", "text": "me", "index": 0, "format": null}),
+            json!({"type": "reasoning.text", "signature": "sig", "index": 0}),
+            json!({"type": "reasoning.text", "text": "More", "index": 1}),
+            json!({"type": "reasoning.encrypted", "data": "a", "index": 2, "id": "x"}),
+            json!({"type": "reasoning.encrypted", "data": "b", "index": 2, "id": "y"}),
+            json!("odd"),
+        ] {
+            details.add(detail);
+        }
+        let mut content = vec![Content::text("answer")];
+        details.sign(&mut content);
+        let Content::Thinking { thinking, signature: Some(signature) } = &content[0] else { panic!() };
+        assert_eq!((thinking.as_str(), content.len()), ("", 2));
+        let Signature::Details(details) = Signature::of(signature) else { panic!("{signature}") };
+        assert_eq!(
+            serde_json::from_str::<Json>(details).unwrap(),
+            json!([
+                {"type": "reasoning.text", "text": "Let me", "index": 0, "format": "f", "signature": "sig"},
+                {"type": "reasoning.text", "text": "More", "index": 1},
+                {"type": "reasoning.encrypted", "data": "a", "index": 2, "id": "x"},
+                {"type": "reasoning.encrypted", "data": "b", "index": 2, "id": "y"},
+                "odd",
+            ])
+        );
+        let mut plain = vec![Content::text("answer")];
+        ReasoningDetails::default().sign(&mut plain);
+        assert_eq!(plain.len(), 1);
+    }
+}

@@ -1,0 +1,107 @@
+//! The store that keeps memories in one SQLite database.
+//!
+//! - **Words** are found by FTS5 with English stems, **vectors** by an exact scan over a copy in memory that follows
+//!   the database, whoever writes to it.
+//! - **Isolation.** The collection is a condition of every statement, and the scan visits its groups only.
+//! - **Durability.** A change is a transaction in the write-ahead log: it survives the death of the process. A power
+//!   cut may take the last moments, never a part of a change (`synchronous = NORMAL`).
+//! - **Damage.** Each row has a checksum. One that does not fit is left out and reported; the others are there.
+//! - **A full disk** undoes the change that met it.
+
+mod change;
+mod damage;
+mod database;
+mod query;
+mod row;
+mod schema;
+mod search;
+mod vectors;
+
+use std::{path::Path, sync::Arc};
+
+use archon_types::{
+    BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
+};
+use tokio::runtime::Handle;
+
+use database::Database;
+
+/// Memories in one SQLite database, seen from a collection. Clones share it.
+///
+/// The database must be on a local disk: SQLite's write-ahead log does not work across machines.
+#[derive(Clone)]
+pub struct SqliteMemory {
+    database: Arc<Database>,
+    scope: Collection,
+}
+
+impl SqliteMemory {
+    /// Opens the database at `path`, seen from its root; it and its directory are made if they are not there, for
+    /// their owner alone. Waits for the disk.
+    ///
+    /// # Errors
+    /// [`MemoryError::Storage`], also for a file that is somebody else's, and [`MemoryError::FutureStore`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, MemoryError> {
+        Ok(Self { database: Arc::new(Database::open(path.as_ref())?), scope: Collection::root() })
+    }
+
+    /// The same database, seen from a collection within this one.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfScope`].
+    pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
+        let scope = narrowed(&self.scope, Some(&collection))?;
+        Ok(Self { database: self.database.clone(), scope })
+    }
+
+    /// Tidies the database: the index of words in one piece, what is removed forgotten, free pages given back.
+    ///
+    /// # Errors
+    /// [`MemoryError::Storage`]; nothing is lost then.
+    pub async fn compact(&self) -> Result<(), MemoryError> {
+        let database = self.database.clone();
+        blocking(move || change::compact(&database)).await
+    }
+}
+
+impl MemoryStore for SqliteMemory {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        let (database, scope) = (self.database.clone(), self.scope.clone());
+        Box::pin(async move { blocking(move || change::apply(&database, &scope, changes)).await })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        let (database, scope, search) = (self.database.clone(), self.scope.clone(), search.clone());
+        Box::pin(async move { blocking(move || search::candidates(&database, &scope, &search)).await })
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        let (database, scope, listing) = (self.database.clone(), self.scope.clone(), listing.clone());
+        Box::pin(async move { blocking(move || query::list(&database, &scope, &listing)).await })
+    }
+}
+
+/// The collection within `scope` that is meant; `scope` itself if none is named.
+fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
+    match collection {
+        None => Ok(scope.clone()),
+        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
+        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
+    }
+}
+
+/// Runs `work` on a thread that may block; without a tokio runtime, right here.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
+) -> Result<T, MemoryError> {
+    let Ok(runtime) = Handle::try_current() else { return work() };
+    match runtime.spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+        Err(e) => Err(MemoryError::Storage {
+            action: "finish",
+            place: "a runtime that shuts down".to_owned(),
+            source: Box::new(e),
+        }),
+    }
+}

@@ -1,0 +1,260 @@
+//! Changes, each batch in one transaction.
+
+use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
+use archon_vectors::Quantized;
+use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::Value};
+
+use super::{
+    damage::failed,
+    database::Database,
+    narrowed,
+    query::Conditions,
+    row::{Texts, bytes_of, number, read},
+};
+
+pub(super) fn apply(
+    database: &Database,
+    scope: &Collection,
+    changes: Vec<MemoryChange>,
+) -> Result<usize, MemoryError> {
+    // What can be seen without the database holds nobody up.
+    for change in &changes {
+        check(scope, change)?;
+    }
+    database.write(|transaction| {
+        let work = Work { transaction, scope, database };
+        changes.into_iter().map(|change| work.change(change)).sum()
+    })
+}
+
+pub(super) fn compact(database: &Database) -> Result<(), MemoryError> {
+    database.write(|transaction| {
+        // The stamps go on from where they were, so only the epoch tells a copy that it missed something.
+        let sql = "INSERT INTO words(words) VALUES ('optimize'); DELETE FROM removed; UPDATE epochs SET epoch = epoch + 1";
+        transaction.execute_batch(sql).map_err(failed("tidy", database.path()))
+    })?;
+    database.tidy("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+}
+
+fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
+    match change {
+        MemoryChange::Put(entry) => {
+            entry.check()?;
+            match entry.collection.is_root() {
+                true => Ok(()),
+                false => narrowed(scope, Some(&entry.collection)).map(drop),
+            }
+        }
+        MemoryChange::Forget(filter) => narrowed(scope, filter.collection.as_ref()).map(drop),
+        MemoryChange::Embed { id, collection, vector, .. } => {
+            narrowed(scope, Some(collection))?;
+            if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
+                let problem = "its vector is empty or has a value that is no number".to_owned();
+                return Err(MemoryError::Invalid { id: id.clone(), problem });
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Work<'a> {
+    transaction: &'a Transaction<'a>,
+    scope: &'a Collection,
+    database: &'a Database,
+}
+
+impl Work<'_> {
+    fn change(&self, change: MemoryChange) -> Result<usize, MemoryError> {
+        match change {
+            MemoryChange::Put(entry) => self.put(*entry),
+            MemoryChange::Forget(filter) => self.forget(&filter),
+            MemoryChange::Embed { id, collection, content, embedder, vector } => {
+                self.embed(&id, &collection, &content, &embedder, &vector)
+            }
+            MemoryChange::Use { id, at } => self.used(&id, at),
+            _ => Ok(0),
+        }
+    }
+
+    fn put(&self, mut entry: MemoryEntry) -> Result<usize, MemoryError> {
+        if entry.collection.is_root() {
+            entry.collection = self.scope.clone();
+        }
+        let vector = entry.embedding.take();
+        entry.embedder = entry.embedder.filter(|_| vector.is_some());
+        if let Some((embedder, vector)) = entry.embedder.as_ref().zip(vector.as_ref()) {
+            self.check_length(&entry.id, embedder, vector.len())?;
+        }
+        let position = self.put_row(&entry)?;
+        if let Some((embedder, vector)) = entry.embedder.as_ref().zip(vector.as_ref()) {
+            self.put_vector(position, &entry.collection, embedder, vector).map_err(self.failed())?;
+        }
+        Ok(1)
+    }
+
+    fn put_row(&self, entry: &MemoryEntry) -> Result<i64, MemoryError> {
+        let texts = Texts::of(entry, self.database.path())?;
+        let session = entry.metadata.get("session").and_then(|session| session.as_str());
+        let place = params![
+            entry.collection.as_str(),
+            entry.id,
+            entry.kind.as_str(),
+            entry.trust as i64,
+            entry.key,
+            session,
+            number(entry.timestamp),
+            entry.valid_from.map(number),
+            entry.valid_to.map(number),
+            entry.used.map(number),
+            entry.embedder,
+            texts.metadata,
+            texts.body,
+            texts.checksum,
+        ];
+        let write = || {
+            let old = self.position(&entry.collection, &entry.id)?;
+            if let Some(old) = old {
+                self.drop_index(old)?;
+            }
+            let sql = "INSERT INTO entries (collection, id, kind, trust, key, session, timestamp, valid_from, \
+                       valid_to, used, embedder, metadata, body, checksum) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+                       ON CONFLICT (collection, id) DO UPDATE SET kind = ?3, trust = ?4, key = ?5, session = ?6, \
+                       timestamp = ?7, valid_from = ?8, valid_to = ?9, used = ?10, embedder = ?11, \
+                       metadata = ?12, body = ?13, checksum = ?14 RETURNING position";
+            let mut insert = self.transaction.prepare_cached(sql)?;
+            let position: i64 = insert.query_row(place, |row| row.get(0))?;
+            let words = "INSERT INTO words (rowid, content) VALUES (?1, ?2)";
+            self.transaction.prepare_cached(words)?.execute(params![position, entry.content])?;
+            Ok(position)
+        };
+        write().map_err(self.failed())
+    }
+
+    fn position(&self, collection: &Collection, id: &str) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT position FROM entries WHERE collection = ?1 AND id = ?2";
+        let mut statement = self.transaction.prepare_cached(sql)?;
+        statement.query_row([collection.as_str(), id], |row| row.get(0)).optional()
+    }
+
+    /// Takes an entry out of the indexes.
+    fn drop_index(&self, position: i64) -> rusqlite::Result<()> {
+        self.transaction.prepare_cached("DELETE FROM words WHERE rowid = ?1")?.execute([position])?;
+        self.drop_vector(position)
+    }
+
+    fn drop_vector(&self, position: i64) -> rusqlite::Result<()> {
+        let note = "INSERT INTO removed (position, collection, embedder) \
+                    SELECT position, collection, embedder FROM scanned WHERE position = ?1";
+        if self.transaction.prepare_cached(note)?.execute([position])? > 0 {
+            self.transaction
+                .prepare_cached("DELETE FROM scanned WHERE position = ?1")?
+                .execute([position])?;
+            self.transaction
+                .prepare_cached("DELETE FROM vectors WHERE position = ?1")?
+                .execute([position])?;
+        }
+        Ok(())
+    }
+
+    fn put_vector(
+        &self,
+        position: i64,
+        collection: &Collection,
+        embedder: &str,
+        vector: &[f32],
+    ) -> rusqlite::Result<()> {
+        let (bytes, checksum) = bytes_of(vector);
+        let exact = "INSERT INTO vectors (position, vector, checksum) VALUES (?1, ?2, ?3)";
+        self.transaction.prepare_cached(exact)?.execute(params![position, bytes, checksum])?;
+        let Quantized { values, scale } = Quantized::of(vector);
+        let bytes: Vec<u8> = values.iter().map(|value| value.to_le_bytes()[0]).collect();
+        let scanned =
+            "INSERT INTO scanned (position, collection, embedder, scale, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let row = params![position, collection.as_str(), embedder, scale, bytes];
+        self.transaction.prepare_cached(scanned)?.execute(row).map(drop)
+    }
+
+    fn check_length(&self, id: &str, embedder: &str, found: usize) -> Result<(), MemoryError> {
+        let length = i64::try_from(found).unwrap_or(i64::MAX);
+        let expected = || {
+            let sql = "INSERT INTO embedders VALUES (?1, ?2) ON CONFLICT DO UPDATE SET id = id RETURNING dimensions";
+            let mut statement = self.transaction.prepare_cached(sql)?;
+            statement.query_row(params![embedder, length], |row| row.get::<_, i64>(0))
+        };
+        let expected = expected().map_err(self.failed())?;
+        if expected == length {
+            return Ok(());
+        }
+        let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
+        Err(MemoryError::Invalid { id: id.to_owned(), problem })
+    }
+
+    fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {
+        let Conditions { sql, values } = Conditions::of(self.scope, filter)?;
+        let forget = || {
+            let sql = format!("SELECT e.position FROM entries e WHERE {sql}");
+            let mut statement = self.transaction.prepare_cached(&sql)?;
+            let positions: Vec<i64> = statement
+                .query_map(params_from_iter(values), |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for position in &positions {
+                self.drop_index(*position)?;
+                let sql = "DELETE FROM entries WHERE position = ?1";
+                self.transaction.prepare_cached(sql)?.execute([*position])?;
+            }
+            Ok(positions.len())
+        };
+        forget().map_err(self.failed())
+    }
+
+    fn embed(
+        &self,
+        id: &str,
+        collection: &Collection,
+        content: &str,
+        embedder: &str,
+        vector: &[f32],
+    ) -> Result<usize, MemoryError> {
+        self.check_length(id, embedder, vector.len())?;
+        let find = || {
+            let sql = format!(
+                "SELECT {} FROM entries e WHERE e.collection = ?1 AND e.id = ?2",
+                super::row::COLUMNS
+            );
+            let mut statement = self.transaction.prepare_cached(&sql)?;
+            statement.query_row([collection.as_str(), id], read).optional()
+        };
+        let Some(Ok(mut entry)) = find().map_err(self.failed())? else { return Ok(0) };
+        if entry.content != content {
+            return Ok(0);
+        }
+        let position = i64::try_from(entry.position).unwrap_or(i64::MAX);
+        entry.embedder = Some(embedder.to_owned());
+        let texts = Texts::of(&entry, self.database.path())?;
+        let write = || {
+            self.drop_vector(position)?;
+            let sql = "UPDATE entries SET embedder = ?2, metadata = ?3, body = ?4, checksum = ?5 WHERE position = ?1";
+            let row = params![position, embedder, texts.metadata, texts.body, texts.checksum];
+            self.transaction.prepare_cached(sql)?.execute(row)?;
+            self.put_vector(position, collection, embedder, vector)
+        };
+        write().map_err(self.failed())?;
+        Ok(1)
+    }
+
+    fn used(&self, id: &str, at: Timestamp) -> Result<usize, MemoryError> {
+        let mut filter = MemoryFilter::all();
+        filter.ids = vec![id.to_owned()];
+        let Conditions { sql, values } = Conditions::of(self.scope, &filter)?;
+        let sql = format!("UPDATE entries AS e SET used = max(coalesce(used, 0), ?) WHERE {sql}");
+        let values = [Value::Integer(number(at))].into_iter().chain(values);
+        let update = || self.transaction.prepare_cached(&sql)?.execute(params_from_iter(values));
+        update().map_err(self.failed())
+    }
+
+    fn failed(&self) -> impl FnOnce(rusqlite::Error) -> MemoryError {
+        failed("write to", self.database.path())
+    }
+}

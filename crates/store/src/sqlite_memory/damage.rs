@@ -1,0 +1,14 @@
+//! SQLite's errors in the words of memories.
+
+use std::path::Path;
+
+use archon_types::MemoryError;
+
+/// Turns an error into one that says what was done to which database.
+pub(super) fn failed<E>(action: &'static str, place: &Path) -> impl FnOnce(E) -> MemoryError
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let place = place.display().to_string();
+    move |error| MemoryError::Storage { action, place, source: Box::new(error) }
+}

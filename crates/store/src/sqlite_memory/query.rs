@@ -1,0 +1,141 @@
+//! Conditions as SQL, and listings.
+
+use archon_types::{
+    Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Trust, Validity,
+};
+use archon_vectors::GroupRange;
+use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+
+use super::{
+    damage::failed,
+    database::Database,
+    narrowed,
+    row::{COLUMNS, number, read, vector_of},
+};
+
+/// Conditions on `entries e`, joined by AND, with the values of their parameters.
+pub(super) struct Conditions {
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Conditions {
+    /// The collection first: nothing is ever asked without it.
+    pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
+        let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
+        let range = GroupRange::of(narrowed(scope, filter.collection.as_ref())?.as_str());
+        if let Some(to) = range.to {
+            let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
+            conditions.and(sql, [range.name, range.from, to].map(Value::Text));
+        }
+        conditions.add(filter);
+        Ok(conditions)
+    }
+
+    fn and(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(sql);
+        self.values.extend(values);
+    }
+
+    fn one_of(&mut self, column: &str, values: Vec<Value>) {
+        if !values.is_empty() {
+            let marks = vec!["?"; values.len()].join(", ");
+            self.and(&format!("{column} IN ({marks})"), values);
+        }
+    }
+
+    fn add(&mut self, filter: &MemoryFilter) {
+        let text = |text: &str| Value::Text(text.to_owned());
+        self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
+        self.one_of("e.kind", filter.kinds.iter().map(|kind| text(kind.as_str())).collect());
+        if let Some(key) = &filter.key {
+            self.and("e.key = ?", [text(key)]);
+        }
+        if let Some(session) = filter.metadata.get("session").and_then(|s| s.as_str()) {
+            self.and("e.session = ?", [text(session)]);
+        }
+        let rest = filter.metadata.iter().any(|(name, value)| name != "session" || !value.is_string());
+        if let Some(wanted) = rest.then(|| serde_json::to_string(&filter.metadata).unwrap_or_default()) {
+            self.and("has_all(e.metadata, ?)", [Value::Text(wanted)]);
+        }
+        if filter.trust > Trust::Untrusted {
+            self.and("e.trust >= ?", [Value::Integer(filter.trust as i64)]);
+        }
+        if let Some(from) = filter.from {
+            self.and("e.timestamp >= ?", [Value::Integer(number(from))]);
+        }
+        if let Some(until) = filter.until {
+            self.and("e.timestamp < ?", [Value::Integer(number(until))]);
+        }
+        match filter.validity {
+            Validity::Any => {}
+            Validity::At(time) => {
+                let sql =
+                    "(e.valid_from IS NULL OR e.valid_from <= ?) AND (e.valid_to IS NULL OR ? < e.valid_to)";
+                self.and(sql, [Value::Integer(number(time)), Value::Integer(number(time))]);
+            }
+            _ => self.and("e.valid_to IS NULL", []),
+        }
+        if let Some(embedder) = &filter.not_embedded_by {
+            self.and("e.embedder IS NOT ?", [text(embedder)]);
+        }
+    }
+}
+
+pub(super) fn list(
+    database: &Database,
+    scope: &Collection,
+    listing: &Listing,
+) -> Result<MemoryPage, MemoryError> {
+    let mut conditions = Conditions::of(scope, &listing.filter)?;
+    let (past, order) = match listing.order {
+        MemoryOrder::First => ("e.position > ?", "ASC"),
+        MemoryOrder::Latest => ("e.position < ?", "DESC"),
+    };
+    if let Some(after) = listing.after {
+        conditions.and(past, [Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
+    }
+    let limit = i64::try_from(listing.limit).unwrap_or(i64::MAX);
+    let Conditions { sql, mut values } = conditions;
+    values.push(Value::Integer(limit.saturating_add(1)));
+    let sql = format!("SELECT {COLUMNS} FROM entries e WHERE {sql} ORDER BY e.position {order} LIMIT ?");
+    database.read(|connection| {
+        let rows = || {
+            let mut page = MemoryPage::default();
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params_from_iter(values))?;
+            let (mut count, mut last) = (0, None);
+            while let Some(row) = rows.next()? {
+                if count == limit {
+                    page.next = last;
+                    break;
+                }
+                count += 1;
+                last = row.get::<_, i64>(0)?.try_into().ok();
+                match read(row)? {
+                    Ok(entry) => page.entries.push(entry),
+                    Err(damaged) => page.damaged.push(damaged),
+                }
+            }
+            for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
+                entry.embedding = vector_at(connection, entry.position)?;
+                // A vector that is damaged is made again.
+                if entry.embedding.is_none() {
+                    entry.embedder = None;
+                }
+            }
+            Ok(page)
+        };
+        rows().map_err(failed::<rusqlite::Error>("read", database.path()))
+    })
+}
+
+/// The exact vector of an entry, if there is one and it is whole.
+pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Result<Option<Vec<f32>>> {
+    let mut statement =
+        connection.prepare_cached("SELECT vector, checksum FROM vectors WHERE position = ?1")?;
+    let position = i64::try_from(position).unwrap_or(i64::MAX);
+    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?, row.get(1)?));
+    Ok(statement.query_row([position], read).optional()?.flatten())
+}

@@ -1,0 +1,102 @@
+//! The tables and their versions. A database is brought up to date when it is opened.
+
+use std::{io, path::Path};
+
+use archon_types::MemoryError;
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::damage::failed;
+
+/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
+
+/// `ARCM`, in the header of our databases, so that no other program's file is taken for one.
+const APPLICATION: i32 = i32::from_be_bytes(*b"ARCM");
+
+/// Makes the tables, or brings them up to date, or says why not.
+pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), MemoryError> {
+    migrate(connection, place, MIGRATIONS)
+}
+
+fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), MemoryError> {
+    let mode: String = connection
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(failed("open", place))?;
+    if mode != "wal" {
+        let problem = format!("its file system has no write-ahead logging, only {mode}");
+        return Err(failed("open", place)(io::Error::new(io::ErrorKind::Unsupported, problem)));
+    }
+    // Immediate, so that of two who open a new database one makes the tables and the other sees them.
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed("open", place))?;
+    let supported = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    let found = version(&transaction, place)?;
+    if found > supported {
+        return Err(MemoryError::FutureStore { place: place.display().to_string(), found, supported });
+    }
+    let upgrade = || {
+        if found == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT")?;
+        }
+        for (version, migration) in (1_u32..).zip(migrations).skip(found as usize) {
+            transaction.execute_batch(migration)?;
+            transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
+        }
+        Ok(())
+    };
+    upgrade().map_err(failed::<rusqlite::Error>("upgrade", place))?;
+    transaction.commit().map_err(failed("upgrade", place))
+}
+
+/// The version of the tables; 0 for a file without any.
+fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
+    let number =
+        |sql| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).map_err(failed("open", place));
+    let ours = connection
+        .query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))
+        .map_err(failed("open", place))?;
+    match ours {
+        APPLICATION => number("SELECT max(version) FROM schema_version"),
+        0 if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
+        _ => {
+            let problem = "it is the database of another program";
+            Err(failed("open", place)(io::Error::new(io::ErrorKind::InvalidData, problem)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-20
+    #[test]
+    fn a_store_of_a_newer_version_is_refused_and_an_older_one_upgraded() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Path::new("db");
+        let open = || Connection::open(dir.path().join("db")).unwrap();
+        let (first, second) = ("CREATE TABLE a (x)", "CREATE TABLE b (x); INSERT INTO b SELECT x FROM a");
+        migrate(&mut open(), place, &[first]).unwrap();
+        open().execute("INSERT INTO a VALUES (7)", []).unwrap();
+        for _ in 0..2 {
+            migrate(&mut open(), place, &[first, second]).unwrap();
+        }
+        let kept: i32 = open().query_row("SELECT sum(x) FROM b", [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, 7);
+        let error = migrate(&mut open(), place, &[first]).unwrap_err();
+        assert!(matches!(error, MemoryError::FutureStore { found: 2, supported: 1, .. }), "{error}");
+        assert_eq!(error.to_string(), "the memories at db have format 2; this version knows up to 1");
+    }
+
+    #[test]
+    fn an_upgrade_that_fails_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut connection = Connection::open(dir.path().join("db")).unwrap();
+        migrate(&mut connection, Path::new("db"), &["CREATE TABLE a (x)"]).unwrap();
+        let broken = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "CREATE NONSENSE"];
+        migrate(&mut connection, Path::new("db"), &broken).unwrap_err();
+        assert_eq!(version(&connection, Path::new("db")).unwrap(), 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! Memories in SQLite: what every store does, and what is its own: damage, versions, other writers.
+
+use std::{env, sync::Arc};
+
+use archon_store::SqliteMemory;
+use archon_testkit::{all_entries, check_memory_store, foreign_memories};
+use archon_types::{
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
+    MemoryStore, Timestamp,
+};
+
+fn open(store: &SqliteMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
+    let store = store.clone();
+    move |name| Arc::new(store.collection(name.clone()).unwrap())
+}
+
+fn database() -> (tempfile::TempDir, SqliteMemory) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteMemory::open(dir.path().join("memory.db")).unwrap();
+    (dir, store)
+}
+
+fn of(name: &str) -> Collection {
+    Collection::new(name).unwrap()
+}
+
+fn entry(id: &str, text: &str) -> MemoryEntry {
+    MemoryEntry::new(id, text, Timestamp::from_millis(1))
+}
+
+// spec: M-07, M-20, M-27, M-28
+#[tokio::test]
+async fn it_is_a_store() {
+    let (_dir, store) = database();
+    check_memory_store(&open(&store)).await;
+}
+
+// spec: M-07
+#[tokio::test]
+async fn every_question_to_a_new_opening_has_the_same_answer() {
+    let (dir, _) = database();
+    let path = dir.path().join("memory.db");
+    let open = |name: &Collection| -> Arc<dyn MemoryStore> {
+        Arc::new(SqliteMemory::open(&path).unwrap().collection(name.clone()).unwrap())
+    };
+    check_memory_store(&open).await;
+}
+
+// spec: M-27
+#[tokio::test]
+async fn no_question_finds_what_is_anothers() {
+    let (_dir, store) = database();
+    let queries = if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { 20_000 } else { 1_000 };
+    let seed = env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    assert_eq!(foreign_memories(&open(&store), seed, queries).await, 0);
+}
+
+// spec: M-20
+#[tokio::test]
+async fn a_damaged_entry_is_left_out_and_reported() {
+    let (dir, store) = database();
+    let user = store.collection(of("user:x")).unwrap();
+    let puts = ["one", "two", "three"]
+        .map(|id| MemoryChange::put(entry(id, &format!("words of {id}")).with_vector("e:2", vec![1.0, 0.5])));
+    user.apply(puts.into()).await.unwrap();
+    let outside = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
+    let changed =
+        outside.execute("UPDATE entries SET body = replace(body, 'of two', 'of 2') WHERE id = 'two'", []);
+    assert_eq!(changed.unwrap(), 1);
+    outside.execute("UPDATE vectors SET vector = zeroblob(8) WHERE position = 3", []).unwrap();
+    let page = user.list(&Listing::new(MemoryFilter::all(), MemoryOrder::First, 9)).await.unwrap();
+    assert_eq!(page.damaged.len(), 1);
+    assert_eq!(
+        (page.damaged[0].id.as_str(), page.damaged[0].problem.as_str()),
+        ("two", "its checksum does not fit")
+    );
+    assert_eq!(page.entries.iter().map(|e| e.id.as_str()).collect::<Vec<_>>(), ["one", "three"]);
+    // Its vector is damaged, so it counts as without one and is made again.
+    assert_eq!((page.entries[1].embedding.clone(), page.entries[1].embedder.clone()), (None, None));
+    let found = user.candidates(&MemorySearch::words("words", 9).near("e:2", vec![1.0, 0.0])).await.unwrap();
+    assert_eq!(found.candidates.len(), 2);
+    assert_eq!(found.damaged.len(), 1);
+    // And it can be forgotten or written again.
+    user.apply(vec![MemoryChange::put(entry("two", "words of two"))]).await.unwrap();
+    assert_eq!(all_entries(&user, MemoryFilter::all()).await.len(), 3);
+}
+
+#[tokio::test]
+async fn what_is_no_database_of_memories_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str| SqliteMemory::open(dir.path().join(name)).err().unwrap();
+    std::fs::write(dir.path().join("text"), "no database at all, but long enough to be looked at").unwrap();
+    let error = refused("text");
+    assert!(matches!(error, MemoryError::Storage { .. }), "{error}");
+    let other = rusqlite::Connection::open(dir.path().join("other")).unwrap();
+    other.execute_batch("CREATE TABLE mine (x)").unwrap();
+    let error = refused("other").to_string();
+    assert!(error.ends_with("it is the database of another program"), "{error}");
+    SqliteMemory::open(dir.path().join("newer")).unwrap();
+    let newer = rusqlite::Connection::open(dir.path().join("newer")).unwrap();
+    newer.execute_batch("INSERT INTO schema_version VALUES (99)").unwrap();
+    let error = refused("newer");
+    assert!(matches!(error, MemoryError::FutureStore { found: 99, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_found_at_once() {
+    let (dir, store) = database();
+    let other = SqliteMemory::open(dir.path().join("memory.db")).unwrap();
+    let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+    let count = async |store: &SqliteMemory| store.candidates(&near).await.unwrap().candidates.len();
+    for n in 1..=3 {
+        let put = MemoryChange::put(entry(&n.to_string(), "text").with_vector("e:2", vec![1.0, 0.0]));
+        other.apply(vec![put]).await.unwrap();
+        assert_eq!((count(&store).await, count(&other).await), (n, n));
+    }
+    other.apply(vec![MemoryChange::forget("1")]).await.unwrap();
+    assert_eq!(count(&store).await, 2);
+    other.compact().await.unwrap();
+    other.apply(vec![MemoryChange::forget("2")]).await.unwrap();
+    assert_eq!(count(&store).await, 1);
+}

@@ -1,0 +1,418 @@
+//! What every store of memories must do, as checks that a store's tests call.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use archon_types::{
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    MemorySearch, MemoryStore, Timestamp, Trust, Validity,
+};
+use serde_json::json;
+
+/// A store of one collection, over the same entries each time.
+pub type OpenMemoryStore<'a> = &'a (dyn Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync);
+
+/// Does everything that a store promises once, on an empty store.
+///
+/// # Panics
+/// Where it does not keep a promise.
+pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
+    entries_come_back_as_they_were(open).await;
+    a_batch_is_kept_whole_or_not_at_all(open).await;
+    filters_agree_with_their_definition(open).await;
+    words_and_vectors_find(open).await;
+    pages_follow_each_other(open).await;
+    collections_stay_apart(open).await;
+    vectors_are_of_the_text_that_is_there(open).await;
+}
+
+fn collection(name: &str) -> Collection {
+    Collection::new(name).expect("a name")
+}
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn entry(id: &str, text: &str, ms: u64) -> MemoryEntry {
+    MemoryEntry::new(id, text, at(ms))
+}
+
+async fn put(store: &dyn MemoryStore, entries: Vec<MemoryEntry>) {
+    let count = entries.len();
+    let changes = entries.into_iter().map(MemoryChange::put).collect();
+    assert_eq!(store.apply(changes).await.expect("kept"), count);
+}
+
+/// All entries that fit, the first written first.
+///
+/// # Panics
+/// If the store cannot be read.
+pub async fn all_entries(store: &dyn MemoryStore, filter: MemoryFilter) -> Vec<MemoryEntry> {
+    let page = store.list(&Listing::new(filter, MemoryOrder::First, usize::MAX >> 1)).await.expect("a page");
+    assert_eq!(page.damaged, []);
+    page.entries
+}
+
+fn ids(entries: &[MemoryEntry]) -> Vec<&str> {
+    entries.iter().map(|e| e.id.as_str()).collect()
+}
+
+async fn entries_come_back_as_they_were(open: OpenMemoryStore<'_>) {
+    let own = collection("check:whole");
+    let store = open(&own);
+    let mut full = entry("full", "Zürich has 434 335 inhabitants 🏔", 1_700_000_000_123);
+    full.metadata.extend([("session".to_owned(), json!("s1")), ("n".to_owned(), json!({"a": [1, null]}))]);
+    (full.embedding, full.embedder) = (Some(vec![0.25, -1.0, 1e-7]), Some("e:3".into()));
+    (full.kind, full.trust) = (MemoryKind::Fact, Trust::Trusted);
+    (full.run, full.key) = (Some("run_1".into()), Some("zürich\u{1f}inhabitants".into()));
+    (full.valid_from, full.valid_to) = (Some(at(5)), Some(at(9)));
+    (full.importance, full.used) = (Some(0.75), Some(at(11)));
+    put(&*store, vec![full.clone(), entry("bare", "x", 0)]).await;
+    let mut expected = vec![full, entry("bare", "x", 0)];
+    let mut found = all_entries(&*store, MemoryFilter::all()).await;
+    assert!(0 < found[0].position && found[0].position < found[1].position);
+    for (expected, found) in expected.iter_mut().zip(&mut found) {
+        expected.collection = own.clone();
+        found.position = 0;
+    }
+    assert_eq!(found, expected);
+    // Again: it keeps its place and takes the new text.
+    put(&*store, vec![entry("full", "other", 7)]).await;
+    let found = all_entries(&*store, MemoryFilter::all()).await;
+    assert_eq!((ids(&found), found[0].content.as_str()), (vec!["full", "bare"], "other"));
+    assert_eq!(store.apply(vec![MemoryChange::Use { id: "bare".into(), at: at(50) }]).await.unwrap_or(0), 1);
+    assert_eq!(all_entries(&*store, MemoryFilter::all()).await[1].used, Some(at(50)));
+    assert_eq!(store.apply(vec![MemoryChange::forget("full")]).await.unwrap_or(0), 1);
+    assert_eq!(store.apply(vec![MemoryChange::forget("full")]).await.unwrap_or(9), 0);
+    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["bare"]);
+}
+
+async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:batch"));
+    put(&*store, vec![entry("v", "with a vector", 1).with_vector("batch:2", vec![1.0, 0.0])]).await;
+    let with = |vector: Vec<f32>| entry("bad", "text", 1).with_vector("batch:2", vector);
+    let mut of_others = entry("bad", "text", 1);
+    of_others.collection = collection("check:elsewhere");
+    let mut backwards = entry("bad", "text", 1);
+    (backwards.valid_from, backwards.valid_to) = (Some(at(2)), Some(at(1)));
+    let mut weighty = entry("bad", "text", 1);
+    weighty.importance = Some(f32::NAN);
+    let bad = [
+        (entry("bad", " \n", 1), "its text is empty"),
+        (entry("", "text", 1), "it has no id"),
+        (entry("bad", &"x".repeat(10 << 20), 1), "its text has 10485760 bytes, at most 1048576 are kept"),
+        (with(vec![f32::NAN, 0.0]), "its vector has a value that is no number"),
+        (with(vec![f32::INFINITY, 0.0]), "its vector has a value that is no number"),
+        (with(vec![]), "its vector is empty"),
+        (with(vec![1.0]), "its vector has 1 dimensions, those of batch:2 here have 2"),
+        (of_others, "collection `check:elsewhere` is not within `check:batch`"),
+        (backwards, "it ends to hold before it begins"),
+        (weighty, "its importance is not between 0 and 1"),
+    ];
+    for (bad, problem) in bad {
+        let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
+        let error = store.apply(changes).await.expect_err(problem).to_string();
+        assert!(error.ends_with(problem), "{error}");
+    }
+    let other = MemoryChange::Embed {
+        id: "v".into(),
+        collection: collection("check:batch"),
+        content: "with a vector".into(),
+        embedder: "batch:2".into(),
+        vector: vec![1.0, 2.0, 3.0],
+    };
+    let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
+    assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["v"]);
+    for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
+        let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
+        assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
+    }
+}
+
+async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:filters"));
+    let mut entries = Vec::new();
+    for i in 0..48_u64 {
+        let mut e = entry(&format!("e{i}"), "the same words", i);
+        e.kind = MemoryKind::ALL[usize::try_from(i).unwrap_or(0) % 5];
+        e.trust = [Trust::Untrusted, Trust::Model, Trust::Trusted][usize::try_from(i).unwrap_or(0) % 3];
+        e.key = (i % 4 == 0).then(|| format!("k{}", i % 8));
+        e.metadata.insert("session".into(), json!(format!("s{}", i % 6)));
+        e.metadata.insert("deep".into(), json!({"n": i % 2, "o": [true, 1.5]}));
+        e.valid_from = (i % 3 != 0).then(|| at(i));
+        e.valid_to = (i % 5 == 0).then(|| at(i + 10));
+        if i % 2 == 0 {
+            e = e.with_vector(["f:2", "g:2"][usize::try_from(i).unwrap_or(0) / 2 % 2], vec![1.0, 1.0]);
+        }
+        entries.push(e);
+    }
+    put(&*store, entries).await;
+    let everything = all_entries(&*store, MemoryFilter::all()).await;
+    assert_eq!(everything.len(), 48);
+    let mut filters = vec![MemoryFilter::default(), MemoryFilter::all()];
+    let mut with = |change: &dyn Fn(&mut MemoryFilter)| {
+        for base in [MemoryFilter::default(), MemoryFilter::all()] {
+            let mut filter = base;
+            change(&mut filter);
+            filters.push(filter);
+        }
+    };
+    with(&|f| f.ids = vec!["e3".into(), "e4".into(), "nobody".into()]);
+    with(&|f| f.kinds = vec![MemoryKind::Note, MemoryKind::Fact]);
+    with(&|f| f.key = Some("k4".into()));
+    with(&|f| _ = f.metadata.insert("session".into(), json!("s2")));
+    with(&|f| _ = f.metadata.insert("deep".into(), json!({"n": 1, "o": [true, 1.5]})));
+    with(&|f| _ = f.metadata.insert("nothing".into(), json!(null)));
+    with(&|f| f.trust = Trust::Model);
+    with(&|f| (f.from, f.until) = (Some(at(10)), Some(at(20))));
+    with(&|f| f.validity = Validity::At(at(12)));
+    with(&|f| f.not_embedded_by = Some("f:2".into()));
+    with(&|f| {
+        f.trust = Trust::Trusted;
+        f.kinds = vec![MemoryKind::Turn];
+        f.validity = Validity::At(at(40));
+    });
+    for filter in filters {
+        let expected: Vec<&str> =
+            everything.iter().filter(|e| filter.fits(e)).map(|e| e.id.as_str()).collect();
+        assert_eq!(ids(&all_entries(&*store, filter.clone()).await), expected, "{filter:?}");
+        let mut search = MemorySearch::words("words", 100).near("f:2", vec![1.0, 1.0]);
+        search.filter = filter.clone();
+        let found = store.candidates(&search).await.expect("candidates");
+        let found: BTreeSet<&str> = found.candidates.iter().map(|c| c.entry.id.as_str()).collect();
+        assert_eq!(found, expected.into_iter().collect(), "{filter:?}");
+    }
+    let mut gone = MemoryFilter::all();
+    gone.until = Some(at(47));
+    assert_eq!(store.apply(vec![MemoryChange::Forget(gone)]).await.unwrap_or(0), 47);
+    assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["e47"]);
+}
+
+async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:find"));
+    let entries = vec![
+        entry("cat", "The cat sleeps on the warm roof", 1).with_vector("w:2", vec![1.0, 0.0]),
+        entry("dog", "A dog barks at the postman", 2).with_vector("w:2", vec![0.6, 0.8]),
+        entry("car", "The car needs new tyres", 3).with_vector("w:2", vec![-1.0, 0.0]),
+        entry("odd", "tyres tyres tyres", 4).with_vector("other:2", vec![1.0, 0.0]),
+        entry("none", "no vector, postman", 5),
+        entry("zero", "nothing", 6).with_vector("w:2", vec![0.0, 0.0]),
+    ];
+    put(&*store, entries).await;
+    let find = async |text: &str, vector: Option<Vec<f32>>, limit: usize| {
+        let mut search = MemorySearch::words(text, limit);
+        search.vector = vector.map(|vector| ("w:2".to_owned(), vector));
+        let found = store.candidates(&search).await.expect("candidates");
+        assert_eq!(found.damaged, []);
+        found.candidates
+    };
+    let by_words = |mut found: Vec<archon_types::Candidate>| {
+        found.sort_by(|a, b| b.lexical.partial_cmp(&a.lexical).expect("no NaN"));
+        found.into_iter().map(|c| c.entry.id).collect::<Vec<_>>()
+    };
+    assert_eq!(by_words(find("tyres", None, 9).await), ["odd", "car"]);
+    assert_eq!(by_words(find("tyres", None, 1).await), ["odd"]);
+    assert_eq!(by_words(find("TYRES, new?", None, 9).await), ["car", "odd"]);
+    // What would be syntax to a database is words here, and nothing is found where there is no word.
+    for text in
+        ["\"tyres", "tyres*", "tyres NOT", "(tyres", "tyres:", "NEAR(tyres", "-tyres", "'; DROP tyres"]
+    {
+        assert!(by_words(find(text, None, 9).await).contains(&"odd".to_owned()), "{text}");
+    }
+    for text in ["", " ", "\"", "*", "!?", "\0", "🏔"] {
+        assert_eq!(find(text, None, 9).await, [], "{text}");
+    }
+    let mut near = find("", Some(vec![2.0, 0.1]), 9).await;
+    near.sort_by(|a, b| b.vector.partial_cmp(&a.vector).expect("no NaN"));
+    let found: Vec<_> = near.iter().map(|c| (c.entry.id.as_str(), c.lexical)).collect();
+    assert_eq!(found, [("cat", None), ("dog", None), ("car", None)]);
+    assert!((near[0].vector.expect("compared") - 0.998_75).abs() < 1e-4, "{:?}", near[0].vector);
+    let both = find("postman", Some(vec![0.6, 0.8]), 1).await;
+    let dog = both.iter().find(|c| c.entry.id == "dog").expect("the nearest");
+    assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
+}
+
+async fn pages_follow_each_other(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:pages"));
+    put(&*store, (0..10).map(|i| entry(&format!("p{i}"), "page", 100 - i)).collect()).await;
+    for (order, first) in [(MemoryOrder::First, "p0"), (MemoryOrder::Latest, "p9")] {
+        let (mut seen, mut listing) = (Vec::new(), Listing::new(MemoryFilter::all(), order, 4));
+        loop {
+            let page = store.list(&listing).await.expect("a page");
+            seen.extend(page.entries.into_iter().map(|e| e.id));
+            match page.next {
+                Some(next) => listing.after = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!((seen.len(), seen[0].as_str()), (10, first));
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 10);
+    }
+}
+
+async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
+    let names = ["apart:eng", "apart:eng:alice", "apart:engine", "apart:eng;x", "apart"];
+    for name in names {
+        let mut e = entry("same-id", "the secret word", 1).with_vector("a:2", vec![1.0, 0.0]);
+        e.metadata.insert("of".into(), json!(name));
+        put(&*open(&collection(name)), vec![e]).await;
+    }
+    let seen = async |name: &str, within: Option<&str>| {
+        let mut search = MemorySearch::words("secret", 99).near("a:2", vec![1.0, 0.0]);
+        search.filter.collection = within.map(collection);
+        let store = open(&collection(name));
+        let found = store.candidates(&search).await.expect("candidates").candidates;
+        let mut found: Vec<String> = found.iter().map(|c| c.entry.collection.to_string()).collect();
+        found.sort();
+        let listed = all_entries(&*store, search.filter.clone()).await;
+        let mut listed: Vec<String> = listed.iter().map(|e| e.collection.to_string()).collect();
+        listed.sort();
+        assert_eq!(found, listed);
+        found
+    };
+    assert_eq!(seen("apart:eng", None).await, ["apart:eng", "apart:eng:alice"]);
+    assert_eq!(seen("apart:eng:alice", None).await, ["apart:eng:alice"]);
+    assert_eq!(seen("apart:engine", None).await, ["apart:engine"]);
+    assert_eq!(seen("apart", None).await.len(), 5);
+    assert_eq!(seen("apart", Some("apart:eng")).await, ["apart:eng", "apart:eng:alice"]);
+    assert_eq!(seen("apar", None).await, [""; 0]);
+    let alice = open(&collection("apart:eng:alice"));
+    for foreign in ["apart:eng", "apart:engine", "apart:eng:alicia"] {
+        let mut filter = MemoryFilter::all();
+        filter.collection = Some(collection(foreign));
+        let mut search = MemorySearch::words("secret", 9);
+        search.filter = filter.clone();
+        let out = |e: Result<(), MemoryError>| assert!(matches!(e, Err(MemoryError::OutOfScope { .. })));
+        out(alice.candidates(&search).await.map(drop));
+        out(alice.list(&Listing::new(filter.clone(), MemoryOrder::First, 9)).await.map(drop));
+        out(alice.apply(vec![MemoryChange::Forget(filter)]).await.map(drop));
+    }
+    // Changes by id meet one's own only.
+    assert_eq!(
+        alice.apply(vec![MemoryChange::Use { id: "same-id".into(), at: at(3) }]).await.unwrap_or(9),
+        1
+    );
+    assert_eq!(alice.apply(vec![MemoryChange::forget("same-id")]).await.unwrap_or(9), 1);
+    assert_eq!(seen("apart", None).await, ["apart", "apart:eng", "apart:eng;x", "apart:engine"]);
+}
+
+async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
+    let own = collection("check:embed");
+    let store = open(&own);
+    put(&*store, vec![entry("a", "first", 1), entry("b", "second", 2).with_vector("old:2", vec![0.0, 1.0])])
+        .await;
+    let embed = |id: &str, content: &str| MemoryChange::Embed {
+        id: id.into(),
+        collection: own.clone(),
+        content: content.into(),
+        embedder: "new:3".into(),
+        vector: vec![1.0, 0.0, 0.0],
+    };
+    let changes = vec![embed("a", "first"), embed("b", "was changed meanwhile"), embed("gone", "first")];
+    assert_eq!(store.apply(changes).await.unwrap_or(9), 1);
+    let mut lacking = MemoryFilter::all();
+    lacking.not_embedded_by = Some("new:3".into());
+    assert_eq!(ids(&all_entries(&*store, lacking).await), ["b"]);
+    assert_eq!(store.apply(vec![embed("b", "second")]).await.unwrap_or(9), 1);
+    let search = MemorySearch::words("", 9).near("old:2", vec![0.0, 1.0]);
+    assert_eq!(store.candidates(&search).await.expect("candidates").candidates, []);
+    let search = MemorySearch::words("", 9).near("new:3", vec![1.0, 0.0, 0.0]);
+    assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 2);
+    // A new text has no vector until it gets one.
+    put(&*store, vec![entry("b", "third", 2)]).await;
+    assert_eq!(store.candidates(&search).await.expect("candidates").candidates.len(), 1);
+}
+
+/// Asks `queries` random questions of 50 tenants with nested and near-equal names, and returns how many of the
+/// answers were another's.
+///
+/// # Panics
+/// If the store fails, or gives none of the tenants anything.
+pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64) -> u64 {
+    let mut random = Random(seed | 1);
+    let names: Vec<Collection> = (0..50).map(|i| collection(&tenant(i))).collect();
+    for (i, name) in names.iter().enumerate() {
+        let mut entries = Vec::new();
+        for n in 0..8 {
+            let text = format!("{} {} tenant{i}", WORDS[random.below(8)], WORDS[random.below(8)]);
+            let mut e = entry(&format!("m{n}"), &text, n);
+            e.metadata.insert("owner".into(), json!(name.as_str()));
+            entries.push(e.with_vector("fuzz:4", random.vector()));
+        }
+        put(&*open(name), entries).await;
+    }
+    let stores: Vec<_> = names.iter().map(|name| open(name)).collect();
+    let (mut foreign, mut hits) = (0, 0);
+    for _ in 0..queries {
+        let who = random.below(50);
+        let text = match random.below(4) {
+            0 => format!("tenant{}", random.below(50)),
+            1 => "m0 OR tenant1 * \" : team:eng".to_owned(),
+            _ => format!("{} {}", WORDS[random.below(8)], WORDS[random.below(8)]),
+        };
+        let mut search = MemorySearch::words(text, 1 + random.below(20));
+        if random.below(2) == 0 {
+            search = search.near("fuzz:4", random.vector());
+        }
+        if random.below(8) == 0 {
+            search.filter.metadata.insert("owner".into(), json!(names[random.below(50)].as_str()));
+        }
+        if random.below(8) == 0 {
+            search.filter.collection = Some(names[random.below(50)].clone());
+        }
+        if random.below(8) == 0 {
+            search.filter.ids = vec!["m1".into(), "m2".into()];
+        }
+        match stores[who].candidates(&search).await {
+            Ok(found) => {
+                hits += found.candidates.len();
+                let owner = |e: &MemoryEntry| e.metadata["owner"].as_str().map(|o| o.to_owned());
+                let strange = found.candidates.iter().filter(|c| {
+                    !names[who].contains(&c.entry.collection)
+                        || owner(&c.entry).as_deref() != Some(c.entry.collection.as_str())
+                });
+                foreign += strange.count() as u64;
+            }
+            Err(MemoryError::OutOfScope { collection, .. }) => {
+                assert!(!names[who].contains(&collection), "{collection} is within {}", names[who]);
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(hits > 0 || queries < 100, "no question found anything, so nothing was checked");
+    foreign
+}
+
+const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];
+
+/// Names that contain each other, and names that begin alike and do not.
+fn tenant(i: usize) -> String {
+    match i % 5 {
+        0 => format!("team:t{}", i / 5),
+        1 => format!("team:t{}:alice", i / 5),
+        2 => format!("team:t{}:alice:notes", i / 5),
+        3 => format!("team:t{}x", i / 5),
+        _ => format!("team:t{};alice", i / 5),
+    }
+}
+
+/// Xorshift: Marsaglia, "Xorshift RNGs" (2003).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: u64) -> usize {
+        usize::try_from((self.next() >> 16) % n).unwrap_or(0)
+    }
+
+    fn vector(&mut self) -> Vec<f32> {
+        (0..4).map(|_| if self.next() % 2 == 0 { 1.0 } else { -0.5 }).collect()
+    }
+}

@@ -1,0 +1,161 @@
+//! Collections: whose an entry is. What is asked within one never sees another's.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{MemoryError, TenantId};
+
+/// A place in the tree of owners: names from the general to the particular with `:` between them, as in
+/// `team:eng:alice`. The root has no name and contains all others.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub struct Collection(Arc<str>);
+
+impl Collection {
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// A collection by its name.
+    ///
+    /// # Errors
+    /// [`MemoryError::Collection`] for an empty name or part, control characters, and more than
+    /// [`MAX_BYTES`](Self::MAX_BYTES).
+    pub fn new(name: impl Into<Arc<str>>) -> Result<Self, MemoryError> {
+        let name = name.into();
+        let problem = match &*name {
+            "" => "it is empty",
+            n if n.len() > Self::MAX_BYTES => "it is longer than 512 bytes",
+            n if n.split(':').any(str::is_empty) => "it has an empty part",
+            n if n.chars().any(char::is_control) => "it has a control character",
+            _ => return Ok(Self(name)),
+        };
+        let shown = name.chars().take(80).collect();
+        Err(MemoryError::Collection { name: shown, problem })
+    }
+
+    /// The collection that contains all others. Only for whoever looks after the whole store.
+    pub fn root() -> Self {
+        Self(Arc::from(""))
+    }
+
+    /// A collection within this one.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn child(&self, name: &str) -> Result<Self, MemoryError> {
+        match self.is_root() {
+            true => Self::new(name),
+            false => Self::new(format!("{}:{name}", self.0)),
+        }
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `other` is this one or lies within it. `team:eng` contains `team:eng:alice` and not
+    /// `team:engine`.
+    pub fn contains(&self, other: &Self) -> bool {
+        let rest = other.0.strip_prefix(&*self.0);
+        self.is_root() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    }
+
+    /// The name; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Collection {
+    fn default() -> Self {
+        Self::root()
+    }
+}
+
+impl fmt::Display for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_root() { "(root)" } else { &self.0 })
+    }
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// The root is written as an empty text, and only there may a name be empty.
+impl TryFrom<String> for Collection {
+    type Error = MemoryError;
+
+    fn try_from(name: String) -> Result<Self, MemoryError> {
+        if name.is_empty() { Ok(Self::root()) } else { Self::new(name) }
+    }
+}
+
+impl From<Collection> for String {
+    fn from(collection: Collection) -> Self {
+        collection.0.as_ref().to_owned()
+    }
+}
+
+impl std::str::FromStr for Collection {
+    type Err = MemoryError;
+
+    fn from_str(name: &str) -> Result<Self, MemoryError> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&TenantId> for Collection {
+    type Error = MemoryError;
+
+    fn try_from(tenant: &TenantId) -> Result<Self, MemoryError> {
+        Self::new(tenant.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-27
+    #[test]
+    fn a_collection_contains_itself_and_what_follows_its_colon() {
+        let of = |name: &str| Collection::try_from(name.to_owned()).unwrap();
+        let table = [
+            ("team:eng", "team:eng", true),
+            ("team:eng", "team:eng:alice", true),
+            ("team:eng", "team:engine", false),
+            ("team:eng", "team", false),
+            ("team:eng:alice", "team:eng", false),
+            ("", "team:eng", true),
+            ("team:eng", "", false),
+            ("user:x", "user:xy", false),
+        ];
+        for (outer, inner, expected) in table {
+            assert_eq!(of(outer).contains(&of(inner)), expected, "{outer} {inner}");
+        }
+        assert_eq!(Collection::root().child("a").unwrap().child("b").unwrap(), of("a:b"));
+    }
+
+    // spec: M-27
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        let long = "x".repeat(513);
+        for (name, problem) in [
+            ("", "it is empty"),
+            ("a::b", "it has an empty part"),
+            (":a", "it has an empty part"),
+            ("a:", "it has an empty part"),
+            ("a\nb", "it has a control character"),
+            (&long, "it is longer than 512 bytes"),
+        ] {
+            let error = Collection::new(name).unwrap_err().to_string();
+            assert!(error.ends_with(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What of a run is remembered: what leaves the window, and all that was said when it ends.
+
+use std::sync::Arc;
+
+use futures_core::future::BoxFuture;
+
+use crate::{Compaction, Context, Message};
+
+/// Recalls what fits what a run begins with, and keeps what is said: before anything leaves the model's window, and when
+/// the run ends.
+pub trait RunMemory: Send + Sync {
+    /// Keeps the conversation's messages, all that there are so far, oldest first. What was kept before is given again,
+    /// with the same places. `compaction` is what is about to be dropped from the window, or summed up; `None` at
+    /// the end of the run. A failure is the memory's own to report: the run goes on, and its log has everything.
+    fn keep<'a>(
+        &'a self,
+        context: &'a Context,
+        messages: Vec<Arc<Message>>,
+        compaction: Option<&'a Compaction>,
+    ) -> BoxFuture<'a, ()>;
+
+    /// What is remembered that fits a message of a person, as text for the model; it becomes a part of the message, in
+    /// the run's log. Nothing by default.
+    fn recall<'a>(&'a self, context: &'a Context, message: &'a Message) -> BoxFuture<'a, Option<String>> {
+        let _ = (context, message);
+        Box::pin(std::future::ready(None))
+    }
+}

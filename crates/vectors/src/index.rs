@@ -1,0 +1,290 @@
+//! Vectors by owner and row.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BinaryHeap, HashMap},
+    ops::Bound,
+};
+
+use crate::quantized::{Quantized, dot};
+
+/// Many vectors of one length, in groups. A group's name has `:` between its levels, and a search may look at one
+/// group with all within it, and sees no other's.
+#[derive(Clone, Debug, Default)]
+pub struct VectorIndex {
+    dimensions: usize,
+    groups: BTreeMap<String, Group>,
+    rows: usize,
+}
+
+/// Rows side by side, so that a scan reads memory in order.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    values: Vec<i8>,
+    scales: Vec<f32>,
+    rows: Vec<u64>,
+    slots: HashMap<u64, usize>,
+}
+
+/// A row that is near.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Near {
+    /// Which row.
+    pub row: u64,
+    /// Cosine similarity, good to about 0.01.
+    pub cosine: f32,
+}
+
+/// Names of groups: one name and all that follow it after a `:`, in a form that ordered maps and SQL indexes can be
+/// asked in. `;` is the byte after `:`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupRange {
+    /// The group itself; empty for all groups.
+    pub name: String,
+    /// The first name within it.
+    pub from: String,
+    /// Past the last name within it; `None` for all groups.
+    pub to: Option<String>,
+}
+
+impl GroupRange {
+    /// A group and all within it; with an empty name all groups.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "" => Self { name: String::new(), from: String::new(), to: None },
+            _ => Self { name: name.to_owned(), from: format!("{name}:"), to: Some(format!("{name};")) },
+        }
+    }
+
+    /// What of an ordered map lies in it.
+    pub fn select<'a, T>(&self, map: &'a BTreeMap<String, T>) -> impl Iterator<Item = (&'a String, &'a T)> {
+        let upper = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let itself = self.to.as_ref().and_then(|_| map.get_key_value(&self.name));
+        itself.into_iter().chain(map.range::<str, _>((Bound::Included(self.from.as_str()), upper)))
+    }
+}
+
+impl VectorIndex {
+    /// An index for vectors of this length.
+    pub fn new(dimensions: usize) -> Self {
+        Self { dimensions, ..Self::default() }
+    }
+
+    /// The length of the vectors.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// How many vectors there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Keeps a vector, in place of the row's earlier one. Whether its length fits; nothing is kept if not.
+    pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
+        self.insert_quantized(group, row, &Quantized::of(vector))
+    }
+
+    /// The same with a vector in bytes, as a store may have kept it.
+    pub fn insert_quantized(&mut self, group: &str, row: u64, vector: &Quantized) -> bool {
+        if vector.values.len() != self.dimensions {
+            return false;
+        }
+        if !self.groups.contains_key(group) {
+            self.groups.insert(group.to_owned(), Group::default());
+        }
+        let Some(group) = self.groups.get_mut(group) else { return false };
+        let slot = *group.slots.entry(row).or_insert(group.rows.len());
+        if slot == group.rows.len() {
+            group.rows.push(row);
+            group.scales.push(vector.scale);
+            group.values.extend_from_slice(&vector.values);
+            self.rows += 1;
+        } else {
+            group.scales[slot] = vector.scale;
+            group.values[slot * self.dimensions..][..self.dimensions].copy_from_slice(&vector.values);
+        }
+        true
+    }
+
+    /// Forgets a row; whether it was there.
+    pub fn remove(&mut self, group: &str, row: u64) -> bool {
+        let Some(part) = self.groups.get_mut(group) else { return false };
+        let Some(slot) = part.slots.remove(&row) else { return false };
+        let (n, last) = (self.dimensions, part.rows.len() - 1);
+        part.rows.swap_remove(slot);
+        part.scales.swap_remove(slot);
+        part.values.copy_within(last * n..(last + 1) * n, slot * n);
+        part.values.truncate(last * n);
+        if let Some(moved) = part.rows.get(slot) {
+            part.slots.insert(*moved, slot);
+        }
+        if part.rows.is_empty() {
+            self.groups.remove(group);
+        }
+        self.rows -= 1;
+        true
+    }
+
+    /// The `count` rows of these groups that point most alike, best first; equally near ones by row. `keep` says
+    /// which rows come into question, and is asked only for those that would be among the nearest. Vectors that are
+    /// zero are near to nothing and left out.
+    ///
+    /// For the exact nearest `k`, ask for `4 * k + 16` and order those by the exact cosine: the order of the bytes
+    /// differs from the exact one by a few places.
+    pub fn nearest(
+        &self,
+        groups: &GroupRange,
+        vector: &[f32],
+        count: usize,
+        keep: impl Fn(u64) -> bool,
+    ) -> Vec<Near> {
+        let query = Quantized::of(vector);
+        if query.values.len() != self.dimensions || query.scale == 0.0 || count == 0 {
+            return Vec::new();
+        }
+        let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(count.min(self.rows) + 1);
+        for (_, group) in groups.select(&self.groups) {
+            for (slot, values) in group.values.chunks_exact(self.dimensions).enumerate() {
+                let scale = group.scales[slot];
+                #[allow(clippy::cast_precision_loss, reason = "good to 24 bits, far finer than the bytes")]
+                let cosine = dot(&query.values, values) as f32 * scale * query.scale;
+                let near = Near { row: group.rows[slot], cosine };
+                let full = best.len() == count;
+                if scale == 0.0 || (full && best.peek().is_some_and(|worst| Worst(near) >= *worst)) {
+                    continue;
+                }
+                if keep(near.row) {
+                    if full {
+                        best.pop();
+                    }
+                    best.push(Worst(near));
+                }
+            }
+        }
+        best.into_sorted_vec().into_iter().map(|worst| worst.0).collect()
+    }
+}
+
+/// Ordered so that the greatest is the one to give up first.
+#[derive(PartialEq)]
+struct Worst(Near);
+
+impl Eq for Worst {}
+
+impl PartialOrd for Worst {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Worst {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.cosine.total_cmp(&self.0.cosine).then(self.0.row.cmp(&other.0.row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cosine;
+
+    fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            #[allow(clippy::cast_precision_loss, reason = "a test")]
+            let unit = (state >> 40) as f32 / (1_u64 << 24) as f32;
+            unit - 0.5
+        };
+        (0..dimensions).map(|_| next() + next() + next()).collect()
+    }
+
+    // spec: M-06
+    #[test]
+    fn more_rows_ordered_exactly_are_the_exact_nearest() {
+        let vectors: Vec<_> = (0..3000).map(|i| vector(i, 96)).collect();
+        let mut index = VectorIndex::new(96);
+        for (row, vector) in (0..).zip(&vectors) {
+            assert!(index.insert(if row % 2 == 0 { "a" } else { "b" }, row, vector));
+        }
+        let (mut same, mut all) = (0, 0);
+        for seed in 5000..5050 {
+            let query = vector(seed, 96);
+            let exact = |row: u64| cosine(&query, &vectors[usize::try_from(row).unwrap()]);
+            let order = |mut rows: Vec<u64>| {
+                rows.sort_by(|a, b| exact(*b).total_cmp(&exact(*a)));
+                rows.truncate(10);
+                rows
+            };
+            let found = index.nearest(&GroupRange::of(""), &query, 56, |_| true);
+            assert!(found.iter().all(|near| (near.cosine - exact(near.row)).abs() < 0.01));
+            let expected = order((0..3000).collect());
+            let found = order(found.iter().map(|near| near.row).collect());
+            same += expected.iter().filter(|row| found.contains(row)).count();
+            all += 10;
+        }
+        assert!(same * 1000 >= all * 998, "{same} of {all}");
+    }
+
+    // spec: M-27
+    #[test]
+    fn a_search_sees_its_groups_only() {
+        let mut index = VectorIndex::new(2);
+        let names = ["team:eng", "team:eng:alice", "team:engine", "team", "team:eng;x", "user:x"];
+        for (row, name) in (0..).zip(names) {
+            index.insert(name, row, &[1.0, 0.0]);
+        }
+        let rows = |group| -> Vec<u64> {
+            index.nearest(&GroupRange::of(group), &[1.0, 0.0], 9, |_| true).iter().map(|n| n.row).collect()
+        };
+        assert_eq!(rows("team:eng"), [0, 1]);
+        assert_eq!(rows("team:engine"), [2]);
+        assert_eq!(rows("team"), [0, 1, 2, 3, 4]);
+        assert_eq!(rows("nobody"), [0; 0]);
+        assert_eq!(rows(""), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_kept_and_not_found() {
+        let mut index = VectorIndex::new(2);
+        assert!(!index.insert("a", 1, &[1.0]));
+        assert!(index.insert("a", 2, &[0.0, 0.0]));
+        assert!(index.nearest(&GroupRange::of("a"), &[1.0, 0.0], 3, |_| true).is_empty());
+        assert!(index.nearest(&GroupRange::of("a"), &[1.0], 3, |_| true).is_empty());
+        assert_eq!(index.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn inserts_and_removes_leave_what_a_plain_list_has(steps in prop::collection::vec((0_u64..20, 0_u64..50, any::<bool>()), 0..200)) {
+            let mut index = VectorIndex::new(8);
+            let mut plain: BTreeMap<u64, u64> = BTreeMap::new();
+            for (row, seed, insert) in steps {
+                if insert {
+                    index.insert("g", row, &vector(seed, 8));
+                    plain.insert(row, seed);
+                } else {
+                    prop_assert_eq!(index.remove("g", row), plain.remove(&row).is_some());
+                }
+            }
+            prop_assert_eq!(index.len(), plain.len());
+            let query = vector(99, 8);
+            let found = index.nearest(&GroupRange::of("g"), &query, 100, |_| true);
+            prop_assert_eq!(found.len(), plain.len());
+            for near in found {
+                let exact = cosine(&query, &vector(plain[&near.row], 8));
+                prop_assert!((near.cosine - exact).abs() < 0.02);
+            }
+        }
+    }
+}

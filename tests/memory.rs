@@ -1,0 +1,145 @@
+//! Agents that remember: the acceptance scenarios of memory, with the whole of an agent around them.
+
+use std::sync::Arc;
+
+use archon::{
+    AgentMemory, Archon, SystemClock,
+    memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
+    types::{
+        Collection, ContextConfig, LongTerm, MemoryFilter, MemoryKind, MemoryQuery, Message, Request, Trust,
+    },
+};
+use archon_testkit::{FnProvider, SeededIds, all_entries};
+use serde_json::{Map, json};
+
+fn memory() -> Memory {
+    let store = InMemoryStore::new().collection(Collection::new("user:anna").unwrap()).unwrap();
+    Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(SeededIds::new(3)))
+        .with_embedder(Arc::new(HashEmbedder))
+}
+
+fn asked(request: &Request) -> String {
+    let last = request.messages.iter().rev().find(|message| matches!(***message, Message::User(_)));
+    last.map(|message| message.text()).unwrap_or_default()
+}
+
+/// In a session of its own.
+async fn say(agent: &Archon, text: &str) -> String {
+    agent.run(text).await.unwrap().answer
+}
+
+// spec: A-24, M-23, M-24
+#[tokio::test]
+async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
+    let memory = memory();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let parts = AgentMemory::new(memory.clone()).with_extractor(Arc::new(RuleExtractor));
+    let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(parts).build().unwrap();
+    say(&agent, "I'm vegetarian, by the way.").await;
+    say(&agent, "Which restaurant is good for a vegetarian?").await;
+    let prompt = asked(&model.requests()[1]);
+    assert!(prompt.starts_with("Which restaurant is good for a vegetarian?"), "{prompt}");
+    assert!(prompt.contains("Memories that may help, from earlier conversations:\n[Memory"), "{prompt}");
+    assert!(prompt.contains("I'm vegetarian, by the way."), "{prompt}");
+    // What was said is kept once, without what was told from memory.
+    let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
+    let turns = &turns[2..];
+    let kept: Vec<_> =
+        turns.iter().map(|turn| (turn.role().unwrap(), turn.content.as_str(), turn.trust)).collect();
+    assert_eq!(
+        kept,
+        [
+            ("user", "Which restaurant is good for a vegetarian?", Trust::Trusted),
+            ("assistant", "Noted.", Trust::Model)
+        ]
+    );
+    assert!(turns.iter().all(|turn| turn.run.is_some()));
+    let facts = memory.knowledge().current("user", "is").await.unwrap();
+    assert_eq!(facts[0].object, "vegetarian");
+}
+
+// spec: A-26
+#[tokio::test]
+async fn with_memory_the_script_succeeds_that_fails_without() {
+    // Says the code if it is told, and otherwise that it does not know.
+    let model = || {
+        FnProvider::new(|_, request| match asked(request).contains("7431") {
+            true => FnProvider::text("The door code is 7431."),
+            false => FnProvider::text("I do not know the door code."),
+        })
+    };
+    let memory = memory();
+    memory.long_term().store("The door code of the office is 7431.", Map::new()).await.unwrap();
+    let with = Archon::builder().provider(Arc::new(model()), "m").memory(memory).build().unwrap();
+    let without = Archon::builder().provider(Arc::new(model()), "m").build().unwrap();
+    let question = "What is the door code of the office?";
+    assert_eq!(say(&with, question).await, "The door code is 7431.");
+    assert_eq!(say(&without, question).await, "I do not know the door code.");
+}
+
+// spec: A-23
+#[tokio::test]
+async fn the_second_turn_sees_the_first() {
+    let model = FnProvider::new(|n, _| FnProvider::text(["Paris.", "About two million."][n]));
+    let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory()).build().unwrap();
+    let talk = agent.conversation();
+    talk.prompt("What is the capital of France?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("What is its population?").await.unwrap().outcome().await.unwrap();
+    let texts: Vec<String> = model.requests()[1].messages.iter().map(|message| message.text()).collect();
+    assert_eq!(
+        texts,
+        ["What is the capital of France?", "Paris.", "What is its population?"],
+        "and no word twice"
+    );
+}
+
+// spec: C-17, C-18
+#[tokio::test]
+async fn what_leaves_the_window_is_kept_first() {
+    let memory = memory();
+    let turns = 40;
+    let model = FnProvider::new(move |n, request| {
+        let last = request.messages.iter().last().map(|message| message.text()).unwrap_or_default();
+        match last.contains("Summarize") || request.tools.is_empty() {
+            true => FnProvider::text("The user looked at many things."),
+            false if n < turns => {
+                let call = archon::types::ToolCall::new(format!("c{n}"), "look", json!({"n": n}));
+                FnProvider::calls(vec![call])
+            }
+            false => FnProvider::text("done"),
+        }
+    });
+    let look = archon::tools::FnTool::new(
+        archon::types::ToolSpec::new(
+            "look",
+            "Looks.",
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+        ),
+        |arguments: serde_json::Value, _: archon::types::ToolContext| async move {
+            let text = format!("finding number {} {}", arguments["n"], "filler ".repeat(120));
+            Ok(archon::types::ToolResult::success(text))
+        },
+    );
+    let mut window = ContextConfig::default();
+    window.max_context_tokens = 6_000;
+    window.system_prompt_tokens = 0;
+    let agent = Archon::builder()
+        .provider(Arc::new(model.clone()), "m")
+        .tools([Arc::new(look) as Arc<dyn archon::Tool>])
+        .context(window)
+        .memory(memory.clone())
+        .build()
+        .unwrap();
+    say(&agent, "Look at everything.").await;
+    let last =
+        model.requests().last().unwrap().messages.iter().map(|m| m.text()).collect::<Vec<_>>().join("\n");
+    assert!(!last.contains("finding number 3 "), "it left the window");
+    let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
+    let found =
+        (0..40).filter(|n| turns.iter().any(|turn| turn.content.contains(&format!("finding number {n} "))));
+    assert_eq!(found.count(), 40, "all of it was kept, once for each");
+    let mut query = MemoryQuery::new("finding number 3");
+    query.limit = 40;
+    let found = memory.long_term().query(&query).await.unwrap();
+    assert!(found.iter().any(|hit| hit.entry.content.starts_with("finding number 3 ")));
+}

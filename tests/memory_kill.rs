@@ -1,0 +1,92 @@
+//! Kills while memories are written, embedded again and tidied: what was said to be kept is there and whole, and of
+//! what was on its way all or nothing.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+};
+
+use archon::{
+    memory::HashEmbedder,
+    store::SqliteMemory,
+    types::{Collection, Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
+};
+
+/// Runs the program, kills it after `lines` lines, and returns all that it said.
+fn killed_after(dir: &Path, mode: &str, round: u64, lines: usize) -> Vec<String> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_killable_memory"))
+        .arg(dir)
+        .args([mode, &round.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut done: Vec<String> = said.by_ref().take(lines).map(|line| line.expect("text")).collect();
+    child.kill().expect("it can be killed, or has ended");
+    // What it said before the signal came counts too.
+    done.extend(said.map_while(Result::ok));
+    child.wait().expect("it ended");
+    done
+}
+
+fn open(dir: &Path) -> Arc<SqliteMemory> {
+    let store = SqliteMemory::open(dir.join("memory.db")).expect("the store opens");
+    Arc::new(store.collection(Collection::new("user:victim").expect("a name")).expect("within the root"))
+}
+
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_kill_leaves_no_half_entry_and_loses_none() {
+    let full = std::env::var("ARCHON_ACCEPT").as_deref() == Ok("full");
+    let seed: u64 = std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let kills = if full { 200 } else { 9 };
+    let dir = tempfile::tempdir().expect("a directory");
+    // Batches that were said to be kept.
+    let mut promised: Vec<String> = Vec::new();
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for round in 0..kills {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let lines = usize::try_from(state >> 16).expect("64 bits") % 12;
+        let mode = ["ingest", "embed", "compact"][usize::try_from(round % 3).expect("small")];
+        let done = killed_after(dir.path(), mode, round, lines);
+        if mode == "ingest" {
+            promised.extend(done);
+        }
+        check(&open(dir.path()), &promised, &format!("round {round}, {mode}, killed after {lines} lines"))
+            .await;
+    }
+    assert!(!promised.is_empty());
+}
+
+async fn check(store: &SqliteMemory, promised: &[String], when: &str) {
+    let listing = Listing::new(MemoryFilter::all(), MemoryOrder::First, usize::MAX >> 1);
+    let page = store.list(&listing).await.expect("the store can be read");
+    assert_eq!(page.damaged, [], "{when}");
+    let mut batches: BTreeMap<String, usize> = BTreeMap::new();
+    for entry in &page.entries {
+        assert_eq!(entry.content, format!("content of {} in full", entry.id.replace('-', "x")), "{when}");
+        // A vector is of the text, whosever it is; and there is always one.
+        assert_eq!(entry.embedding.as_ref(), Some(&HashEmbedder::vector(&entry.content)), "{when}");
+        let (batch, _) = entry.id.rsplit_once("-p").expect("three parts");
+        *batches.entry(batch.to_owned()).or_default() += 1;
+    }
+    assert!(batches.values().all(|parts| *parts == 3), "{when}: half a batch: {batches:?}");
+    for batch in promised {
+        assert!(batches.contains_key(batch), "{when}: {batch} is lost");
+    }
+    // The indexes agree with the entries: the last batch and one more, by their words and by their vectors.
+    for entry in page.entries.iter().rev().step_by(37).take(4) {
+        let embedder = entry.embedder.clone().expect("embedded");
+        let word = entry.id.replace('-', "x");
+        let search = MemorySearch::words(word, 3).near(embedder, entry.embedding.clone().expect("embedded"));
+        let found = store.candidates(&search).await.expect("found").candidates;
+        let hit = found.iter().find(|hit| hit.entry.id == entry.id);
+        let hit = hit.unwrap_or_else(|| panic!("{when}: {} is not found", entry.id));
+        assert!(hit.lexical.is_some() && hit.vector.is_some_and(|cosine| cosine > 0.999), "{when}: {hit:?}");
+    }
+}
