@@ -25,6 +25,8 @@ pub(crate) struct App {
     pub(crate) data_dir: PathBuf,
     /// Whether a program reads the output.
     pub(crate) json: bool,
+    /// Whether runs wait for answers instead of asking here.
+    pub(crate) ask_later: bool,
     /// How services are reached; all providers share its connections.
     pub(crate) http: HttpOptions,
 }
@@ -67,7 +69,15 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     flags.data_dir = args.global.data_dir.clone();
     let config = Config::load(&sources, flags)?;
     let data_dir = config.data_dir(&sources)?;
-    let app = App { output, config, sources, data_dir, json: args.global.json, http: HttpOptions::default() };
+    let app = App {
+        output,
+        config,
+        sources,
+        data_dir,
+        json: args.global.json,
+        ask_later: args.global.ask_later,
+        http: HttpOptions::default(),
+    };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
             |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),

@@ -28,6 +28,9 @@ pub(crate) struct GlobalArgs {
     /// Print JSON: one record, delta or item per line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Let runs wait for an answer instead of asking on the terminal; see `archon approvals`
+    #[arg(long, global = true)]
+    pub(crate) ask_later: bool,
     /// Say more about what happens inside; repeat for more. RUST_LOG says it exactly
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -65,97 +68,97 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: None, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: None, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W"), ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: None, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "--json --data-dir D runs list",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, verbose: 0 }, command: Runs(List) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 0 }, command: Runs(List) }"#
             ]],
         );
         check(
             "runs show r1 --json",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: true, verbose: 0 }, command: Runs(Show { run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: true, ask_later: false, verbose: 0 }, command: Runs(Show { run: "r1" }) }"#
             ]],
         );
         check(
             "runs fork r1 --at 3",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Runs(Fork { run: "r1", at: Some(3) }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Runs(Fork { run: "r1", at: Some(3) }) }"#
             ]],
         );
         check(
             "sessions export s1 --out f.json",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Sessions(Export { session: "s1", out: Some("f.json") }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Sessions(Export { session: "s1", out: Some("f.json") }) }"#
             ]],
         );
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, goal: [] }) }"#
             ]],
         );
         check(
             "memory search --collection user:anna --limit 2 what now",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Memory(Search { of: Of { collection: "user:anna" }, limit: 2, question: ["what", "now"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Memory(Search { of: Of { collection: "user:anna" }, limit: 2, question: ["what", "now"] }) }"#
             ]],
         );
         check(
             "replay r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Replay(ReplayArgs { run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Replay(ReplayArgs { run: "r1" }) }"#
             ]],
         );
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false }, project_file: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None }, run: "r1" }) }"#
             ]],
         );
         check(
             "tools call calculator {\"expression\":\"2+2\"}",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None, ask_later: false }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Tools(Call { flags: ToolFlags { tools: None, workspace: None }, name: "calculator", arguments: ["{\"expression\":\"2+2\"}"] }) }"#
             ]],
         );
         check(
             "model pull",
             expect![
-                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Model(Pull { name: None }) }"
+                "Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Model(Pull { name: None }) }"
             ],
         );
         check(
             "schema events",
             expect![
-                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Schema(Events) }"
+                "Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Schema(Events) }"
             ],
         );
         check(
             "doctor",
             expect![
-                "Args { global: GlobalArgs { data_dir: None, json: false, verbose: 0 }, command: Doctor(DoctorArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None, ask_later: false } }) }"
+                "Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Doctor(DoctorArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None } }) }"
             ],
         );
     }

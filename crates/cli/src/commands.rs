@@ -124,9 +124,6 @@ pub(crate) struct ToolFlags {
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Let runs wait for an answer instead of asking here; see `archon approvals`
-    #[arg(long)]
-    pub(crate) ask_later: bool,
 }
 
 /// Flags that say how an agent works.
@@ -187,14 +184,14 @@ pub(crate) enum Asking {
     Nobody,
 }
 
-impl ToolFlags {
+impl Asking {
     /// Without a terminal to ask on nobody is asked, unless runs are to wait.
-    pub(crate) fn asking(&self, app: &App) -> Asking {
+    pub(crate) fn of(app: &App) -> Self {
         let terminal = app.output.spins && std::io::IsTerminal::is_terminal(&std::io::stdin());
-        match (self.ask_later, terminal && !app.json) {
-            (true, _) => Asking::Later,
-            (false, true) => Asking::Here,
-            (false, false) => Asking::Nobody,
+        match (app.ask_later, terminal && !app.json) {
+            (true, _) => Self::Later,
+            (false, true) => Self::Here,
+            (false, false) => Self::Nobody,
         }
     }
 }

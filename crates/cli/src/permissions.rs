@@ -73,8 +73,9 @@ pub(crate) fn remember(path: &Path, rule: &str) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
+    // A string of JSON is one of TOML.
     let lines: String =
-        rules.iter().map(|rule| format!("    {},\n", toml::Value::from(rule.as_str()))).collect();
+        rules.iter().map(|rule| format!("    {},\n", serde_json::Value::from(rule.as_str()))).collect();
     let new = path.with_extension("toml.new");
     fs::write(
         &new,

@@ -229,7 +229,7 @@ const NEARLY: f32 = 0.9;
 
 /// What is believed less stands behind what is believed more: among the facts of one key whatever their scores are,
 /// and among all that might be returned as far as it is nearly as relevant as the best hit.
-fn believed_first(hits: &mut Vec<Ranked>, candidates: &[Candidate], limit: usize) {
+fn believed_first(hits: &mut [Ranked], candidates: &[Candidate], limit: usize) {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
     // The facts of one key share their places: the most believed, and of these the latest, takes the first.
     let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();

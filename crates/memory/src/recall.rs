@@ -122,8 +122,8 @@ impl Recall {
             share.min(budget)
         };
         let values = self.values().await;
-        let mut context = RecalledContext::default();
-        context.working = working_text(&values, share(self.split.template), counter);
+        let working = working_text(&values, share(self.split.template), counter);
+        let mut context = RecalledContext { working, ..RecalledContext::default() };
         query.limit = query.limit.min(self.memory.options().recalled);
         let (memories, step) = self.find(query, &words_of(&values)).await;
         context.step = step;

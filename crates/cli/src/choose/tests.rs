@@ -23,6 +23,7 @@ fn app(settings: Settings, origin: Origin, env: &[(&str, &str)]) -> App {
         sources: Sources { env, ..Sources::default() },
         data_dir: PathBuf::from("/nowhere/archon"),
         json: false,
+        ask_later: false,
         http: Default::default(),
     }
 }

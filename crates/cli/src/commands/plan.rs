@@ -111,7 +111,7 @@ impl PlanArgs {
             None => {}
         }
         let goal = run::task(&self.goal)?;
-        let archon = run::chosen(app, self.tools.asking(app)).await?;
+        let archon = run::chosen(app).await?;
         match self.execute {
             true => follow::follow_drawn(app, &archon, goal, confirm_if(self.confirm), self.format).await,
             false => draft(app, &archon, &goal, self.format).await,

@@ -67,7 +67,7 @@ async fn recorded(
     let fallbacks = config.failure.as_ref().map_or(&[][..], |policy| &policy.fallbacks);
     let fallbacks = choose::fallbacks(app, Some(fallbacks)).await?;
     let limits = if is_plan { config.limits.clone() } else { ExecutionLimits::default() };
-    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits, flags.asking(app))?;
+    let mut builder = run::assemble(app, chosen, fallbacks, tools, limits)?;
     if is_plan && config.tool_mode == ToolMode::Text {
         builder = builder.tool_mode(ToolMode::Text);
     }

@@ -61,7 +61,7 @@ impl RunArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
         let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
-        let archon = remembering(app, self.tools.asking(app), memory).await?;
+        let archon = remembering(app, memory).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
         }
@@ -79,16 +79,16 @@ impl RunArgs {
 }
 
 /// The agent that the settings describe, with the model that they lead to.
-pub(crate) async fn chosen(app: &App, asking: Asking) -> Result<Archon, Failure> {
-    remembering(app, asking, None).await
+pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
+    remembering(app, None).await
 }
 
 /// The same with a memory.
-async fn remembering(app: &App, asking: Asking, memory: Option<Memory>) -> Result<Archon, Failure> {
+async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
     let tools = toolset::chosen(&app.config.settings)?;
     let chosen = choose::model(app, None).await?;
     let fallbacks = choose::fallbacks(app, None).await?;
-    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default(), asking)?;
+    let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?;
     if let Some(memory) = memory {
         builder = builder.memory(memory);
     }
@@ -102,7 +102,6 @@ pub(crate) fn assemble(
     fallbacks: Vec<Chosen>,
     tools: toolset::Tools,
     mut limits: ExecutionLimits,
-    asking: Asking,
 ) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
     if let Some(turns) = settings.max_turns {
@@ -121,7 +120,7 @@ pub(crate) fn assemble(
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));
     }
-    match asking {
+    match Asking::of(app) {
         Asking::Here => {
             let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
             builder = builder.approver(Arc::new(prompt));

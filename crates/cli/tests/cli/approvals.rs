@@ -24,7 +24,7 @@ async fn without_a_terminal_the_answer_is_no_and_the_text_says_how_to_allow_it()
 async fn a_run_that_waits_is_listed_approved_and_goes_on() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
     let place = Place::with_server(&server);
-    let ran = place.archon("run --tools write_file --ask-later", &["Write notes."]).await;
+    let ran = place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(!place.path("notes.txt").exists());
     let listed = place.archon("approvals list --json", &[]).await;
@@ -59,7 +59,7 @@ async fn a_run_that_waits_is_listed_approved_and_goes_on() {
 async fn a_run_that_waits_reads_a_no_and_its_reason() {
     let server = MockServer::start([asks_for("write_file", WRITE), answer("I left it.")]).await;
     let place = Place::with_server(&server);
-    place.archon("run --tools write_file --ask-later", &["Write notes."]).await;
+    place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
     let listed = place.archon("approvals list --json", &[]).await;
     let waits = &listed.json()[0];
     let question = waits["request_id"].as_str().unwrap();
