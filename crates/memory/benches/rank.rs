@@ -30,7 +30,7 @@ fn main() {
 
 fn item<'a>(at: usize, text: &'a str, sessions: &'a [String]) -> Item<'a> {
     let mut item = Item::default();
-    (item.text, item.place, item.session) = (text, at as u64, Some(&sessions[at / 20]));
+    (item.text, item.place, item.session) = (text, at as u64, Some(sessions[at / 20].as_str()));
     item.cosine = Some((at % 97) as f32 / 97.0);
     item
 }

@@ -1,5 +1,7 @@
 //! Memories in SQLite: what every store does, and what is its own: damage, versions, other writers.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 use std::{env, sync::Arc};
 
 use archon_store::SqliteMemory;

@@ -1,5 +1,7 @@
 //! What the memories promise.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
 mod compression;
 mod knowledge;
 mod recall;
