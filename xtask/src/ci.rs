@@ -45,7 +45,10 @@ const STEPS: &[Step] = &[
         env: &[("RUSTDOCFLAGS", "-D warnings")],
         line: "doc --workspace --no-deps",
     },
-    step("packages", "package --workspace --exclude archon-tests --exclude xtask --no-verify --allow-dirty"),
+    step(
+        "packages",
+        "package --workspace --exclude archon-tests --exclude archon-evals --exclude xtask --no-verify --allow-dirty",
+    ),
     Step {
         what: "tests of the local engine",
         env: &[("ARCHON_REQUIRE_MODELS", "1")],

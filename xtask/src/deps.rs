@@ -12,7 +12,7 @@ use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
 
 /// Packages that nobody depends on.
-const NOT_SHIPPED: &[&str] = &["archon-tests", "xtask"];
+const NOT_SHIPPED: &[&str] = &["archon-tests", "archon-evals", "xtask"];
 
 /// The most crates behind ours, with default features, the crate itself counted. What others of the kind have: 105
 /// rig-core, 196 adk-rust.
