@@ -62,7 +62,10 @@ fn memory(words: Vec<String>) -> Result<()> {
         CommandLine::cargo(&format!("{PROGRAM} -- model pull {EMBEDDER}")).run()?;
     }
     let words = [file.display().to_string(), "--models".to_owned(), models.display().to_string()];
-    CommandLine::cargo("run --quiet -p archon-evals --bin eval_memory --").args(words).args(options).run()
+    CommandLine::cargo("run --quiet --profile accept -p archon-evals --bin eval_memory --")
+        .args(words)
+        .args(options)
+        .run()
 }
 
 /// The embedder that memories are measured with.

@@ -88,7 +88,10 @@ impl LongTermMemory {
     /// # Errors
     /// As [`LongTerm::query`].
     pub async fn sessions(&self, query: &MemoryQuery) -> Result<Vec<String>, MemoryError> {
-        let (candidates, ranking) = self.ordered(query, "").await?;
+        // The hits of few sessions are many.
+        let mut wide = query.clone();
+        wide.limit = query.limit.saturating_mul(2);
+        let (candidates, ranking) = self.ordered(&wide, "").await?;
         let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
         let sessions = ranking.sessions(&items);
         Ok(sessions.into_iter().take(query.limit).map(str::to_owned).collect())

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! score(m)  = around(m) + 0.15 · session(s) + 0.5 · time(m) + 0.1 · speaker(m) − 0.1 · asks(m)
-//!             + 0.05 · recency(m) + 0.1 · (importance(m) − ½)
+//!             + 0.02 · recency(m) + 0.1 · (importance(m) − ½)
 //! around(m) = own(m) + 0.4 · own(m−1) + 0.2 · own(m−2) + 0.2 · own(m+1) + 0.1 · own(m+2)     within s
 //! own(m)    = 0.8 · coverage(m) + 0.5 · meaning(m)
 //! ```

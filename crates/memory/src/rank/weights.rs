@@ -25,7 +25,7 @@ pub struct Weights {
     pub speaker: f32,
     /// Taken off what asks instead of telling. 0.1.
     pub asks: f32,
-    /// How young a memory is, if the question says when it is asked. 0.05.
+    /// How young a memory is, if the question says when it is asked. 0.02.
     pub recency: f32,
     /// After how many days recency is halved. 30.
     pub recency_half_life_days: f32,
@@ -45,7 +45,7 @@ impl Default for Weights {
             time: 0.5,
             speaker: 0.1,
             asks: 0.1,
-            recency: 0.05,
+            recency: 0.02,
             recency_half_life_days: 30.0,
             importance: 0.1,
         }
