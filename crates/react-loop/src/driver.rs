@@ -108,17 +108,8 @@ impl Driver {
         loop {
             listen(machine, log, context).await?;
             match machine.next() {
-                Command::Done(outcome) => {
-                    let outcome = outcome.clone();
-                    self.remember(machine, context, None).await;
-                    return Ok(self.ended(outcome).await);
-                }
-                Command::Append(RecordBody::Compacted(compaction)) if self.memory.is_some() => {
-                    // Before it leaves the window.
-                    self.remember(machine, context, Some(&compaction)).await;
-                    log.step(machine, RecordBody::Compacted(compaction)).await?;
-                }
-                Command::Append(body) => delegate::close(self, machine, log, body).await?,
+                Command::Done(outcome) => return Ok(self.ended(outcome.clone(), machine, context).await),
+                Command::Append(body) => self.append(machine, log, body, context).await?,
                 Command::AskModel { attempt: 0, command, .. }
                     if self.instructions.is_some() && read_for != Some(command) =>
                 {
@@ -195,13 +186,28 @@ impl Driver {
         }
     }
 
+    async fn append(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        body: RecordBody,
+        context: &Context,
+    ) -> Result<(), JournalError> {
+        if let RecordBody::Compacted(compaction) = &body {
+            self.remember(machine, context, Some(compaction)).await;
+        }
+        delegate::close(self, machine, log, body).await
+    }
+
+    /// Has what is said kept: before it leaves the window, or at the end.
     async fn remember(&self, machine: &ReactMachine, context: &Context, compaction: Option<&Compaction>) {
         if let Some(memory) = &self.memory {
             memory.keep(context, machine.window().whole().cloned().collect(), compaction).await;
         }
     }
 
-    async fn ended(&self, outcome: Outcome) -> Outcome {
+    async fn ended(&self, outcome: Outcome, machine: &ReactMachine, context: &Context) -> Outcome {
+        self.remember(machine, context, None).await;
         if let Some(hooks) = &self.hooks {
             if let (OutcomeStatus::Failed, Some(error)) = (outcome.status, &outcome.error) {
                 hooks.on_error(error).await;
