@@ -116,7 +116,7 @@ async fn what_leaves_the_window_is_kept_first() {
             json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
         ),
         |arguments: serde_json::Value, _: archon::types::ToolContext| async move {
-            let text = format!("finding number {} {}", arguments["n"], "filler ".repeat(120));
+            let text = format!("finding {0} {1}ends{0}here", arguments["n"], "filler ".repeat(120));
             Ok(archon::types::ToolResult::success(text))
         },
     );
@@ -133,13 +133,11 @@ async fn what_leaves_the_window_is_kept_first() {
     say(&agent, "Look at everything.").await;
     let last =
         model.requests().last().unwrap().messages.iter().map(|m| m.text()).collect::<Vec<_>>().join("\n");
-    assert!(!last.contains("finding number 3 "), "it left the window");
+    assert!(!last.contains("ends3here"), "it left the window");
     let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
-    let found =
-        (0..40).filter(|n| turns.iter().any(|turn| turn.content.contains(&format!("finding number {n} "))));
+    let found = (0..40).filter(|n| turns.iter().any(|turn| turn.content.contains(&format!("ends{n}here"))));
     assert_eq!(found.count(), 40, "all of it was kept, once for each");
-    let mut query = MemoryQuery::new("finding number 3");
-    query.limit = 40;
+    let query = MemoryQuery::new("ends3here");
     let found = memory.long_term().query(&query).await.unwrap();
-    assert!(found.iter().any(|hit| hit.entry.content.starts_with("finding number 3 ")));
+    assert!(found.iter().any(|hit| hit.entry.content.ends_with("ends3here")));
 }

@@ -49,8 +49,6 @@ mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
 mod memory;
-#[cfg(feature = "postgres-memory")]
-mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
@@ -64,8 +62,6 @@ mod sqlite_memory;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
-#[cfg(feature = "postgres-memory")]
-pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]

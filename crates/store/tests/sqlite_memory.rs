@@ -122,3 +122,22 @@ async fn what_another_process_writes_is_found_at_once() {
     other.apply(vec![MemoryChange::forget("2")]).await.unwrap();
     assert_eq!(count(&store).await, 1);
 }
+
+// spec: M-16
+#[tokio::test]
+async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
+    let (_dir, store) = database();
+    let user = store.collection(of("user:x")).unwrap();
+    let puts = (0..13_000).map(|n| {
+        let text = if n == 777 { "common needle".to_owned() } else { format!("common straw{n}") };
+        MemoryChange::put(entry(&n.to_string(), &text))
+    });
+    user.apply(puts.collect()).await.unwrap();
+    let find = async |text: &str| {
+        let found = user.candidates(&MemorySearch::words(text, 5)).await.unwrap().candidates;
+        found.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>()
+    };
+    assert_eq!(find("common needle").await, ["777"]);
+    assert_eq!(find("common").await.len(), 5);
+    assert_eq!(find("common needle").await, ["777"]);
+}

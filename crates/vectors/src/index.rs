@@ -148,12 +148,13 @@ impl VectorIndex {
         if query.values.len() != self.dimensions || query.scale == 0.0 || count == 0 {
             return Vec::new();
         }
+        let wide: Vec<i16> = query.values.iter().map(|x| i16::from(*x)).collect();
         let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(count.min(self.rows) + 1);
         for (_, group) in groups.select(&self.groups) {
             for (slot, values) in group.values.chunks_exact(self.dimensions).enumerate() {
                 let scale = group.scales[slot];
                 #[allow(clippy::cast_precision_loss, reason = "good to 24 bits, far finer than the bytes")]
-                let cosine = dot(&query.values, values) as f32 * scale * query.scale;
+                let cosine = dot(&wide, values) as f32 * scale * query.scale;
                 let near = Near { row: group.rows[slot], cosine };
                 let full = best.len() == count;
                 if scale == 0.0 || (full && best.peek().is_some_and(|worst| Worst(near) >= *worst)) {

@@ -27,19 +27,21 @@ impl Quantized {
     }
 }
 
-/// The sum of the products. In a form that compilers turn into vector instructions: a product of two bytes fits 16
-/// bits, and the sum of 130,000 of them 32.
-pub(crate) fn dot(a: &[i8], b: &[i8]) -> i32 {
-    let mut sums = [0_i32; 16];
-    let (heads, tails) = (a.chunks_exact(16), b.chunks_exact(16));
-    let rest: i32 =
-        heads.remainder().iter().zip(tails.remainder()).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();
+/// The sum of the products of a question, in 16 bits, and a row. In a form that compilers turn into the vector
+/// instruction that multiplies and adds pairs; a sum of 130,000 products of bytes fits 32 bits.
+pub(crate) fn dot(question: &[i16], row: &[i8]) -> i32 {
+    let (heads, tails) = (question.chunks_exact(32), row.chunks_exact(32));
+    let product = |x: &i16, y: &i8| i32::from(*x) * i32::from(*y);
+    let rest: i32 = heads.remainder().iter().zip(tails.remainder()).map(|(x, y)| product(x, y)).sum();
+    let mut sum = rest;
     for (x, y) in heads.zip(tails) {
-        for i in 0..16 {
-            sums[i] += i32::from(i16::from(x[i]) * i16::from(y[i]));
+        let mut part = 0;
+        for i in 0..32 {
+            part += product(&x[i], &y[i]);
         }
+        sum += part;
     }
-    sums.iter().sum::<i32>() + rest
+    sum
 }
 
 #[cfg(test)]
@@ -48,11 +50,12 @@ mod tests {
 
     #[test]
     fn a_dot_product_is_the_sum_of_the_products() {
-        for length in [0, 1, 15, 16, 17, 384, 1000] {
+        for length in [0, 1, 31, 32, 33, 384, 1000] {
             let a: Vec<i8> = (0..length).map(|i| i8::try_from(i * 37 % 255 - 127).unwrap()).collect();
             let b: Vec<i8> = (0..length).map(|i| i8::try_from(127 - i * 91 % 255).unwrap()).collect();
             let plain: i32 = a.iter().zip(&b).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum();
-            assert_eq!(dot(&a, &b), plain, "{length}");
+            let wide: Vec<i16> = a.iter().map(|x| i16::from(*x)).collect();
+            assert_eq!(dot(&wide, &b), plain, "{length}");
         }
     }
 

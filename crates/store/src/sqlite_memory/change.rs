@@ -258,3 +258,37 @@ impl Work<'_> {
         failed("write to", self.database.path())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Listing, MemoryOrder, Timestamp};
+
+    use super::*;
+    use crate::sqlite_memory::query::list;
+
+    // spec: M-20
+    #[test]
+    fn a_full_disk_undoes_the_change_that_met_it_and_the_rest_is_usable() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        let root = Collection::root();
+        let put = |id: &str, bytes: usize| {
+            MemoryChange::put(MemoryEntry::new(id, "word ".repeat(bytes / 5), Timestamp::from_millis(1)))
+        };
+        let ids = || {
+            let listing = Listing::new(MemoryFilter::all(), MemoryOrder::First, 99);
+            let page = list(&database, &root, &listing).unwrap();
+            assert_eq!(page.damaged, []);
+            page.entries.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+        };
+        apply(&database, &root, vec![put("before", 100)]).unwrap();
+        database.limit(60);
+        let error = apply(&database, &root, vec![put("small", 100), put("large", 900_000)]).unwrap_err();
+        let text = format!("{error}");
+        assert!(matches!(error, MemoryError::Storage { action: "write to", .. }), "{text}");
+        assert!(text.contains("full"), "{text}");
+        assert_eq!(ids(), ["before"], "all of the batch or nothing");
+        apply(&database, &root, vec![put("after", 100), MemoryChange::forget("before")]).unwrap();
+        assert_eq!(ids(), ["after"]);
+    }
+}

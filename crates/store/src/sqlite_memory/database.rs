@@ -1,6 +1,7 @@
 //! Connections: one for all the writing of this process, and readers that are kept for the next question.
 
 use std::{
+    collections::HashMap,
     fs::{self, OpenOptions},
     io,
     path::{Path, PathBuf},
@@ -25,6 +26,15 @@ pub(super) struct Database {
     readers: Mutex<Vec<Connection>>,
     /// The copy of the vectors.
     pub(super) scan: Mutex<Scan>,
+    /// In how many entries words are.
+    pub(super) frequencies: Mutex<Frequencies>,
+}
+
+/// In how many entries words are, as far as it was asked, and up to a bound; and how many entries there were then.
+#[derive(Default)]
+pub(super) struct Frequencies {
+    pub(super) entries: i64,
+    pub(super) words: HashMap<String, i64>,
 }
 
 impl Database {
@@ -41,6 +51,7 @@ impl Database {
             writer: Mutex::new(writer),
             readers: Mutex::default(),
             scan: Mutex::default(),
+            frequencies: Mutex::default(),
         })
     }
 

@@ -8,11 +8,14 @@ use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
-    database::{Database, lock},
+    database::{Database, Frequencies, lock},
     narrowed,
     query::{Conditions, vector_at},
     row::{COLUMNS, read},
 };
+
+/// How many entries are scored by words for one question, more or less.
+const SCORED: i64 = 12_000;
 
 /// Most words of a question that are looked for: the longest ones, which tend to be the rarest.
 const WORDS: usize = 24;
@@ -26,6 +29,7 @@ pub(super) fn candidates(
     let range = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
     database.read(|connection| {
         let mut gathered = Gathered {
+            database,
             connection,
             conditions: &conditions,
             by_position: BTreeMap::new(),
@@ -62,6 +66,7 @@ fn check(vector: &[f32], index: Option<&VectorIndex>) -> Result<(), MemoryError>
 }
 
 struct Gathered<'a> {
+    database: &'a Database,
     connection: &'a Connection,
     conditions: &'a Conditions,
     by_position: BTreeMap<i64, Candidate>,
@@ -70,7 +75,11 @@ struct Gathered<'a> {
 
 impl Gathered<'_> {
     fn by_words(&mut self, search: &MemorySearch) -> rusqlite::Result<()> {
-        let Some(question) = question(&search.text) else { return Ok(()) };
+        let words = self.rare(words_of(&search.text))?;
+        if words.is_empty() {
+            return Ok(());
+        }
+        let question = words.join(" OR ");
         let sql = format!(
             "SELECT words.rowid, -bm25(words) FROM words JOIN entries e ON e.position = words.rowid \
              WHERE words MATCH ? AND {} ORDER BY 2 DESC, 1 LIMIT ?",
@@ -93,6 +102,40 @@ impl Gathered<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Of these words the rarest, so many that not too many entries have to be scored. What is in a great part of all
+    /// entries says little about any of them, and costs most.
+    fn rare(&self, words: Vec<String>) -> rusqlite::Result<Vec<String>> {
+        let newest = "SELECT coalesce(max(position), 0) FROM entries";
+        let entries: i64 = self.connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?;
+        if entries <= SCORED {
+            return Ok(words);
+        }
+        let mut known = lock(&self.database.frequencies);
+        if entries > known.entries.saturating_add(known.entries / 5) || known.words.len() > 10_000 {
+            *known = Frequencies { entries, ..Frequencies::default() };
+        }
+        let mut counted = Vec::new();
+        for word in words {
+            let count = match known.words.get(&word) {
+                Some(count) => *count,
+                None => {
+                    let sql = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)";
+                    let mut statement = self.connection.prepare_cached(sql)?;
+                    statement.query_row(rusqlite::params![word, SCORED + 1], |row| row.get(0))?
+                }
+            };
+            known.words.insert(word.clone(), count);
+            counted.push((count, word));
+        }
+        counted.sort();
+        let mut left = SCORED;
+        let rare = counted.into_iter().enumerate().filter(|(at, (count, _))| {
+            left -= count;
+            *at == 0 || left >= 0
+        });
+        Ok(rare.map(|(_, (_, word))| word).collect())
     }
 
     /// The scan knows nothing of filters but the collection, so it is asked for more until enough fit.
@@ -161,9 +204,8 @@ impl Gathered<'_> {
     }
 }
 
-/// The words of a question as FTS5 is asked: any of them, each in quotes, so that nothing is syntax. `None` if there is
-/// no word.
-fn question(text: &str) -> Option<String> {
+/// The words of a question as FTS5 takes them: each in quotes, so that nothing is syntax.
+fn words_of(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -176,8 +218,7 @@ fn question(text: &str) -> Option<String> {
     }
     words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
     words.truncate(WORDS);
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    (!quoted.is_empty()).then(|| quoted.join(" OR "))
+    words.into_iter().map(|word| format!("\"{word}\"")).collect()
 }
 
 /// English words that are in most texts and say nothing about them.
@@ -197,13 +238,13 @@ mod tests {
     #[test]
     fn a_question_is_words_only() {
         let table = [
-            ("What is NEAR(tyres*)?", Some("\"tyres\" OR \"near\"")),
-            ("where is it", Some("\"where\" OR \"is\" OR \"it\"")),
-            ("\"';--", None),
-            ("", None),
+            ("What is NEAR(tyres*)?", "\"tyres\" OR \"near\""),
+            ("where is it", "\"where\" OR \"is\" OR \"it\""),
+            ("\"';--", ""),
+            ("", ""),
         ];
         for (text, expected) in table {
-            assert_eq!(question(text).as_deref(), expected, "{text}");
+            assert_eq!(words_of(text).join(" OR "), expected, "{text}");
         }
     }
 }
