@@ -56,7 +56,7 @@ pub struct BedrockOptions {
 #[non_exhaustive]
 pub enum StructuredOutput {
     /// As the arguments of a tool that the model has to call. Works with every model that takes tools;
-    /// other tools stay usable.
+    /// other tools stay usable. Text beside it is held back; see [`ResponseFormat`](archon_types::ResponseFormat).
     #[default]
     Tool,
     /// As a JSON Schema that the service enforces, with the models that it does that for.

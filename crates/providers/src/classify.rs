@@ -108,6 +108,11 @@ impl Failure {
             return self.api(ApiErrorKind::Other, message);
         }
         match serde_json::from_str::<Json>(body).ok().as_ref().and_then(Said::from_json) {
+            // The status says something else than the body: show both.
+            Some(said) if (200..300).contains(&self.status) => {
+                let seen = self.excerpt(body);
+                with_text(self.said(said), |message| format!("{message} ({seen})"))
+            }
             Some(said) => self.said(said),
             None => {
                 let message = self.excerpt(body);
@@ -194,7 +199,7 @@ impl Failure {
     }
 
     /// A body that is not the service's own words, most likely a gateway's page.
-    fn excerpt(&self, body: &str) -> String {
+    pub(crate) fn excerpt(&self, body: &str) -> String {
         let kind = if self.content_type.is_empty() { "no content type" } else { &self.content_type };
         format!("status {}, {kind}: {}", self.status, first_words(body))
     }
@@ -306,20 +311,24 @@ pub(crate) fn first_words(text: &str) -> String {
 
 /// The error with every secret taken out of its text.
 pub(crate) fn redacted(error: ProviderError, redactor: &Redactor) -> ProviderError {
+    with_text(error, |text| redactor.clean(text))
+}
+
+/// The error with its text changed.
+fn with_text(error: ProviderError, change: impl FnOnce(String) -> String) -> ProviderError {
     use ProviderError as E;
-    let clean = |text| redactor.clean(text);
     match error {
-        E::RateLimited { retry_after, message } => E::RateLimited { retry_after, message: clean(message) },
+        E::RateLimited { retry_after, message } => E::RateLimited { retry_after, message: change(message) },
         E::Overloaded { status, retry_after, message } => {
-            E::Overloaded { status, retry_after, message: clean(message) }
+            E::Overloaded { status, retry_after, message: change(message) }
         }
-        E::Api { status, kind, message } => E::Api { status, kind, message: clean(message) },
-        E::Network(text) => E::Network(clean(text)),
-        E::Timeout(text) => E::Timeout(clean(text)),
-        E::Auth(text) => E::Auth(clean(text)),
-        E::ContextOverflow(text) => E::ContextOverflow(clean(text)),
-        E::Protocol(text) => E::Protocol(clean(text)),
-        E::Other(text) => E::Other(clean(text)),
+        E::Api { status, kind, message } => E::Api { status, kind, message: change(message) },
+        E::Network(text) => E::Network(change(text)),
+        E::Timeout(text) => E::Timeout(change(text)),
+        E::Auth(text) => E::Auth(change(text)),
+        E::ContextOverflow(text) => E::ContextOverflow(change(text)),
+        E::Protocol(text) => E::Protocol(change(text)),
+        E::Other(text) => E::Other(change(text)),
         other => other,
     }
 }

@@ -41,11 +41,30 @@ impl Redactor {
     /// The text with every secret replaced by `****`.
     pub(crate) fn clean(&self, mut text: String) -> String {
         let later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
-        for secret in self.secrets.iter().chain(later.iter()) {
+        // Longest first: a secret that begins with another must not leave its end behind.
+        let mut all: Vec<_> = self.secrets.iter().chain(later.iter()).collect();
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        for secret in all {
             if text.contains(secret.expose().as_str()) {
                 text = text.replace(secret.expose().as_str(), "****");
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-05
+    #[test]
+    fn a_secret_that_begins_with_another_is_hidden_to_its_end() {
+        let mut redactor = Redactor::default();
+        redactor.add(&"team-key".into());
+        redactor.add(&"team-key-of-alice".into());
+        redactor.add_later(&"team-key-of-alice-today".into());
+        let text = "team-key team-key-of-alice team-key-of-alice-today".to_owned();
+        assert_eq!(redactor.clean(text), "**** **** ****");
     }
 }

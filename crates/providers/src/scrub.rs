@@ -43,6 +43,8 @@ impl Scrubber {
     pub(crate) fn add(&mut self, secret: Secret) {
         if secret.expose().len() >= SHORTEST {
             self.0.push(secret);
+            // Longest first: a secret that begins with another must not leave its end behind.
+            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         }
     }
 
@@ -112,9 +114,11 @@ mod tests {
         let mut scrubber = Scrubber::default();
         scrubber.add("hunter2".into());
         scrubber.add("abc".into());
+        scrubber.add("hunter2-of-alice".into());
         for (text, clean) in [
             ("the password is hunter2.", Some("the password is ****.")),
             ("abc", None),
+            ("hunter2-of-alice, hunter2", Some("****, ****")),
             ("key=sk-proj-0123456789abcdef, then", Some("key=****, then")),
             ("Authorization: Bearer abcdefghijklmnop1", Some("Authorization: ****")),
             ("Bearer of bad news arrived here today", None),

@@ -193,6 +193,12 @@ pub struct CachedParts {
 }
 
 /// An answer that must be JSON of a given schema.
+///
+/// The message's text is that JSON. Services that enforce a schema are sent it; from others the answer is
+/// asked for as a call of a tool that stands for it, or in the instructions. Other tools stay usable. Where
+/// it is asked for as a call, the JSON is streamed as it comes, but text beside it is not: nobody can tell yet
+/// whether it is the answer of a model that did not call. It comes in one piece as soon as that is known, and is
+/// left out if the call comes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResponseFormat {

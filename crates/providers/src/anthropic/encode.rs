@@ -170,8 +170,12 @@ impl<'a> Encoder<'a> {
         let tools = &self.request.tools;
         // With a budget for thinking, and on some models, nothing can be forced.
         let can_force = self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
-        if let Some(name) = &self.format_tool {
-            if can_force && tools.is_empty() {
+        let choice = &self.request.options.tool_choice;
+        let format_tool = self.format_tool.as_ref();
+        // A tool that has to be called comes before the answer.
+        if let Some(name) = format_tool.filter(|_| tools.is_empty() || !matches!(choice, ToolChoice::Tool(_)))
+        {
+            if can_force && (tools.is_empty() || *choice == ToolChoice::None) {
                 push_field(head, "tool_choice", &json!({"type": "tool", "name": name}));
             } else if can_force {
                 head.push_str(",\"tool_choice\":{\"type\":\"any\"}");
@@ -181,7 +185,7 @@ impl<'a> Encoder<'a> {
         if tools.is_empty() {
             return;
         }
-        match &self.request.options.tool_choice {
+        match choice {
             ToolChoice::None => head.push_str(",\"tool_choice\":{\"type\":\"none\"}"),
             ToolChoice::Required if can_force => head.push_str(",\"tool_choice\":{\"type\":\"any\"}"),
             ToolChoice::Tool(name) if can_force => {

@@ -248,6 +248,13 @@ fn a_form_is_asked_for_natively_or_as_a_tool() {
     let with_tools: Json = serde_json::from_str(&send(AnthropicOptions::default(), &old).body).unwrap();
     assert_eq!(with_tools["tool_choice"], json!({"type": "any"}));
     assert_eq!(with_tools["tools"].as_array().unwrap().len(), 3);
+    for (choice, forced) in [(ToolChoice::None, "an_answer"), (ToolChoice::Tool("now".into()), "now")] {
+        let mut request =
+            with("claude-sonnet-4-0", |o| (o.response_format, o.tool_choice) = (format(), choice));
+        request.tools = tools();
+        let body: Json = serde_json::from_str(&send(AnthropicOptions::default(), &request).body).unwrap();
+        assert_eq!(body["tool_choice"], json!({"type": "tool", "name": forced}));
+    }
     let list = with("claude-sonnet-4-0", |o| {
         o.response_format = Some(ResponseFormat { name: "x".into(), schema: json!({"type": "array"}) });
     });

@@ -118,11 +118,7 @@ impl Decoder for ConverseDecoder {
             FrameKind::Event(kind) => self.typed(&kind, &frame.payload, out),
             FrameKind::Exception(kind) => Err(exception(&kind, &frame.payload)),
             FrameKind::Error { code, message } => Err(failure(&code, &message)),
-            FrameKind::Whole => {
-                let text = String::from_utf8_lossy(&frame.payload);
-                let what = format!("JSON and no event stream: {}", classify::first_words(&text));
-                Err(ProviderError::Protocol(what))
-            }
+            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".to_owned())),
         }
     }
 

@@ -195,14 +195,17 @@ impl<'a> Encoder<'a> {
         // With a budget for thinking, and on some models, nothing can be forced.
         let can_force = self.family != ModelFamily::Anthropic
             || self.traits.forced_tools && !matches!(self.thinking, Thinking::Budget(_));
-        if let Some(name) = &self.answer_tool {
+        let choice = &self.request.options.tool_choice;
+        // A tool that has to be called comes before the answer.
+        let answers_now = !given || !matches!(choice, ToolChoice::Tool(_));
+        if let Some(name) = self.answer_tool.as_ref().filter(|_| answers_now) {
             return match () {
                 () if !can_force || !self.family.can_be_forced() => None,
-                () if given => Some(json!({"any": {}})),
+                () if given && *choice != ToolChoice::None => Some(json!({"any": {}})),
                 () => Some(json!({"tool": {"name": name}})),
             };
         }
-        match &self.request.options.tool_choice {
+        match choice {
             ToolChoice::Required if given && can_force => Some(json!({"any": {}})),
             ToolChoice::Tool(name) if given && can_force => {
                 let tools = &self.request.tools;

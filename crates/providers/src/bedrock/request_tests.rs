@@ -274,6 +274,7 @@ fn answers_of_a_given_form() {
     let (mut request, mut options) = everything(SONNET);
     let schema = json!({"type": "object"});
     options.response_format = Some(ResponseFormat { name: "the answer".into(), schema });
+    options.tool_choice = ToolChoice::Auto;
     request.options = Arc::new(options.clone());
     check(
         &request,
@@ -281,6 +282,14 @@ fn answers_of_a_given_form() {
             r#"{"messages":[{"content":[{"text":"hi"}],"role":"user"}],"system":[{"text":"Give your final answer only by calling the tool `the_answer`."}],"inferenceConfig":{"maxTokens":100,"temperature":0.7,"stopSequences":["END"]},"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}},{"toolSpec":{"name":"the_answer","description":"Gives the final answer. Its arguments are the answer.","inputSchema":{"json":{"type":"object"}}}}],"toolChoice":{"any":{}}}}"#
         ]],
     );
+    for (choice, forced) in [(ToolChoice::None, "the_answer"), (ToolChoice::Tool("add".into()), "add")] {
+        let mut chosen = options.clone();
+        chosen.tool_choice = choice;
+        request.options = Arc::new(chosen);
+        let body: Json = serde_json::from_str(&send(self::options(), &request).body).unwrap();
+        assert_eq!(body["toolConfig"]["toolChoice"], json!({"tool": {"name": forced}}));
+    }
+    request.options = Arc::new(options.clone());
     request.tools = Arc::default();
     let native = self::options().with_structured(StructuredOutput::Native);
     expect![[r#"{"messages":[{"content":[{"text":"hi"}],"role":"user"}],"inferenceConfig":{"maxTokens":100,"temperature":0.7,"stopSequences":["END"]},"outputConfig":{"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\"}","name":"the_answer"}}}}}"#]].assert_eq(&send(native, &request).body);

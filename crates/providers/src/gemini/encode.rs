@@ -69,9 +69,11 @@ pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) 
             body.push(']');
         }
         body.push_str("}]");
-        let config = match &format_tool {
-            Some(_) => Some(json!({"mode": "ANY"})),
-            None => tool_config(request),
+        let config = match (&format_tool, &request.options.tool_choice) {
+            (Some(name), ToolChoice::None) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+            // A tool that has to be called comes before the answer.
+            (None, _) | (Some(_), ToolChoice::Tool(_)) => tool_config(request),
+            (Some(_), _) => Some(json!({"mode": "ANY"})),
         };
         if let Some(config) = config {
             push_field(&mut body, "toolConfig", &json!({"functionCallingConfig": config}));

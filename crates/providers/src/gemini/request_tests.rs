@@ -141,15 +141,22 @@ fn every_option_is_spelled_out() {
 // spec: P-22
 #[test]
 fn before_the_third_generation_a_form_beside_tools_is_a_tool() {
-    let body = |tools| {
+    let body_with = |tools, choice| {
         let mut request = Request::new("gemini-2.5-pro", vec![Message::user("hi", Timestamp::default())]);
         request.tools = tools;
         let mut options = RequestOptions::default();
+        options.tool_choice = choice;
         options.response_format =
             Some(ResponseFormat { name: "answer".into(), schema: json!({"type": "object"}) });
         request.options = Arc::new(options);
         send(GeminiOptions::default(), &request).body
     };
+    let body = |tools| body_with(tools, ToolChoice::default());
+    for (choice, forced) in [(ToolChoice::None, "answer"), (ToolChoice::Tool("now".into()), "now")] {
+        let body: Json = serde_json::from_str(&body_with(tools(), choice)).unwrap();
+        let config = &body["toolConfig"]["functionCallingConfig"];
+        assert_eq!(*config, json!({"mode": "ANY", "allowedFunctionNames": [forced]}));
+    }
     expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"systemInstruction":{"parts":[{"text":"Give your final answer only by calling the tool `answer`."}]},"tools":[{"functionDeclarations":[{"name":"files__read","description":"Reads \"a file\".","parametersJsonSchema":{"type":"object","properties":{"z":{},"a":{"type":"string"}},"additionalProperties":false}},{"name":"now","description":"The time."},{"name":"answer","description":"Gives the final answer. Its arguments are the answer.","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"generationConfig":{"thinkingConfig":{"thinkingBudget":128}}}"#]].assert_eq(&body(tools()));
     expect![[r#"{"contents":[{"parts":[{"text":"hi"}],"role":"user"}],"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object"},"thinkingConfig":{"thinkingBudget":128}}}"#]].assert_eq(&body(Arc::default()));
 }

@@ -17,6 +17,7 @@ use std::{
 use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Timestamp};
 use futures_core::Stream;
 use reqwest::{Request, Response, StatusCode};
+use serde::de::IgnoredAny;
 use tokio::time::{Sleep, sleep};
 
 use super::{
@@ -119,8 +120,11 @@ enum Phase<F> {
 
 enum Judged {
     Events(Body),
-    /// An answer that was not streamed.
-    Whole(String),
+    /// An answer that was not streamed, with how it is shown if it turns out to be none.
+    Whole {
+        text: String,
+        shown: String,
+    },
 }
 
 enum Stopped {
@@ -203,7 +207,7 @@ impl<D: Decoder> Exchange<D> {
             }
             Phase::Judging(judged) => match ready!(judged.as_mut().poll(cx)) {
                 Ok(Judged::Events(body)) => self.begin(body),
-                Ok(Judged::Whole(text)) => self.whole(text),
+                Ok(Judged::Whole { text, shown }) => self.whole(text, shown),
                 Err(stopped) => self.stop(stopped),
             },
             Phase::Reading(events) => match ready!(Pin::new(&mut **events).poll_next(cx)) {
@@ -240,14 +244,13 @@ impl<D: Decoder> Exchange<D> {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
         let failure = failure_of(&response, self.decoder.now());
-        if status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE) {
-            return self.begin(Body::new(response, *watch));
-        }
+        let calls_itself_events =
+            status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
         let transport = self.transport.clone();
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
             if status.is_success() {
-                judge_success(body, failure, &transport).await
+                judge_success(body, calls_itself_events, failure, &transport).await
             } else {
                 judge_failure(body, failure, &transport).await
             }
@@ -260,11 +263,18 @@ impl<D: Decoder> Exchange<D> {
     }
 
     /// Treats an answer that was not streamed as a stream of one event.
-    fn whole(&mut self, text: String) {
+    fn whole(&mut self, text: String, shown: String) {
         self.out.push_back(ModelEvent::Start);
         self.phase = Phase::Ended;
-        match self.decoder.event(D::Frames::whole(text), &mut self.out) {
-            Ok(_) => self.end(),
+        let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
+        let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
+        match read.and_then(|_| self.decoder.end(&mut self.out)) {
+            Ok(()) => {}
+            // Nothing broke off: it is complete, and something else.
+            Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown)),
+            Err(ProviderError::Protocol(what)) => {
+                self.fail(ProviderError::Protocol(format!("{what} ({shown})")))
+            }
             Err(e) => self.fail(e),
         }
     }
@@ -370,17 +380,28 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
 /// How a stream of events begins: a field, a comment, or a byte order mark.
 const EVENTS_BEGIN: [&[u8]; 6] = [b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
 
-/// A success that does not call itself an event stream: an event stream all the same, a whole answer
-/// from a server that does not stream, an error with the wrong status, or a page of a gateway.
-async fn judge_success(mut body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
+/// How a body begins that is no stream of events, whatever its content type: JSON, or a page.
+const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
+
+/// A success: an event stream, whether it calls itself so or not, a whole answer from a server that does
+/// not stream, an error with the wrong status, or a page of a gateway. Some gateways send the last two with
+/// the content type of the stream that was asked for.
+async fn judge_success(
+    mut body: Body,
+    calls_itself_events: bool,
+    failure: Failure,
+    transport: &Transport,
+) -> Result<Judged, Stopped> {
     let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
-    if EVENTS_BEGIN.iter().any(|start| beginning.starts_with(start)) {
+    let begins_with = |starts: &[&[u8]]| starts.iter().any(|start| beginning.starts_with(start));
+    if begins_with(&EVENTS_BEGIN) || calls_itself_events && !begins_with(&OTHERS_BEGIN) {
         return Ok(Judged::Events(body));
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;
     if beginning.starts_with(b"{") && !classify::is_error(&text) {
-        return Ok(Judged::Whole(text));
+        let shown = failure.excerpt(&text);
+        return Ok(Judged::Whole { text, shown });
     }
     Err(Stopped::Failed(failure.classify(&transport.redactor.clean(text))))
 }

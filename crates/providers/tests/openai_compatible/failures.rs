@@ -62,10 +62,29 @@ async fn what_is_no_answer_at_all_is_shown() {
 #[tokio::test]
 async fn an_error_with_status_200_is_an_error() {
     let error = json!({"error": {"message": "the model is loading", "code": 503}});
-    let expected =
-        ProviderError::Overloaded { status: 503, retry_after: None, message: "the model is loading".into() };
-    assert_eq!(failure(MockResponse::json(200, &error)).await, expected);
-    assert_eq!(failure(MockResponse::events([error.to_string()])).await, expected);
+    let expected = |message: &str| ProviderError::Overloaded {
+        status: 503,
+        retry_after: None,
+        message: message.to_owned(),
+    };
+    let seen = r#"the model is loading (status 200, application/json: {"error":{"message":"the model is loading","code":503}})"#;
+    assert_eq!(failure(MockResponse::json(200, &error)).await, expected(seen));
+    let in_stream = failure(MockResponse::events([error.to_string()])).await;
+    assert_eq!(in_stream, expected("the model is loading"));
+}
+
+// spec: P-31
+#[tokio::test]
+async fn what_calls_itself_a_stream_and_is_none_is_shown() {
+    let said = failure(MockResponse::sse(" \n<html><h1>Log in</h1></html>\n")).await;
+    let expected = "status 200, text/event-stream: <html><h1>Log in</h1></html>";
+    assert_eq!(said, ProviderError::Protocol(expected.into()));
+    let said = failure(MockResponse::sse(r#"{"error":{"message":"slow down","code":429}}"#)).await;
+    assert_eq!(said.code(), "rate_limited");
+    assert!(said.to_string().contains("status 200, text/event-stream: {\"error\""), "{said}");
+    let whole = json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]});
+    let server = MockServer::start([MockResponse::sse(whole.to_string())]).await;
+    assert_eq!(answer(&server, ask()).await.unwrap().text(), "a");
 }
 
 // spec: P-31, P-33
@@ -216,8 +235,12 @@ async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key(
     for (response, parts) in [
         (html(200, page.clone()), vec!["status 200", "text/html", "<!DOCTYPE html>", "****"]),
         (html(504, page), vec!["status 504", "text/html", "<!DOCTYPE html>", "****"]),
+        (
+            MockResponse::json(200, &json!({"ok": KEY})),
+            vec!["status 200, application/json: {\"ok\":\"****\"}"],
+        ),
         (list, vec!["status 200", "application/json", "[1,2]"]),
-        (detail, vec!["**** is not known"]),
+        (detail, vec!["**** is not known (status 200, application/json: {"]),
         (text, vec!["upstream is warming up"]),
     ] {
         let said = failure(response).await.to_string();
