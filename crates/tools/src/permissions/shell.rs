@@ -111,62 +111,49 @@ impl Part {
         let begins = |options: &[&str]| {
             rest.iter().flatten().any(|word| options.iter().any(|option| word.starts_with(option)))
         };
-        match program {
-            _ if RUNS_OTHERS.contains(&program) || BUILTINS.contains(&program) => true,
-            "test" | "[" | "printf" => !known || begins(&["-v", "-R"]),
-            "find" | "fd" | "fdfind" => {
-                !known || begins(&["-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"])
-            }
-            "git" => {
-                !known
-                    || begins(&[
-                        "-c",
-                        "--config-env",
-                        "--exec",
-                        "-x",
-                        "-O",
-                        "--open-files-in-pager",
-                        "--upload-pack",
-                    ])
-                    || begins(&[
-                        "--receive-pack",
-                        "--extcmd",
-                        "--ext-diff",
-                        "--textconv",
-                        "-u",
-                        "--tool",
-                        "ext::",
-                    ])
-                    || has(&[
-                        "bisect",
-                        "submodule",
-                        "filter-branch",
-                        "difftool",
-                        "mergetool",
-                        "config",
-                        "alias",
-                    ])
-            }
-            "tar" | "gtar" | "bsdtar" => {
-                !known
-                    || begins(&[
-                        "--to-command",
-                        "--checkpoint",
-                        "-I",
-                        "--use-compress",
-                        "-F",
-                        "--rsh",
-                        "--info-script",
-                    ])
-            }
-            "rsync" => !known || begins(&["-e", "--rsh", "--rsync-path"]),
-            "sort" => !known || begins(&["--compress-program"]),
-            "rg" => !known || begins(&["--pre", "--hostname-bin"]),
-            "sed" | "gsed" | "awk" | "gawk" | "mawk" | "nawk" => !known,
-            _ => false,
+        if RUNS_OTHERS.contains(&program) || BUILTINS.contains(&program) {
+            return true;
         }
+        let risky = OPTIONS_THAT_RUN.iter().find(|(programs, _)| programs.contains(&program));
+        risky.is_some_and(|(_, options)| !known || begins(options)) || program == "git" && has(GIT_PARTS)
     }
 }
+
+/// Programs that run others, or delete, where a word begins so; words that are not known may begin in any way.
+const OPTIONS_THAT_RUN: &[(&[&str], &[&str])] = &[
+    (&["test", "[", "printf"], &["-v", "-R"]),
+    (&["find", "fd", "fdfind"], &["-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"]),
+    (
+        &["git"],
+        &[
+            "-c",
+            "--config-env",
+            "--exec",
+            "-x",
+            "-O",
+            "--open-files-in-pager",
+            "--upload-pack",
+            "--receive-pack",
+            "--extcmd",
+            "--ext-diff",
+            "--textconv",
+            "-u",
+            "--tool",
+            "ext::",
+        ],
+    ),
+    (
+        &["tar", "gtar", "bsdtar"],
+        &["--to-command", "--checkpoint", "-I", "--use-compress", "-F", "--rsh", "--info-script"],
+    ),
+    (&["rsync"], &["-e", "--rsh", "--rsync-path"]),
+    (&["sort"], &["--compress-program"]),
+    (&["rg"], &["--pre", "--hostname-bin"]),
+];
+
+/// Parts of git that run what its configuration or a file of the repository says.
+const GIT_PARTS: &[&str] =
+    &["bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "alias"];
 
 /// A program without the folder that it is in.
 fn name(word: &str) -> &str {
@@ -177,16 +164,19 @@ fn name(word: &str) -> &str {
 const RUNS_OTHERS: &[&str] = &[
     "ash",
     "at",
+    "awk",
     "bash",
     "batch",
     "bun",
     "busybox",
+    "catchsegv",
     "chroot",
     "chrt",
     "cmd",
     "cpulimit",
     "csh",
     "dash",
+    "dbus-run-session",
     "deno",
     "doas",
     "ed",
@@ -195,22 +185,29 @@ const RUNS_OTHERS: &[&str] = &[
     "env",
     "ex",
     "expect",
-    "faketime",
     "fakeroot",
+    "faketime",
     "firejail",
     "fish",
     "flatpak",
     "flock",
+    "gawk",
     "gdb",
+    "gsed",
+    "i386",
     "ionice",
     "ksh",
     "ld.so",
     "less",
+    "linux32",
+    "linux64",
     "lldb",
     "ltrace",
     "man",
+    "mawk",
     "mksh",
     "more",
+    "nawk",
     "nc",
     "ncat",
     "nice",
@@ -235,7 +232,9 @@ const RUNS_OTHERS: &[&str] = &[
     "ruby",
     "run-parts",
     "runuser",
+    "screen",
     "script",
+    "sed",
     "setarch",
     "setpriv",
     "setsid",
@@ -264,17 +263,11 @@ const RUNS_OTHERS: &[&str] = &[
     "view",
     "vim",
     "watch",
+    "x86_64",
     "xargs",
     "xvfb-run",
     "yash",
     "zsh",
-    "screen",
-    "catchsegv",
-    "dbus-run-session",
-    "i386",
-    "linux32",
-    "linux64",
-    "x86_64",
 ];
 
 /// Commands of the shell itself that run, name or load others, or change what words mean later in the line.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
+#[cfg(feature = "bash")]
 fn command(line: &str) -> Subject {
     Subject::Command { line: line.to_owned(), root: std::env::temp_dir().canonicalize().unwrap() }
 }
