@@ -294,9 +294,9 @@ fn a_template_that_cannot_be_read_says_in_which_line_and_column() {
         for (text, begins) in [
             ("name: x\nsteps:\n  - toool: a\n", "3:5: unknown field"),
             ("name: x\nsteps: 3\n", "2:8: "),
-            ("name: x\nsteps:\n  - tool: [a\n", "4:1: "),
+            ("name: x\nsteps:\n  - tool: [a\n", "3:11: "),
             ("name: x\nname: y\nsteps: []\n", "2:1: "),
-            ("name: x\nsteps: []\n---\nname: y\nsteps: []\n", "3:"),
+            ("name: x\nsteps: []\n---\nname: y\nsteps: []\n", "4:1: multiple"),
             ("", "1:1: "),
             (bomb.as_str(), "1:1: unknown field"),
         ] {
