@@ -87,7 +87,8 @@ async fn a_trip_to_paris_is_a_graph_whose_itinerary_comes_last() {
     ]))]);
     let agent = world
         .agent(planner, |request| Step::text(format!("Done: {}", first(request).lines().next().unwrap())));
-    let (task, problems) = agent.draft("Plan a 3-day trip to Paris", &world.context()).await.unwrap();
+    let draft = agent.draft("Plan a 3-day trip to Paris", &world.context()).await.unwrap();
+    let (task, problems) = (draft.task, draft.problems);
     assert_eq!(problems, []);
     let graph = PlanGraph::new(&task.subtasks);
     assert_eq!((graph.cycles().len(), graph.sinks()), (0, vec![&"itinerary".into()]));

@@ -56,6 +56,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("quote", "macros"),
     ("regex", "search with patterns"),
     ("rustix", "locks, process groups and the terminal without unsafe code"),
+    ("serde-saphyr", "workflow templates in YAML"),
     ("sha2", "checks of downloads"),
     ("strsim", "names that were misspelt"),
     ("syn", "macros"),

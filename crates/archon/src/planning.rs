@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    LlmConclusion, LlmPlanner, OnlyTool, PlanProblem, PlanningAgent, PlanningAgentOptions, Workers,
+    LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
 };
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
     Agent, Answer, CallId, Clock, Context, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig,
-    RunHead, RunId, SessionId, SubTask, Task, Toolbox,
+    RunHead, RunId, SessionId, SubTask, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -25,7 +25,8 @@ impl Archon {
     /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
     pub fn planner(&self) -> LlmPlanner {
         let own = self.agent.options();
-        let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone());
+        let planner = LlmPlanner::new(self.questions.provider.clone(), own.model.clone())
+            .with_fallbacks(self.questions.fallbacks.clone());
         match own.price {
             Some(price) => planner.with_price(price),
             None => planner,
@@ -36,7 +37,8 @@ impl Archon {
     /// [`Planning::with`].
     pub fn conclusion(&self) -> LlmConclusion {
         let own = self.agent.options();
-        let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone());
+        let conclusion = LlmConclusion::new(self.questions.provider.clone(), own.model.clone())
+            .with_fallbacks(self.questions.fallbacks.clone());
         match own.price {
             Some(price) => conclusion.with_price(price),
             None => conclusion,
@@ -101,7 +103,7 @@ impl Planning {
     ///
     /// # Errors
     /// The goal is empty, or there is no plan.
-    pub async fn draft(&self, goal: &str) -> Result<(Task, Vec<PlanProblem>), Error> {
+    pub async fn draft(&self, goal: &str) -> Result<PlanDraft, Error> {
         let context = self.context(goal, RunOptions::default())?;
         Ok(self.agent.draft(goal, &context).await?)
     }
@@ -223,7 +225,11 @@ impl Questions {
             true => first,
             false => Arc::new(FallbackProvider::new(first, others)),
         };
-        let recorded = |f: &Fallback| FallbackModel::new(f.provider.id(), f.model.clone());
+        let recorded = |f: &Fallback| {
+            let mut model = FallbackModel::new(f.provider.id(), f.model.clone());
+            model.price = f.price.or_else(|| f.provider.capabilities(&f.model).price);
+            model
+        };
         Self { provider, fallbacks: fallbacks.iter().map(recorded).collect() }
     }
 }

@@ -56,8 +56,8 @@ async fn the_agent_s_own_model_makes_the_plan() {
     let agent = agent(&provider);
     let planning = agent.planning(Arc::new(agent.planner()));
     assert_eq!(planning.run("Think").await.unwrap().answer, "done");
-    let (task, problems) = planning.draft("Think again").await.unwrap();
-    assert_eq!((task.subtasks.len(), problems.len(), provider.call_count()), (1, 0, 3));
+    let draft = planning.draft("Think again").await.unwrap();
+    assert_eq!((draft.task.subtasks.len(), draft.problems.len(), provider.call_count()), (1, 0, 3));
 }
 
 #[tokio::test]

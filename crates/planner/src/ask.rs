@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Context, Expenses, Lease, ModelEvent, ModelPrice, PlanError, Provider, ProviderError,
-    Request, Spending, StopReason, TokenCounter, TokenEstimate,
+    AssistantMessage, Context, Expenses, FallbackModel, Lease, ModelEvent, ModelPrice, PlanError, Provider,
+    ProviderError, Request, Spending, StopReason, TokenCounter, TokenEstimate,
 };
 use futures_util::StreamExt;
 
@@ -13,6 +13,8 @@ pub(crate) struct Asked {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) model: String,
     pub(crate) price: Option<ModelPrice>,
+    /// Models that the provider asks in its place.
+    pub(crate) others: Vec<FallbackModel>,
 }
 
 /// Output that is assumed where a request sets no limit.
@@ -27,9 +29,12 @@ impl Asked {
         expenses: &Expenses,
         context: &Context,
     ) -> Result<AssistantMessage, PlanError> {
-        let price = self.price.or_else(|| self.provider.capabilities(&self.model).price);
-        let at_most = at_most(&request, price.as_ref());
-        self.check(at_most, price.is_some(), left, expenses)?;
+        let own = self.price.or_else(|| self.provider.capabilities(&self.model).price);
+        let others = || self.others.iter().map(|other| (other.model.as_str(), other.price));
+        let prices = || std::iter::once((self.model.as_str(), own)).chain(others());
+        let at_most = prices().map(|(_, price)| at_most(&request, price.as_ref())).max().unwrap_or_default();
+        let unknown = prices().find(|(_, price)| price.is_none()).map(|(model, _)| model);
+        check(at_most, unknown, left, expenses)?;
         let answer = ask(&*self.provider, request, context).await.map_err(|error| match error {
             ProviderError::Cancelled => PlanError::Cancelled,
             error => PlanError::Model(error),
@@ -37,31 +42,45 @@ impl Asked {
         // Whoever does not say what it took is paid as was set aside.
         let cost = match answer.usage.total() {
             0 => at_most,
-            _ => price.map_or(0, |price| price.cost(&answer.usage)),
+            _ => self.price_of(&answer, own).map_or(0, |price| price.cost(&answer.usage)),
         };
         expenses.add(Spending::new(answer.usage.total(), cost));
         Ok(answer)
     }
 
-    fn check(
-        &self,
-        at_most: u64,
-        has_price: bool,
-        left: Option<Lease>,
-        expenses: &Expenses,
-    ) -> Result<(), PlanError> {
-        let Some(left) = left else { return Ok(()) };
-        let spent = expenses.total();
-        if left.tokens <= spent.tokens {
-            return Err(PlanError::OverBudget { what: "tokens" });
+    /// What the one costs who answered. Services add a date to a model's name.
+    fn price_of(&self, answer: &AssistantMessage, own: Option<ModelPrice>) -> Option<ModelPrice> {
+        let of_service: Vec<_> =
+            self.others.iter().filter(|other| other.provider == answer.provider).collect();
+        let is_own = self.provider.id() == answer.provider && answer.model.starts_with(&self.model);
+        let named = of_service.iter().filter(|other| answer.model.starts_with(&other.model));
+        let best = named.max_by_key(|other| other.model.len());
+        match (best, of_service.as_slice()) {
+            (Some(other), _) if !is_own || other.model.len() > self.model.len() => other.price,
+            // A name that nobody knows, of a service that has no other model here.
+            (None, [only]) if self.provider.id() != answer.provider => only.price,
+            _ => own,
         }
-        match left.cost {
-            Some(_) if !has_price => Err(PlanError::UnknownPrice { model: self.model.clone() }),
-            Some(cost) if at_most > cost.saturating_sub(spent.cost) => {
-                Err(PlanError::OverBudget { what: "money" })
-            }
-            _ => Ok(()),
+    }
+}
+
+fn check(
+    at_most: u64,
+    unknown: Option<&str>,
+    left: Option<Lease>,
+    expenses: &Expenses,
+) -> Result<(), PlanError> {
+    let Some(left) = left else { return Ok(()) };
+    let spent = expenses.total();
+    if left.tokens <= spent.tokens {
+        return Err(PlanError::OverBudget { what: "tokens" });
+    }
+    match (left.cost, unknown) {
+        (Some(_), Some(model)) => Err(PlanError::UnknownPrice { model: model.to_owned() }),
+        (Some(cost), None) if at_most > cost.saturating_sub(spent.cost) => {
+            Err(PlanError::OverBudget { what: "money" })
         }
+        _ => Ok(()),
     }
 }
 

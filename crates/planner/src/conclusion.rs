@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Context, Expenses, Lease, Message, ModelPrice, PlanError, Provider, Request, RequestOptions,
-    Spending, SubTask, SubTaskId, SubTaskStatus, Task,
+    BoxFuture, Context, Expenses, FallbackModel, Lease, Message, ModelPrice, PlanError, Provider, Request,
+    RequestOptions, Spending, SubTask, SubTaskId, SubTaskStatus, Task,
 };
 
 use crate::{PlanGraph, ask::Asked};
@@ -88,13 +88,19 @@ pub struct LlmConclusion {
 impl LlmConclusion {
     /// A model that writes answers.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
-        let model = Asked { provider, model: model.into(), price: None };
+        let model = Asked { provider, model: model.into(), price: None, others: Vec::new() };
         Self { model, options: RequestOptions::default() }
     }
 
     /// The same with a price; by default the one that the provider knows.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
+        self
+    }
+
+    /// The same with the models that the provider asks in its place, each with its own price: who answers is paid.
+    pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
+        self.model.others = models;
         self
     }
 

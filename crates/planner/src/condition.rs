@@ -4,6 +4,8 @@
 //! ```text
 //! {issue} == 'billing' and not ({score} < 0.5 or {tags} contains "spam")
 //! ```
+//!
+//! A quote within a text of the same quotes is written twice: `'it''s'`.
 
 use archon_types::Json;
 
@@ -200,8 +202,8 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
             tokens.push(Token::Sign(sign));
             rest = &rest[sign.len()..];
         } else if first == '\'' || first == '"' {
-            let (inner, after) = rest[1..].split_once(first).ok_or("a quote is not closed")?;
-            tokens.push(Token::Quoted(inner.to_owned()));
+            let (inner, after) = quoted(&rest[1..], first).ok_or("a quote is not closed")?;
+            tokens.push(Token::Quoted(inner));
             rest = after;
         } else if first == '{' {
             let end = rest.find('}').ok_or("a brace is not closed")?;
@@ -222,6 +224,23 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
         rest = rest.trim_start();
     }
     Ok(tokens)
+}
+
+/// The text up to the quote that closes it, and what follows. Two quotes in a row are one of the text.
+fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
+    let mut inner = String::new();
+    let mut rest = text;
+    loop {
+        let (before, after) = rest.split_once(quote)?;
+        inner.push_str(before);
+        match after.strip_prefix(quote) {
+            Some(more) => {
+                inner.push(quote);
+                rest = more;
+            }
+            None => return Some((inner, after)),
+        }
+    }
 }
 
 struct Parser<'a> {
@@ -354,6 +373,8 @@ mod tests {
             "{none} == null",
             "{n} == '3'",
             "false or {tags[1]} == 'spam'",
+            "'it''s' == \"it's\"",
+            "'' == \"\" and \"a\"\"b\" contains '\"'",
         ] {
             assert!(holds(text), "{text}");
         }

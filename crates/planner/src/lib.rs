@@ -61,7 +61,7 @@ pub use graph::{PlanGraph, invariants, plan_of};
 pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_outline, plan_schema};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
 pub use options::PlanningAgentOptions;
-pub use planning_agent::PlanningAgent;
+pub use planning_agent::{PlanDraft, PlanningAgent};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};
 pub use references::{PathStep, Reference, Unresolved, references, resolve, resolve_text, value_of_result};

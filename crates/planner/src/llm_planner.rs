@@ -9,8 +9,8 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, Json, Message, ModelPrice, PlanError, Planner,
-    PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
+    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
+    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
     SubTaskStatus, Task, TaskId, ToolDefinition,
 };
 use serde_json::json;
@@ -66,7 +66,7 @@ impl LlmPlanner {
     /// A planner that asks this model.
     pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
         Self {
-            model: Asked { provider, model: model.into(), price: None },
+            model: Asked { provider, model: model.into(), price: None, others: Vec::new() },
             options: LlmPlannerOptions::default(),
             speaks_text: AtomicBool::new(false),
         }
@@ -81,6 +81,12 @@ impl LlmPlanner {
     /// The same planner with a price; by default the one that the provider knows.
     pub fn with_price(mut self, price: ModelPrice) -> Self {
         self.model.price = Some(price);
+        self
+    }
+
+    /// The same with the models that the provider asks in its place, each with its own price: who answers is paid.
+    pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
+        self.model.others = models;
         self
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_types::{
     Agent, Answer, BoxFuture, CallId, Context, Delegation, FailurePolicy, Journal, JournalError, LongTerm,
     LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner, PromptSource, Record,
-    RecordBody, RunConfig, RunStarted, Task, Toolbox, TurnTrigger,
+    RecordBody, RunConfig, RunStarted, Spending, Task, Toolbox, TurnTrigger,
 };
 
 use crate::{
@@ -17,6 +17,18 @@ use crate::{
     parts::{Parts, called_by},
     processes::left_behind,
 };
+
+/// A plan that nobody follows yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlanDraft {
+    /// The plan.
+    pub task: Task,
+    /// What is wrong with it, and what is odd.
+    pub problems: Vec<PlanProblem>,
+    /// What it took to make it.
+    pub spent: Spending,
+}
 
 /// An agent that makes a plan for its task and follows it, with every step in a journal.
 #[derive(Clone)]
@@ -85,11 +97,7 @@ impl PlanningAgent {
     ///
     /// # Errors
     /// There is no plan.
-    pub async fn draft(
-        &self,
-        goal: &str,
-        context: &Context,
-    ) -> Result<(Task, Vec<PlanProblem>), PlanRunError> {
+    pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
         let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
         planning.left = Some(machine.left());
@@ -100,7 +108,7 @@ impl PlanningAgent {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());
         }
         let problems = check(&task, &self.parts.check_options(context, &self.parts.options.settings));
-        Ok((task, problems))
+        Ok(PlanDraft { task, problems, spent: planning.expenses.total() })
     }
 
     /// Starts the run that `context` names and drives it to its outcome, or until it waits for somebody.

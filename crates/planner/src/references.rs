@@ -117,7 +117,7 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// The reference that a text begins with, and its length in bytes.
-fn reference(text: &str) -> Option<(Reference, usize)> {
+pub(crate) fn reference(text: &str) -> Option<(Reference, usize)> {
     let end = text.find('}')?;
     let inner = text.strip_prefix('{')?.get(..end - 1)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

@@ -1,6 +1,6 @@
 //! Workflow templates: a plan with parameters, written once and used again.
 //!
-//! A template is data, in JSON or any other form that `serde` reads:
+//! A template is data, in JSON, in YAML (feature `yaml`) or any other form that `serde` reads:
 //!
 //! ```json
 //! {
@@ -19,6 +19,7 @@
 //! result of a step (`step1` is the first) or its `save_as`; a text that is nothing else keeps the value's type.
 
 mod expand;
+mod text;
 
 use archon_types::{Json, SubTask, Task, TaskId, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -135,6 +136,8 @@ pub enum OnErrorWord {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the texts say what the fields are")]
 pub enum TemplateProblem {
+    #[error("{line}:{column}: {problem}")]
+    Unreadable { line: u64, column: u64, problem: String },
     #[error("the template {template} has no parameter {name:?}{}", meant(nearest.as_ref()))]
     UnknownParameter { template: String, name: String, nearest: Option<String> },
     #[error("the template {template} needs a value for {name:?}")]
@@ -161,7 +164,7 @@ fn meant(nearest: Option<&String>) -> String {
 
 impl WorkflowTemplate {
     /// The task of a use of the template, with `values` for its parameters. It is checked like any other plan
-    /// before it is followed.
+    /// before it is followed. Values are data: braces in them are braces, and never refer to anything.
     ///
     /// # Errors
     /// Everything that is wrong with the values and with the template itself.
@@ -171,9 +174,9 @@ impl WorkflowTemplate {
         goal: &str,
         values: &serde_json::Map<String, Json>,
     ) -> Result<Task, Vec<TemplateProblem>> {
-        let values = self.values(values)?;
+        let values = self.values(&expand::literal(values))?;
         let mut task = Task::new(id, goal).with_subtasks(steps(self, &values)?);
-        task.context = values;
+        task.context = expand::plain(&values);
         Ok(task)
     }
 
@@ -196,7 +199,8 @@ impl WorkflowTemplate {
         }
         for parameter in &self.parameters {
             let name = parameter.name.clone();
-            match given.get(&name).or(parameter.default.as_ref()) {
+            let default = parameter.default.as_ref().map(expand::literal_value);
+            match given.get(&name).or(default.as_ref()) {
                 None => problems.push(TemplateProblem::MissingParameter { template: template(), name }),
                 Some(value) if !parameter.takes(value) => {
                     let expected = parameter.kind.clone();
@@ -266,9 +270,12 @@ pub(crate) fn in_place_of(
     let mut inner = steps(template, &values)?;
     let Some(last) = inner.last().map(|s| s.id.clone()) else { return Ok(vec![subtask.clone()]) };
     let ids: Vec<_> = inner.iter().map(|s| s.id.clone()).collect();
+    let names: Vec<String> = inner.iter().filter_map(|s| s.rules.save_as.clone()).collect();
     let rename = |id: &str| match ids.iter().any(|known| known.as_str() == id) {
         true if id == last.as_str() => subtask.id.to_string(),
         true => format!("{}_{id}", subtask.id),
+        // Another subtask may use the same template.
+        false if names.iter().any(|name| name == id) => format!("{}_{id}", subtask.id),
         false => id.to_owned(),
     };
     for step in &mut inner {

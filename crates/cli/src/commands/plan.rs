@@ -3,11 +3,14 @@
 mod answer;
 mod confirm;
 mod follow;
+mod template;
+
+use std::path::PathBuf;
 
 use archon::{
-    Archon, Error,
-    planner::{PlanFormat, PlanRunError, fold, is_plan, render, with_remedy},
-    types::{Confirm, Json, RunId, Task},
+    Error, Planning,
+    planner::{PlanDraft, PlanFormat, PlanRunError, fold, is_plan, render, with_remedy},
+    types::{Confirm, Json, RunId, Spending, Task},
 };
 use clap::{Subcommand, ValueEnum};
 
@@ -39,8 +42,14 @@ pub(crate) struct PlanArgs {
     /// Show the plan and follow it only after a yes
     #[arg(long, requires = "execute")]
     confirm: bool,
-    /// The goal, best in quotes; `-` reads it from standard input
-    #[arg(required = true, value_name = "GOAL")]
+    /// Use the plan of this workflow template, in YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// The value of one of the template's parameters; may be given again
+    #[arg(long, value_name = "NAME=VALUE", requires = "template")]
+    set: Vec<String>,
+    /// The goal, best in quotes; `-` reads it from standard input [with a template, its description]
+    #[arg(required_unless_present = "template", value_name = "GOAL")]
     goal: Vec<String>,
 }
 
@@ -110,11 +119,20 @@ impl PlanArgs {
             Some(PlanCommand::Reject(args)) => return args.run(app).await,
             None => {}
         }
-        let goal = run::task(&self.goal)?;
+        let used = self.template.as_deref().map(|file| template::used(file, &self.set)).transpose()?;
+        let goal = match &used {
+            Some(used) if self.goal.is_empty() => used.goal.clone(),
+            _ => run::task(&self.goal)?,
+        };
         let archon = run::chosen(app).await?;
+        let confirm = confirm_if(self.confirm && self.execute);
+        let planning = match used {
+            Some(used) => used.planning(&archon, confirm),
+            None => planning(&archon, confirm),
+        };
         match self.execute {
-            true => follow::follow_drawn(app, &archon, goal, confirm_if(self.confirm), self.format).await,
-            false => draft(app, &archon, &goal, self.format).await,
+            true => follow::follow_drawn(app, &archon, &planning, goal, self.format).await,
+            false => draft(app, &planning, &goal, self.format).await,
         }
     }
 }
@@ -125,11 +143,15 @@ pub(crate) fn confirm_if(asked: bool) -> Confirm {
 }
 
 /// Makes a plan and says what is wrong with it. Nothing is begun and nothing is kept.
-async fn draft(app: &App, archon: &Archon, goal: &str, format: Option<Format>) -> Result<Exit, Failure> {
+async fn draft(app: &App, planning: &Planning, goal: &str, format: Option<Format>) -> Result<Exit, Failure> {
     app.output.wait("planning");
-    let drafted = planning(archon, Confirm::Never).draft(goal).await;
+    let drafted = planning.draft(goal).await;
     app.output.stop_waiting();
-    let (task, problems) = drafted?;
+    let PlanDraft { task, problems, spent, .. } = drafted?;
+    if !app.json && spent != Spending::default() {
+        let money = if spent.cost > 0 { format!(", {} millionths", spent.cost) } else { String::new() };
+        app.output.note(Look::Dim, format!("planned: {} tokens{money}", spent.tokens));
+    }
     if problems.iter().any(|problem| problem.is_error()) {
         return Err(Error::Plan(PlanRunError::Problems { problems }).into());
     }

@@ -12,11 +12,15 @@ use crate::{
 
 /// A call of a tool, and a thought that needs what it came to.
 fn plan() -> MockResponse {
+    answer(&plan_text())
+}
+
+fn plan_text() -> String {
     let arguments = json!({"expression": "15% of 200"});
     let sum = json!({"id": "sum", "description": "Calculate", "tool_name": "calculator", "tool_args": arguments,
                      "dependencies": []});
     let say = json!({"id": "say", "description": "Say it", "dependencies": ["sum"]});
-    answer(&json!({"subtasks": [sum, say]}).to_string())
+    json!({"subtasks": [sum, say]}).to_string()
 }
 
 /// Two subtasks that wait for each other, and a tool that is not there.
@@ -35,12 +39,16 @@ async fn only_run(place: &Place) -> String {
 // spec: PL-26
 #[tokio::test]
 async fn a_plan_is_made_and_drawn_and_nothing_is_begun() {
-    let server = MockServer::start([plan(), plan(), plan()]).await;
+    let counted = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock", "choices": [],
+                         "usage": {"prompt_tokens": 100, "completion_tokens": 23, "total_tokens": 123}});
+    let counted = MockResponse::events([text(&plan_text()), counted.to_string(), "[DONE]".into()]);
+    let server = MockServer::start([counted, plan(), plan()]).await;
     let place = Place::with_server(&server);
     let ran = place.archon("plan", &["What is 15% of 200?"]).await;
     let expected =
         "What is 15% of 200?\n* pending   sum: Calculate [calculator]\n* blocked   say: Say it <- sum\n";
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran:?}");
+    assert_eq!(ran.err, "planned: 123 tokens\n");
     let drawn = place.archon("plan --format mermaid", &["What is 15% of 200?"]).await;
     assert!(drawn.out.starts_with("flowchart TD\n") && drawn.out.contains("n0 ==> n1"), "{drawn:?}");
     let json = place.archon("plan --json", &["What is 15% of 200?"]).await.json();
@@ -228,4 +236,59 @@ async fn on_a_terminal_a_plan_is_asked_about_and_its_subtasks_are_a_tree_that_mo
     assert!(shown.contains("\u{2713} sum: Calculate [calculator]"), "{shown}");
     assert!(shown.contains("  \u{2713} say: Say it"), "{shown}");
     assert!(shown.contains("2 of 2 done") && shown.contains("It is 30 [say]."), "{shown}");
+}
+
+#[cfg(feature = "yaml")]
+const TEMPLATE: &str = "\
+name: percent
+description: Work out a part
+parameters:
+  - {name: share, type: integer}
+  - {name: whole, description: of what}
+steps:
+  - {id: sum, description: Calculate, tool: calculator, args: {expression: '{{share}}% of {{whole}}'}}
+  - {id: say, description: 'Say what {{share}}% of {{whole}} is'}
+";
+
+#[cfg(feature = "yaml")]
+fn written(place: &Place, name: &str, text: &str) -> String {
+    std::fs::write(place.path(name), text).expect("it is written");
+    place.path(name).display().to_string()
+}
+
+// spec: EX-06
+#[cfg(feature = "yaml")]
+#[tokio::test]
+async fn a_template_is_drawn_and_followed_without_asking_a_model_for_a_plan() {
+    let server = MockServer::start([answer("It is 30."), answer("It is 30 [say].")]).await;
+    let place = Place::with_server(&server);
+    let file = written(&place, "percent.yaml", TEMPLATE);
+    let used = ["--template", &file, "--set", "share=15", "--set", "whole=200"];
+    let drawn = place.archon("plan", &used).await;
+    let expected = "Work out a part\n* pending   sum: Calculate [calculator]\n\
+                    * blocked   say: Say what 15% of 200 is <- sum\n";
+    assert_eq!((drawn.code, drawn.out.as_str(), drawn.err.as_str()), (Some(0), expected, ""), "{drawn:?}");
+    let ran = place.archon("plan --execute", &used).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+    assert!(ran.err.contains("<- sum: 30 ("), "{ran:?}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+// spec: EX-06
+#[cfg(feature = "yaml")]
+#[tokio::test]
+async fn what_is_wrong_with_a_template_is_said_with_its_line_and_begins_nothing() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    let broken = written(&place, "broken.yaml", "name: x\nsteps:\n  - toool: calculator\n");
+    let ran = place.archon("plan", &["--template", &broken]).await;
+    ran.check_refused(2, "broken.yaml:3:", "read as YAML");
+    let file = written(&place, "percent.yaml", TEMPLATE);
+    let ran = place.archon("plan", &["--template", &file, "--set", "shar=15", "--set", "whole=200"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+    for line in ["no parameter \"shar\" (is \"share\" meant?)", "needs a value for \"share\"", "share, whole"]
+    {
+        assert!(ran.err.contains(line), "{line}: {ran:?}");
+    }
+    assert_eq!(server.requests().len(), 0);
 }

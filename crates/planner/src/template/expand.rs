@@ -7,7 +7,7 @@ use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 use super::{OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate};
 use crate::{
     condition::Condition,
-    references::{Piece, Reference, pieces, references},
+    references::{Piece, Reference, pieces, reference, references},
 };
 
 type Values = serde_json::Map<String, Json>;
@@ -179,7 +179,7 @@ impl Expansion<'_> {
         let dependencies = self.dependencies(step, id, used, before);
         let description = match (&step.description, &step.tool) {
             (Some(text), _) => match substitute(&braced(&Json::String(text.clone())), &self.values) {
-                Json::String(text) => text,
+                Json::String(text) => unescaped(&text),
                 other => other.to_string(),
             },
             (None, Some(tool)) => format!("Run {tool}"),
@@ -249,20 +249,77 @@ impl Expansion<'_> {
 }
 
 fn condition_with(condition: &str, values: &Values) -> String {
+    let mut out = String::new();
+    // The quote that is open where a value is put in: what the value holds cannot close it.
+    let mut open = None;
+    for piece in pieces(condition) {
+        let reference = match piece {
+            Piece::Text(text) => {
+                for c in text.chars().filter(|c| matches!(c, '\'' | '"')) {
+                    open = match open {
+                        None => Some(c),
+                        Some(quote) if quote == c => None,
+                        still => still,
+                    };
+                }
+                out.push_str(&escaped(&text));
+                continue;
+            }
+            Piece::Reference(reference) => reference,
+        };
+        let value = values.get(&reference.head).filter(|_| reference.path.is_empty());
+        match (value, open) {
+            (Some(Json::String(text)), None) if is_reference(text) => out.push_str(text),
+            (Some(Json::String(text)), None) => out.push_str(&format!("'{}'", text.replace('\'', "''"))),
+            (Some(Json::String(text)), Some(quote)) => {
+                out.push_str(&text.replace(quote, &format!("{quote}{quote}")));
+            }
+            (Some(value), _) if !value.is_array() && !value.is_object() => out.push_str(&value.to_string()),
+            // Known at the start: the task's context has it.
+            _ => out.push_str(&reference.to_string()),
+        }
+    }
+    out
+}
+
+/// Whether a text is nothing but a reference.
+fn is_reference(text: &str) -> bool {
+    matches!(pieces(text).as_slice(), [Piece::Reference(_)])
+}
+
+/// Values that are data: what looks like a reference in them is text.
+pub(super) fn literal(values: &Values) -> Values {
+    values.iter().map(|(name, value)| (name.clone(), literal_value(value))).collect()
+}
+
+/// As [`literal`], of one value.
+pub(super) fn literal_value(value: &Json) -> Json {
+    with_texts(value, &escaped)
+}
+
+/// The data that [`literal`] made.
+pub(super) fn plain(values: &Values) -> Values {
+    values.iter().map(|(name, value)| (name.clone(), with_texts(value, &unescaped))).collect()
+}
+
+fn with_texts(value: &Json, change: &dyn Fn(&str) -> String) -> Json {
+    match value {
+        Json::String(text) => Json::String(change(text)),
+        Json::Array(items) => items.iter().map(|item| with_texts(item, change)).collect(),
+        Json::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), with_texts(value, change))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// The text as its reader sees it.
+fn unescaped(text: &str) -> String {
     let piece = |piece: Piece| match piece {
         Piece::Text(text) => text,
-        Piece::Reference(reference) => match (values.get(&reference.head), reference.path.is_empty()) {
-            (Some(Json::String(text)), true) if !references(&Json::String(text.clone())).is_empty() => {
-                text.clone()
-            }
-            (Some(Json::String(text)), true) if text.contains('\'') => format!("\"{text}\""),
-            (Some(Json::String(text)), true) => format!("'{text}'"),
-            (Some(value), true) if !value.is_array() && !value.is_object() => value.to_string(),
-            // Known at the start: the task's context has it.
-            _ => reference.to_string(),
-        },
+        Piece::Reference(reference) => reference.to_string(),
     };
-    pieces(condition).into_iter().map(piece).collect()
+    pieces(text).into_iter().map(piece).collect()
 }
 
 /// `{{name}}` of templates as the `{name}` of plans, and the other way round.
@@ -299,13 +356,27 @@ fn braced_text(text: &str) -> String {
     out
 }
 
-/// Single braces mean nothing in a template.
+/// The text that, read as one with references, is this text: single braces mean nothing in a template.
 fn escaped(text: &str) -> String {
-    let piece = |piece: Piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Reference(reference) => format!("{{{reference}}}"),
-    };
-    pieces(text).into_iter().map(piece).collect()
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match reference(rest) {
+            Some((_, length)) => {
+                out.push_str(&format!("{{{}}}", &rest[..length]));
+                length
+            }
+            None => {
+                out.push('{');
+                1
+            }
+        };
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    out
 }
 
 /// The value with references to `values` replaced by these; other references stay.
@@ -364,7 +435,12 @@ pub(super) fn outer(values: &Values) -> Values {
 pub(super) fn renamed(step: &SubTask, rename: &dyn Fn(&str) -> String, whole: &SubTask) -> SubTask {
     let new_head = |head: &str| head.strip_prefix(OUTER).map_or_else(|| rename(head), str::to_owned);
     let mut rules = step.rules.clone();
-    rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, &new_head));
+    rules.save_as = rules.save_as.as_deref().map(new_head);
+    let own = rules.when.as_deref().map(|condition| text_with_heads(condition, &new_head));
+    rules.when = match (whole.rules.when.clone(), own) {
+        (Some(whole), Some(own)) => Some(format!("({whole}) and ({own})")),
+        (whole, own) => whole.or(own),
+    };
     let mut new = SubTask::new(rename(step.id.as_str()), step.description.clone()).with_rules(rules);
     if let Some(tool) = step.tool_name() {
         new = new.with_tool(tool, step.tool_args().map(|arguments| with_heads(arguments, &new_head)));

@@ -7,9 +7,9 @@ use archon_planner::{
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, Context, Journal, Json, LimitReached, LongTerm, MemoryError, MemoryQuery, ModelEvent,
-    ModelPrice, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner, PlanningContext, Provider,
-    ProviderError, Recalled, Record, RecordBody, Spending, Task, Usage,
+    Agent, BoxFuture, Context, FallbackModel, Journal, Json, LimitReached, LongTerm, MemoryError,
+    MemoryQuery, ModelEvent, ModelPrice, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner,
+    PlanningContext, Provider, ProviderError, Recalled, Record, RecordBody, Spending, Task, Usage,
 };
 use serde_json::json;
 
@@ -139,6 +139,47 @@ async fn an_answer_that_does_not_say_what_it_took_costs_what_was_set_aside() {
         run(provider, Some(price), |options| options.limits.max_cost = Some(1_000_000)).await;
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(paid(&records), [Spending::new(0, 4_096), Spending::new(0, 4_096)]);
+}
+
+#[tokio::test]
+async fn who_stands_in_for_a_model_is_paid_what_it_costs_itself() {
+    let answered = |model: &'static str| {
+        FnProvider::new(move |_, _| {
+            let mut events = said(&two(), 100, 10);
+            for event in events.iter_mut().flatten() {
+                if let ModelEvent::Done(answer) = event {
+                    answer.model = model.to_owned();
+                    answer.provider = "test".to_owned();
+                }
+            }
+            events
+        })
+    };
+    let fallback = |model: &str, price: Option<ModelPrice>| {
+        let mut fallback = FallbackModel::new("test", model);
+        fallback.price = price;
+        fallback
+    };
+    let price = |millions: u64| ModelPrice::new(millions * 1_000_000, 0);
+    let draft = async |model: &'static str, last: Option<ModelPrice>, max: Option<u64>| {
+        let planner = LlmPlanner::new(Arc::new(answered(model)), "m").with_price(price(1));
+        let planner =
+            planner.with_fallbacks(vec![fallback("small", Some(price(2))), fallback("small-b", last)]);
+        let mut options = PlanningAgentOptions::default();
+        options.limits.max_cost = max;
+        let journal = Arc::new(TestJournal::default());
+        let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
+        let clock = Arc::new(VirtualClock::new());
+        let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
+        agent.draft("Go", &context).await.map(|draft| draft.spent.cost)
+    };
+    for (model, cost) in [("m", 100), ("m-2026-11-22", 100), ("small", 200), ("small-b", 300), ("odd", 100)] {
+        assert_eq!(draft(model, Some(price(3)), None).await.unwrap(), cost, "{model}");
+    }
+    let error = draft("m", None, Some(1_000_000)).await.unwrap_err().to_string();
+    assert!(error.contains("small-b is not known"), "{error}");
+    let error = draft("m", Some(price(5_000)), Some(100_000)).await.unwrap_err().to_string();
+    assert!(error.contains("what is left of the money"), "the dearest may answer: {error}");
 }
 
 // spec: PL-02, PL-06

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    CheckOptions, LlmPlanner, ScriptedPlanner, TemplatePlanner, TemplateRegistry, WorkflowTemplate, check,
+    CheckOptions, Condition, LlmPlanner, ScriptedPlanner, TemplatePlanner, TemplateRegistry,
+    WorkflowTemplate, check,
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
 use archon_types::{
@@ -234,6 +235,118 @@ fn what_is_wrong_with_a_template_or_its_values_is_named() {
     assert!(serde_json::from_value::<WorkflowTemplate>(unknown).is_err());
 }
 
+// spec: EX-06
+#[cfg(feature = "yaml")]
+#[test]
+fn a_template_is_the_same_in_json_and_in_yaml() {
+    let json = serde_json::to_string(&triage()).unwrap();
+    let yaml = "
+# What comes in is sorted first.
+name: support_ticket_triage
+description: Sorts tickets
+matches: [triage ticket]
+parameters:
+  - {name: ticket_text, type: string}
+  - {name: limit, type: integer, default: 3}
+  - name: tags
+    type: array
+    default: [a, b]
+steps:
+  - tool: classify
+    args: {text: '{{ticket_text}}', n: '{{ limit }}', raw: '{x} {{{not this}}}'}
+    save_as: kind
+  - if: \"{{kind}} == 'billing'\"
+    then:
+      - {tool: fetch, args: {from: '{{ticket_text}}'}}
+      - tool: respond
+    else:
+      - {tool: escalate, args: {why: '{{step1.why}}'}, approve: Escalate?}
+  - for_each: '{{tags}}'
+    as: tag
+    do:
+      - {tool: label, args: {tag: '{{tag}}'}, on_error: skip}
+  - description: Write about {{ticket_text}}
+    on_error:
+      - tool: alarm
+";
+    let read = WorkflowTemplate::from_yaml(yaml).unwrap();
+    assert_eq!(read, triage());
+    assert_eq!(read, WorkflowTemplate::from_json(&json).unwrap());
+    let typed =
+        "{name: t, version: 1.10, steps: [{tool: a, args: {no: no, zip: 0123, n: 3, f: 0.5, z: null}}]}";
+    let read = WorkflowTemplate::from_yaml(typed).unwrap();
+    let args = json!({"no": "no", "zip": "0123", "n": 3, "f": 0.5, "z": null});
+    assert_eq!((read.version.as_str(), &read.steps[0].args), ("1.10", &Some(args)));
+}
+
+// spec: EX-06
+#[test]
+fn a_template_that_cannot_be_read_says_in_which_line_and_column() {
+    let json = |text: &str| WorkflowTemplate::from_json(text).unwrap_err().to_string();
+    assert!(json("{\n  \"name\": \"x\",\n  \"stepz\": []}").starts_with("3:9: unknown field `stepz`"));
+    assert_eq!(json("{\"name\": \"x\", \"steps\": []} and more"), "1:28: trailing characters");
+    #[cfg(feature = "yaml")]
+    {
+        let yaml = |text: &str| WorkflowTemplate::from_yaml(text).unwrap_err().to_string();
+        let bomb: String = (1..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
+            format!("{text}a{n}: &a{n} [*a{0}, *a{0}, *a{0}, *a{0}]\n", n - 1)
+        });
+        for (text, begins) in [
+            ("name: x\nsteps:\n  - toool: a\n", "3:5: unknown field"),
+            ("name: x\nsteps: 3\n", "2:8: "),
+            ("name: x\nsteps:\n  - tool: [a\n", "3:11: "),
+            ("name: x\nname: y\nsteps: []\n", "2:1: "),
+            ("name: x\nsteps: []\n---\nname: y\nsteps: []\n", "4:1: multiple"),
+            ("", "1:1: "),
+            (bomb.as_str(), "1:1: unknown field"),
+        ] {
+            let problem = yaml(text);
+            assert!(problem.starts_with(begins) && !problem.contains('\n'), "{text} {problem}");
+        }
+    }
+}
+
+// spec: EX-06, EX-07
+#[test]
+fn what_a_value_holds_is_data_and_never_a_reference_or_a_part_of_a_condition() {
+    let template: WorkflowTemplate = serde_json::from_value(json!({
+        "name": "t",
+        "parameters": [{"name": "text"}, {"name": "list", "type": "array"}],
+        "steps": [
+            {"tool": "echo", "args": {"whole": "{{text}}", "part": "<{{text}}> {{{{a}}}}", "first": "{{list[0]}}"},
+             "description": "About {{text}} {b}"},
+            {"if": "{{text}} == 'x' or \"{{text}}\" == 'y'", "then": [{"tool": "echo"}]},
+            {"for_each": "{{list}}", "do": [{"if": "{{item}} == 'x'", "then": [{"tool": "echo", "args": {"i": "{{item}}"}}]}]},
+        ],
+    }))
+    .unwrap();
+    let mut options = CheckOptions::default();
+    options.tools =
+        vec![ToolDefinition { name: "echo".into(), description: String::new(), parameters: json!({}) }];
+    for text in
+        ["{step1}", "{{step1.x}}", "a ' or 1 == 1 or ' b", "\" or 'x' == 'x' or \"", "'\"{{{x}}}'{", "it's"]
+    {
+        let given = values(json!({"text": text, "list": [text]}));
+        let task = template.instantiate("t", "g", &given).unwrap();
+        assert_eq!(check(&task, &options), [], "{text}");
+        assert_eq!(task.context, given);
+        let known = |name: &str| task.context.get(name).cloned();
+        let args = archon_planner::resolve(task.subtasks[0].tool_args().unwrap(), &known).unwrap();
+        assert_eq!(args["whole"], text);
+        assert_eq!(args["first"], text);
+        assert!(args["part"].as_str().unwrap().starts_with(&format!("<{text}> ")), "{args}");
+        assert_eq!(task.subtasks[0].description, format!("About {text} {{b}}"));
+        for subtask in &task.subtasks[1..] {
+            let condition = Condition::parse(subtask.rules.when.as_deref().unwrap()).unwrap();
+            assert!(!condition.holds(&known).unwrap(), "{text}: {:?}", subtask.rules.when);
+        }
+        let args = archon_planner::resolve(task.subtasks[2].tool_args().unwrap(), &known).unwrap();
+        assert_eq!(args["i"], text);
+    }
+    let given = values(json!({"text": "{step1}", "list": "{step1}"}));
+    assert!(template.instantiate("t", "g", &given).is_err(), "a text is no list, whatever it says");
+}
+
 // spec: EX-08
 #[tokio::test]
 async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_replaced_by_its_steps() {
@@ -279,4 +392,28 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
     assert_eq!(task.subtasks[1].tool_args().unwrap()["text"], "{read.text}");
     assert_eq!(task.subtasks[1].dependencies()[0].as_str(), "read");
     assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} == null"));
+}
+
+// spec: EX-08
+#[test]
+fn two_subtasks_may_use_one_template_and_a_condition_holds_for_all_its_steps() {
+    let mut registry = TemplateRegistry::new();
+    registry.add(triage());
+    let mut options = CheckOptions::default();
+    options.tools = ["classify", "fetch", "respond", "escalate", "label", "alarm"]
+        .map(|name| ToolDefinition { name: name.into(), description: String::new(), parameters: json!({}) })
+        .into();
+    let sort = |id: &str| {
+        let arguments = json!({"ticket_text": "{read}"});
+        step(id, &["read"]).with_tool("support_ticket_triage", Some(arguments))
+    };
+    let mut second = sort("two");
+    second.rules.when = Some("{read} != 'done'".into());
+    let plan = vec![step("read", &[]), sort("one"), second];
+    let task = TemplatePlanner::new(registry).expand(Task::new("t", "g").with_subtasks(plan)).unwrap();
+    assert_eq!(check(&task, &options), []);
+    let when = |id: &str| task.get_subtask(&id.into()).unwrap().rules.when.clone();
+    assert_eq!(when("one_step2_then1").as_deref(), Some("{one_kind} == 'billing'"));
+    assert_eq!(when("two_step2_then1").as_deref(), Some("({read} != 'done') and ({two_kind} == 'billing')"));
+    assert_eq!((when("one_step1"), when("two_step1").as_deref()), (None, Some("{read} != 'done'")));
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use archon::{
     Archon, Planning, RunHandle, RunOptions,
     planner::{fold, open_questions},
-    types::{Answer, ApprovalRequest, CallId, Confirm, Outcome, OutcomeStatus, Record, RunId},
+    types::{Answer, ApprovalRequest, CallId, Confirm, Json, Outcome, OutcomeStatus, Planner, Record, RunId},
 };
+use serde_json::Map;
 
 use super::{Format, confirm, drawn, run};
 use crate::{
@@ -19,10 +20,20 @@ use crate::{
 
 /// The agent that follows the plans that its own model makes, and whose model puts the answer together.
 pub(super) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
+    planning_by(archon, Arc::new(archon.planner()), confirm, Map::new())
+}
+
+/// The same with another planner, and with what is known at the start.
+pub(super) fn planning_by(
+    archon: &Archon,
+    planner: Arc<dyn Planner>,
+    confirm: Confirm,
+    values: Map<String, Json>,
+) -> Planning {
     let mut options = archon.planning_options();
-    options.settings.confirm = confirm;
+    (options.settings.confirm, options.values) = (confirm, values);
     let conclusion = Arc::new(archon.conclusion());
-    archon.planning_with(Arc::new(archon.planner()), options).with(|agent| agent.with_conclusion(conclusion))
+    archon.planning_with(planner, options).with(|agent| agent.with_conclusion(conclusion))
 }
 
 /// Makes a plan and follows it.
@@ -32,21 +43,20 @@ pub(crate) async fn follow(
     goal: String,
     confirm: Confirm,
 ) -> Result<Exit, Failure> {
-    follow_drawn(app, archon, goal, confirm, None).await
+    follow_drawn(app, archon, &planning(archon, confirm), goal, None).await
 }
 
 /// As [`follow`]; at the end the plan is drawn as far as it came, where a form is given.
 pub(super) async fn follow_drawn(
     app: &App,
     archon: &Archon,
+    planning: &Planning,
     goal: String,
-    confirm: Confirm,
     format: Option<Format>,
 ) -> Result<Exit, Failure> {
-    let planning = planning(archon, confirm);
     let handle = planning.start(goal, RunOptions::default()).await?;
     let run = handle.run_id().clone();
-    let exit = go_on(app, archon, &planning, handle, Vec::new()).await;
+    let exit = go_on(app, archon, planning, handle, Vec::new()).await;
     if let Some(format) = format
         && let Ok(records) = archon.journal().read(&run).await
         && let Some(machine) = fold(&records)

@@ -1,0 +1,86 @@
+//! `archon plan --template FILE --set NAME=VALUE`: a plan with parameters, from a file.
+
+use std::{path::Path, sync::Arc};
+
+use archon::{
+    Archon, Planning,
+    planner::{ScriptedPlanner, TemplateProblem, WorkflowTemplate},
+    types::{Confirm, Json, SubTask},
+};
+use serde_json::Map;
+
+use super::follow::planning_by;
+use crate::failure::Failure;
+
+/// A template with values for its parameters.
+#[derive(Debug)]
+pub(super) struct Used {
+    /// What it does.
+    pub(super) goal: String,
+    subtasks: Vec<SubTask>,
+    values: Map<String, Json>,
+}
+
+impl Used {
+    pub(super) fn planning(self, archon: &Archon, confirm: Confirm) -> Planning {
+        planning_by(archon, Arc::new(ScriptedPlanner::new(self.subtasks)), confirm, self.values)
+    }
+}
+
+/// Reads a template and puts these values in.
+pub(super) fn used(file: &Path, set: &[String]) -> Result<Used, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        let what = format!("cannot read the template {}: {e}", file.display());
+        Failure::usage(what, "name a file in YAML or JSON")
+    })?;
+    let template = read(file, &text)?;
+    let values = values(&template, set)?;
+    let goal = if template.description.is_empty() { &template.name } else { &template.description }.clone();
+    let task =
+        template.instantiate("template", &goal, &values).map_err(|problems| wrong(&template, &problems))?;
+    Ok(Used { goal, subtasks: task.subtasks, values: task.context })
+}
+
+fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
+    let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let (form, read) = match is_json {
+        true => ("JSON", WorkflowTemplate::from_json(text)),
+        #[cfg(feature = "yaml")]
+        false => ("YAML", WorkflowTemplate::from_yaml(text)),
+        #[cfg(not(feature = "yaml"))]
+        false => ("JSON (this program was built without YAML)", WorkflowTemplate::from_json(text)),
+    };
+    read.map_err(|problem| {
+        let advice =
+            format!("it is read as {form}: `name`, `parameters` and `steps` are what a template has");
+        Failure::usage(format!("{}:{problem}", file.display()), advice)
+    })
+}
+
+/// A value is a text where its parameter is one, and JSON elsewhere.
+fn values(template: &WorkflowTemplate, set: &[String]) -> Result<Map<String, Json>, Failure> {
+    let mut values = Map::new();
+    for word in set {
+        let Some((name, value)) = word.split_once('=') else {
+            return Err(Failure::usage(format!("--set {word:?} has no value"), "say it as --set NAME=VALUE"));
+        };
+        let is_text = template.parameters.iter().any(|p| p.name == name && p.kind == "string");
+        let json = serde_json::from_str(value).ok().filter(|_| !is_text);
+        if values.insert(name.to_owned(), json.unwrap_or_else(|| value.into())).is_some() {
+            return Err(Failure::usage(format!("--set {name} is given twice"), "give it once"));
+        }
+    }
+    Ok(values)
+}
+
+fn wrong(template: &WorkflowTemplate, problems: &[TemplateProblem]) -> Failure {
+    let names: Vec<&str> = template.parameters.iter().map(|p| p.name.as_str()).collect();
+    let known = match names.is_empty() {
+        true => "the template has no parameters".to_owned(),
+        false => format!("its parameters are {}: --set NAME=VALUE", names.join(", ")),
+    };
+    let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.push(known);
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    Failure::choices(crate::exit::Exit::Usage, "the template cannot be used", &lines)
+}
