@@ -171,12 +171,12 @@ fn status_and_words_are_classified() {
         504 again Overloaded { status: 504, retry_after: Some(7s), message: "status 504, application/json: upstream timed out" }
         529 again Overloaded { status: 529, retry_after: Some(7s), message: "busy" }
         418 final Api { status: 418, kind: Other, message: "status 418, application/json: teapot" }
-        200 again RateLimited { retry_after: Some(7s), message: "slow down" }
-        200 final Auth("who")
-        200 again Overloaded { status: 503, retry_after: Some(7s), message: "busy" }
-        200 final Api { status: 0, kind: Other, message: "odd" }
-        200 again Overloaded { status: 502, retry_after: Some(7s), message: "provider is down" }
-        200 again RateLimited { retry_after: Some(7s), message: "provider is busy" }
+        200 again RateLimited { retry_after: Some(7s), message: "slow down (status 200, application/json: {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\"}})" }
+        200 final Auth("who (status 200, application/json: {\"error\":{\"message\":\"who\",\"type\":\"authentication_error\"}})")
+        200 again Overloaded { status: 503, retry_after: Some(7s), message: "busy (status 200, application/json: {\"error\":{\"message\":\"busy\",\"type\":\"overloaded_error\"}})" }
+        200 final Api { status: 0, kind: Other, message: "odd (status 200, application/json: {\"error\":{\"message\":\"odd\",\"type\":\"odd\"}})" }
+        200 again Overloaded { status: 502, retry_after: Some(7s), message: "provider is down (status 200, application/json: {\"error\":{\"message\":\"provider is down\",\"code\":502}})" }
+        200 again RateLimited { retry_after: Some(7s), message: "provider is busy (status 200, application/json: {\"error\":{\"message\":\"provider is busy\",\"code\":\"429\"}})" }
         200 final Protocol("status 200, text/html: <html>log in")
     "#]].assert_eq(&table);
 }

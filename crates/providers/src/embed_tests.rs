@@ -115,7 +115,7 @@ async fn what_goes_wrong_is_said_without_the_key() {
         embedding with openai-compatible:text-embedding-3-small:2 failed: not authorised: the key **** and **** are wrong
         embedding with openai-compatible:text-embedding-3-small:2 failed: rate limited by the service: the key **** and **** are wrong
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service is overloaded or failed (status 500): the key **** and **** are wrong
-        embedding with openai-compatible:text-embedding-3-small:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong
+        embedding with openai-compatible:text-embedding-3-small:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong (status 200, application/json: {"error":{"message":"the key **** and **** are wrong","type":"t"}})
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
         embedding with openai-compatible:text-embedding-3-small:2 failed: 0 vectors came for 1 texts
         embedding with openai-compatible:text-embedding-3-small:2 failed: a vector of 1 numbers came, 2 were expected
@@ -124,7 +124,7 @@ async fn what_goes_wrong_is_said_without_the_key() {
         embedding with gemini:gemini-embedding-001:2 failed: not authorised: the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: rate limited by the service: the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: the service is overloaded or failed (status 500): the key **** and **** are wrong
-        embedding with gemini:gemini-embedding-001:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong
+        embedding with gemini:gemini-embedding-001:2 failed: the service refused the request (Other, status 0): the key **** and **** are wrong (status 200, application/json: {"error":{"message":"the key **** and **** are wrong","type":"t"}})
         embedding with gemini:gemini-embedding-001:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: 0 vectors came for 1 texts
         embedding with gemini:gemini-embedding-001:2 failed: a vector of 1 numbers came, 2 were expected

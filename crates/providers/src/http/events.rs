@@ -138,6 +138,8 @@ pub(crate) struct Exchange<D: Decoder> {
     decoder: D,
     phase: Phase<D::Frames>,
     out: VecDeque<ModelEvent>,
+    /// Whether it was said that the answer begins.
+    begun: bool,
 }
 
 impl<D: Decoder> Exchange<D> {
@@ -153,7 +155,7 @@ impl<D: Decoder> Exchange<D> {
             Ok(response) => Phase::Sending { response, watch },
             Err(e) => Phase::Failed(e),
         };
-        Self { transport, decoder, phase, out: VecDeque::new() }
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
     }
 
     /// An exchange whose request has to be finished first, for instance signed with a token that is
@@ -166,12 +168,12 @@ impl<D: Decoder> Exchange<D> {
     ) -> Self {
         let watch = Box::new(Watch::new(cancel, transport.timeouts()));
         let phase = Phase::Preparing { request: Box::pin(request), watch };
-        Self { transport, decoder, phase, out: VecDeque::new() }
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
     }
 
     /// An exchange that failed before anything was sent.
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
-        Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new() }
+        Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new(), begun: false }
     }
 
     /// Takes one step; `Pending` when there is nothing to do yet.
@@ -246,6 +248,10 @@ impl<D: Decoder> Exchange<D> {
         let failure = failure_of(&response, self.decoder.now());
         let calls_itself_events =
             status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
+        if calls_itself_events {
+            // Before the first event, which may be long in coming.
+            self.say_start();
+        }
         let transport = self.transport.clone();
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
@@ -257,14 +263,20 @@ impl<D: Decoder> Exchange<D> {
         }));
     }
 
+    fn say_start(&mut self) {
+        if !mem::replace(&mut self.begun, true) {
+            self.out.push_back(ModelEvent::Start);
+        }
+    }
+
     fn begin(&mut self, body: Body) {
-        self.out.push_back(ModelEvent::Start);
+        self.say_start();
         self.phase = Phase::Reading(Box::new(D::Frames::new(body)));
     }
 
     /// Treats an answer that was not streamed as a stream of one event.
     fn whole(&mut self, text: String, shown: String) {
-        self.out.push_back(ModelEvent::Start);
+        self.say_start();
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
