@@ -48,7 +48,11 @@ const SUITES: &[Suite] = &[
     Suite { name: "tools", commands: &[], with_model: &[] },
     Suite { name: "planner", commands: &["test --profile accept -p archon-planner"], with_model: &[] },
     Suite { name: "memory", commands: &[], with_model: &[] },
-    Suite { name: "orchestrator", commands: &[], with_model: &[] },
+    Suite {
+        name: "orchestrator",
+        commands: &["test --profile accept -p archon-orchestrator"],
+        with_model: &[],
+    },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -119,11 +123,11 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner"
+            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner, orchestrator"
         );
         assert_eq!(
             error("memory"),
-            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, providers, planner"
+            "the acceptance suite `memory` is not written yet; there is: skeleton, loop, providers, planner, orchestrator"
         );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),

@@ -1,0 +1,5 @@
+//! Teams.
+mod bus;
+pub use bus::{
+    BusAudit, BusOptions, DeadLetter, DeathCause, Delivery, Echo, Fate, LocalBus, MemoryAudit, Receiver,
+};
