@@ -51,10 +51,6 @@ impl Budget {
         self.spent
     }
 
-    pub(crate) fn spend(&mut self, spent: Spending) {
-        self.spent += spent;
-    }
-
     pub(crate) fn grant(&mut self, money: &mut Money, call: CallId, lease: Lease) {
         if money.lease(call).is_none() {
             self.close(money);

@@ -215,6 +215,11 @@ impl TeamMachine {
         running.map(|(call, _)| call).collect()
     }
 
+    /// Whether a person is asked about this call.
+    pub fn is_waiting_for(&self, call: CallId) -> bool {
+        self.waiting().contains(&call)
+    }
+
     /// The job of a command.
     pub fn job(&self, command: CommandId) -> Option<&Job> {
         self.jobs.get(usize::try_from(command.0).ok()?.checked_sub(1)?)

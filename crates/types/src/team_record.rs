@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, CallId, CommandId, Json, Member, Role, Task, TeamSettings};
+use crate::{AgentId, CallId, CommandId, Json, Member, Role, Task, TeamSettings, Timestamp};
 
 /// An event in the life of a team's run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum TeamRecord {
     Beat {
         /// Its delegation.
         call: CallId,
+        /// When it was heard last, Unix milliseconds.
+        heard: Timestamp,
     },
     /// Work was taken from a member, and what it says about it from now on does not count. Derived.
     TakenBack {

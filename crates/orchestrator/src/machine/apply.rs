@@ -4,7 +4,7 @@ use archon_types::{
     AgentId, Answer, CallId, Claim, CommandId, Json, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
 };
 
-use super::{Hand, HandState, Job, JobState, MemberState, Phase, Purpose, TeamMachine};
+use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
 use crate::response::Response;
 
 impl TeamMachine {
@@ -75,9 +75,9 @@ impl TeamMachine {
             }
             TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
             TeamRecord::Undeliverable { command, reason } => self.undeliverable(*command, reason),
-            TeamRecord::Beat { call } => {
+            TeamRecord::Beat { call, heard } => {
                 if let Some(hand) = self.hand_mut(*call) {
-                    hand.heard = at;
+                    hand.heard = hand.heard.max(*heard).min(at);
                 }
             }
             TeamRecord::TakenBack { call, reason, .. } => self.take_from(*call, reason),
@@ -156,12 +156,12 @@ impl TeamMachine {
 
     fn take_from(&mut self, call: CallId, reason: &str) {
         let is_silent = self.is_silent(call);
-        let is_over = self.job(call.command).is_none_or(Job::is_over);
+        let is_over = self.job(call.command).is_none_or(|job| job.is_over() || self.is_orphan(job));
         let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
         (hand.state, hand.problem) = (HandState::Taken, Some(reason.to_owned()));
         let member = hand.member.clone();
         if is_over {
-            // Somebody else was first: that is nobody's failure.
+            // Nobody needs it any more: that is nobody's failure.
             return self.unload(&member);
         }
         self.close(call, &member, false);

@@ -263,7 +263,7 @@ pub(crate) fn team_records() -> Vec<Arc<Record>> {
             task: "Write".into(),
         },
         TeamRecord::Undeliverable { command: CommandId(2), reason: "ann → bob → ann".into() },
-        TeamRecord::Beat { call },
+        TeamRecord::Beat { call, heard: at(1_700_000_000_000) },
         TeamRecord::TakenBack { call, member: "ann".into(), reason: "silent for 15 s".into() },
         TeamRecord::Late { call, member: "ann".into(), answer: "Here".into() },
         TeamRecord::Requested { by: call, task: "What is 2 + 2?".into(), to: "calculator".into() },
