@@ -54,6 +54,7 @@ fn every_kind_of_record_is_in_a_golden_file() {
         GOLDEN_PARALLEL,
         GOLDEN_PLAN,
         GOLDEN_STEERING,
+        GOLDEN_TEAM,
         GOLDEN_WINDOW,
     ];
     let kind = |line: &str| serde_json::from_str::<Json>(line).unwrap()["type"].as_str().unwrap().to_owned();
