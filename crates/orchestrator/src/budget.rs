@@ -85,6 +85,16 @@ impl Budget {
         lease
     }
 
+    /// The limit of which nothing is left that could be lent, if there is one.
+    pub(crate) fn dry(&self) -> Option<LimitReached> {
+        let Lease { tokens, cost, .. } = self.lease(1);
+        match (tokens, cost, self.limits.max_cost) {
+            (0, ..) => Some(LimitReached::Tokens { max: self.limits.max_total_tokens }),
+            (_, Some(0), Some(max)) => Some(LimitReached::Cost { max }),
+            _ => None,
+        }
+    }
+
     /// The limit that was reached, if one was.
     pub(crate) fn reached(&self) -> Option<LimitReached> {
         let limits = &self.limits;

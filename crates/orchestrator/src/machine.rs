@@ -184,16 +184,20 @@ impl TeamMachine {
         if let Some(question) = self.next_question() {
             return TeamCommand::Append(question);
         }
-        if !self.is_escalated() {
-            if let Some(call) = self.first_chosen() {
-                return TeamCommand::Start { call };
-            }
-            if let Some(record) = self.next_delegation() {
-                return TeamCommand::Append(RecordBody::Team(Box::new(record)));
-            }
-        }
+        let dry = self.budget.dry();
+        let begin = match self.is_escalated() {
+            true => None,
+            false => self.begin(),
+        };
+        let begin = match (begin, dry) {
+            (Some(begin), None) => return begin,
+            (begin, _) => begin,
+        };
         if self.hands().any(|(_, hand)| hand.state == HandState::Running) {
             return TeamCommand::Wait { until: self.next_look() };
+        }
+        if let (Some(_), Some(limit)) = (begin, dry) {
+            return TeamCommand::Append(RecordBody::LimitReached(limit));
         }
         let waiting = self.waiting();
         if !waiting.is_empty() {
@@ -207,6 +211,14 @@ impl TeamMachine {
             return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
         }
         finish(self.failed_outcome(self.stuck()))
+    }
+
+    /// What can begin: a delegation that was chosen, or the next to be.
+    fn begin(&self) -> Option<TeamCommand<'_>> {
+        if let Some(call) = self.first_chosen() {
+            return Some(TeamCommand::Start { call });
+        }
+        self.next_delegation().map(|record| TeamCommand::Append(RecordBody::Team(Box::new(record))))
     }
 
     /// The delegations that are at work, for who takes the run up.

@@ -282,9 +282,12 @@ impl TeamMachine {
     }
 
     fn undeliverable(&mut self, command: CommandId, reason: &str) {
-        let has_lead = self.lead.is_some() && self.delegations < self.settings.max_delegations;
+        let may_more = self.delegations < self.settings.max_delegations;
+        let lead = self.lead.clone().filter(|_| may_more);
         let Some(job) = self.job_mut(command).filter(|job| !job.is_over()) else { return };
-        match has_lead && !job.by_lead && job.may_go_to_lead() {
+        // A chain does not come back to whoever leads, either.
+        let is_free = lead.is_some_and(|lead| !job.chain.contains(&lead));
+        match is_free && !job.by_lead && job.may_go_to_lead() {
             true => job.by_lead = true,
             false => job.state = JobState::Failed { reason: reason.to_owned() },
         }

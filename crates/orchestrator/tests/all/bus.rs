@@ -234,12 +234,8 @@ fn nothing_is_lost_or_delivered_twice_whatever_happens() {
         let mut last = vec![0; agents as usize];
         for n in 0..60 {
             let to = chance.below(agents + 1);
-            let sent = bus.publish(message(
-                "s",
-                if to == agents { "*" } else { id(to).as_str() }.to_owned().as_str(),
-                MessageType::Notification,
-                n,
-            ));
+            let name = if to == agents { "*".to_owned() } else { format!("a{to}") };
+            let sent = bus.publish(message("s", &name, MessageType::Notification, n));
             // A full queue: whoever gives up has sent nothing.
             if let Some(Ok(())) = sent.now_or_never() {
                 let meant =
