@@ -303,7 +303,8 @@ impl TeamMachine {
         let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running).count();
         let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(running).max(1);
         let to_do = self.jobs.iter().filter(|job| !job.is_over()).count().max(1);
-        self.budget.lease(free.min(to_do) as u64)
+        // One share stays back: for who is asked for help, and for who takes over from the silent.
+        self.budget.lease(free.min(to_do) as u64 + 1)
     }
 
     fn hands(&self) -> impl Iterator<Item = (CallId, &Hand)> {

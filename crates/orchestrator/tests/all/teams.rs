@@ -354,7 +354,7 @@ fn all_members_together_spend_what_the_run_may_and_what_is_in_flight() {
     let outcome = world.start(&team, "Do it");
     assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 1_000 }));
     assert!(outcome.delegated.tokens <= 1_000 + 4 * 5, "{:?}", outcome.delegated);
-    assert_eq!(leases.lock().unwrap()[..4], [250, 250, 250, 250]);
+    assert_eq!(leases.lock().unwrap()[..4], [200, 200, 200, 200]);
 }
 
 /// The process dies at each append in turn, before or after it was written: what was done is not done again, and the
