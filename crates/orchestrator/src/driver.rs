@@ -35,9 +35,12 @@ pub(crate) struct Driver<'a> {
     hands: HashMap<CallId, AtWork>,
     team: mpsc::Sender<Said>,
     said: mpsc::Receiver<Said>,
-    asks: Vec<(CommandId, CallId, oneshot::Sender<Result<String, SeatError>>)>,
+    asks: Vec<(CommandId, CallId, Reply)>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
 }
+
+/// Where the answer to what a member asked goes.
+type Reply = oneshot::Sender<Result<String, SeatError>>;
 
 struct AtWork {
     vital: Vital,
@@ -52,7 +55,7 @@ enum Happened {
 
 /// What the machine wants, without a hold on it.
 enum Step {
-    Append(RecordBody),
+    Append(Box<RecordBody>),
     MakePlan,
     Start(CallId),
     Wait(Option<Timestamp>),
@@ -101,7 +104,7 @@ impl<'a> Driver<'a> {
             match self.step() {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
-                Step::Append(body) => self.append(body).await?,
+                Step::Append(body) => self.append(*body).await?,
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
                 Step::Start(call) => self.start(call).await?,
@@ -113,7 +116,7 @@ impl<'a> Driver<'a> {
     fn step(&self) -> Step {
         match self.machine.next() {
             TeamCommand::Done(outcome) => Step::Done(Box::new(outcome.clone())),
-            TeamCommand::Append(body) => Step::Append(body),
+            TeamCommand::Append(body) => Step::Append(Box::new(body)),
             TeamCommand::MakePlan => Step::MakePlan,
             TeamCommand::Start { call } => Step::Start(call),
             TeamCommand::Wait { until } => Step::Wait(until),

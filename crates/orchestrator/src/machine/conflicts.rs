@@ -338,7 +338,7 @@ impl Conflict {
 }
 
 /// The one with the highest score, if there is one only.
-fn only_highest<'a, T>(all: &'a [T], score: impl Fn(&T) -> f64) -> Option<&'a T> {
+fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
     let highest = all.iter().map(&score).fold(f64::MIN, f64::max);
     let mut best = all.iter().filter(|one| score(one) >= highest - 1e-9);
     best.next().filter(|_| best.next().is_none())
