@@ -59,7 +59,11 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
-    Suite { name: "orchestrator", commands: &[], with_model: &[] },
+    Suite {
+        name: "orchestrator",
+        commands: &["test --profile accept -p archon-orchestrator"],
+        with_model: &[],
+    },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -130,11 +134,11 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner, memory"
+            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, planner, memory, orchestrator"
         );
         assert_eq!(
-            error("orchestrator"),
-            "the acceptance suite `orchestrator` is not written yet; there is: skeleton, loop, providers, planner, memory"
+            error("tools"),
+            "the acceptance suite `tools` is not written yet; there is: skeleton, loop, providers, planner, memory, orchestrator"
         );
         assert_eq!(
             lines(&[], Some("x")).err().unwrap().to_string(),

@@ -109,9 +109,12 @@ pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a
     }
 }
 
-/// Whether a log is the one of a plan, which says so near its beginning.
+/// Whether a log is the one of a plan or of a team, which says so near its beginning.
 pub(crate) fn follows_plan(records: &[Arc<Record>]) -> bool {
-    records.iter().take(LOOKED_AT).any(|record| matches!(record.body, RecordBody::Plan(_)))
+    records
+        .iter()
+        .take(LOOKED_AT)
+        .any(|record| matches!(record.body, RecordBody::Plan(_) | RecordBody::Team(_)))
 }
 
 /// A plan's first record follows the start of its run, or what took the run up at once.

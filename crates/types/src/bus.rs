@@ -84,6 +84,18 @@ pub struct BusMessage {
     /// Ties an answer to its request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
+    /// Its place among the messages of its bus, from 1, given by the bus; 0 until then. Messages are put in
+    /// order by this, never by their timestamps.
+    #[serde(default, skip_serializing_if = "is_not_numbered")]
+    pub seq: u64,
+    /// How long it is of use, milliseconds; as long as its bus keeps messages unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference over")]
+fn is_not_numbered(seq: &u64) -> bool {
+    *seq == 0
 }
 
 impl BusMessage {
@@ -102,6 +114,8 @@ impl BusMessage {
             content,
             timestamp,
             correlation_id: None,
+            seq: 0,
+            ttl_ms: None,
         }
     }
 
@@ -127,6 +141,8 @@ impl BusMessage {
             content,
             timestamp,
             correlation_id: self.correlation_id.clone(),
+            seq: 0,
+            ttl_ms: None,
         }
     }
 
@@ -138,7 +154,13 @@ impl BusMessage {
     fn answers(&self, request: &Self) -> bool {
         self.correlation_id == request.correlation_id && self.receiver_id == request.sender_id
             // An agent that asks itself or everybody hears its own request first.
-            && self != request
+            && !self.is_same(request)
+    }
+
+    /// Whether it is the same message, wherever it is on its way.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.sender_id, &self.message_type, self.timestamp, &self.content)
+            == (&other.sender_id, &other.message_type, other.timestamp, &other.content)
     }
 }
 
@@ -264,6 +286,14 @@ pub enum BusError {
         /// What was asked.
         message_type: MessageType,
     },
+    /// The answer came when nobody waited for it any more.
+    #[error("the {message_type} of {sender} came after the deadline of its request")]
+    Late {
+        /// Who answered.
+        sender: AgentId,
+        /// With what.
+        message_type: MessageType,
+    },
     /// A request needs a correlation id.
     #[error("a {message_type} without a correlation id cannot be answered")]
     NotARequest {
@@ -285,6 +315,7 @@ impl BusError {
             Self::Undeliverable { .. } => "check the agent's id, and that it has subscribed",
             Self::Full { .. } => "send more slowly, or give the receiver a larger queue",
             Self::TimedOut { .. } => "ask again, wait longer, or ask another agent",
+            Self::Late { .. } => "answer sooner, or ask for a later deadline",
             Self::NotARequest { .. } => "make it a request with `into_request`",
             Self::Closed => "start the bus again",
             Self::Transport(_) => "check that the message broker can be reached",

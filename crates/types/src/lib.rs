@@ -22,6 +22,8 @@
 //! | choice | [`EvaluationStrategy`], [`Verdict`] | which of several branches a session goes on with |
 //! | plan | [`Task`], [`SubTask`], [`Plan`], [`Planner`] | a goal as a graph of subtasks |
 //! | life of a plan | [`PlanRecord`], [`PlanSettings`], [`PlanDiff`] | how it is followed, and how it changed |
+//! | team | [`Role`], [`Member`], [`TeamSettings`] | who works together, and how |
+//! | life of a team | [`TeamRecord`], [`Claim`], [`SharedItem`] | who was given what, who fell silent, who contradicts whom |
 //! | memory | [`Episodic`], [`Working`], [`LongTerm`], [`Embedder`] | what is kept between turns, steps and sessions |
 //! | store of memories | [`MemoryStore`], [`MemoryEntry`], [`Collection`] | keeps entries and finds candidates; one for every backend |
 //! | memory of runs | [`RunMemory`] | keeps what is said before it leaves the window |
@@ -86,6 +88,8 @@ mod session_recorder;
 mod session_store;
 mod stream_event;
 mod task;
+mod team;
+mod team_record;
 mod time;
 mod token_bucket;
 mod tokens;
@@ -172,6 +176,8 @@ pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecor
 pub use session_store::{SessionError, SessionStore};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
+pub use team::{ConflictPolicy, ConflictStrategy, Member, Role, SharedItem, TeamPattern, TeamSettings};
+pub use team_record::{Claim, TeamRecord};
 pub use time::{Clock, Timestamp};
 pub use token_bucket::TokenBucket;
 pub use tokens::{

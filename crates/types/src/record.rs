@@ -14,7 +14,7 @@ use crate::{
     CommandId, Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy,
     FailureStep, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice,
     Outcome, ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId,
-    SessionId, Spending, Summary, TenantId, Timestamp, ToolResult, ToolSpec,
+    SessionId, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -258,6 +258,8 @@ pub enum RecordBody {
     ParallelEnded(Box<ParallelChoice>),
     /// The run follows a plan, and this became of it. A run that has such records asks no model itself.
     Plan(Box<PlanRecord>),
+    /// The run is that of a team, and this became of it. A run that has such records asks no model itself.
+    Team(Box<TeamRecord>),
     /// A limit was reached. Derived.
     LimitReached(LimitReached),
     /// The run waits for answers and nothing is in flight. Derived.
@@ -274,6 +276,7 @@ impl RecordBody {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Plan(plan) => return plan.is_input(),
+            Self::Team(team) => return team.is_input(),
             // What a choice may cost is what its strategy says.
             Self::AskedBeside { question, .. } => return *question == SideQuestion::Choice,
             _ => {}
@@ -297,6 +300,9 @@ impl RecordBody {
     pub fn needs_sync(&self) -> bool {
         if let Self::Plan(plan) = self {
             return plan.needs_sync();
+        }
+        if let Self::Team(team) = self {
+            return team.needs_sync();
         }
         matches!(
             self,

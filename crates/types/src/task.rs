@@ -151,6 +151,9 @@ pub struct SubTaskRules {
     /// What a person is asked before it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
+    /// The role that is to do it, where a team follows the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// Tries before it has failed; the plan's setting unless said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,

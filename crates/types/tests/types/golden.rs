@@ -7,7 +7,7 @@ use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
     approval_records, check_records, delegation_records, events, failure_records, parallel_records,
-    plan_records, records, steering_records, window_records,
+    plan_records, records, steering_records, team_records, window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
@@ -18,6 +18,7 @@ const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
 const GOLDEN_PLAN: &str = include_str!("../golden/plan-v1.jsonl");
 const GOLDEN_STEERING: &str = include_str!("../golden/steering-v1.jsonl");
+const GOLDEN_TEAM: &str = include_str!("../golden/team-v1.jsonl");
 const GOLDEN_WINDOW: &str = include_str!("../golden/window-v1.jsonl");
 
 fn lines(records: &[Arc<Record>]) -> String {
@@ -34,6 +35,7 @@ fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
     check("plan-v1.jsonl", GOLDEN_PLAN, &plan_records());
     check("steering-v1.jsonl", GOLDEN_STEERING, &steering_records());
+    check("team-v1.jsonl", GOLDEN_TEAM, &team_records());
     check("window-v1.jsonl", GOLDEN_WINDOW, &window_records());
     assert_eq!(LOG_FORMAT, 1, "a new format needs a golden file of its own beside this one");
 }
@@ -55,6 +57,7 @@ fn every_kind_of_record_is_in_a_golden_file() {
         GOLDEN_PARALLEL,
         GOLDEN_PLAN,
         GOLDEN_STEERING,
+        GOLDEN_TEAM,
         GOLDEN_WINDOW,
     ];
     let kind = |line: &str| serde_json::from_str::<Json>(line).unwrap()["type"].as_str().unwrap().to_owned();

@@ -3,15 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CircuitBreaker, Citation, CommandId, Compaction, CompactionLevel, Content, ContextConfig, ContextLevel,
-    ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep,
-    FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments,
-    Message, MessageMetadata, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
-    OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
-    PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, RunConfig, RunStarted,
-    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, ThinkingLevel, ToolAnnotations,
-    ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -235,6 +227,58 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// The life of a team, in a log of its own.
+pub(crate) fn team_records() -> Vec<Arc<Record>> {
+    let mut settings = TeamSettings::default();
+    settings.pattern = TeamPattern::Committee { size: 3 };
+    settings.conflicts.by_role.insert("analyst".into(), ConflictStrategy::Expert { role: "judge".into() });
+    let mut rules = SubTaskRules::default();
+    rules.role = Some("writer".into());
+    let steps = vec![SubTask::new("a", "Search"), SubTask::new("b", "Write").after(["a"]).with_rules(rules)];
+    let mut role = Role::new("writer", "You write.").with_tools(["draft"]);
+    role.messages = vec![MessageType::HelpRequest];
+    let call = CallId::new(CommandId(1), 0);
+    let other = CallId::new(CommandId(1), 1);
+    let bodies = [
+        TeamRecord::Formed {
+            settings,
+            roles: vec![role],
+            members: vec![Member::new("ann", "writer").with_tools(["draft"]).with_authority(2)],
+            lead: Some("lead".into()),
+        },
+        TeamRecord::NotPlanned { problem: "no model".into() },
+        TeamRecord::Planned { task: Box::new(Task::new("run_1", "A report").with_subtasks(steps)) },
+        TeamRecord::Delegated {
+            call,
+            member: "ann".into(),
+            chain: vec!["lead".into()],
+            task: "Write".into(),
+        },
+        TeamRecord::Undeliverable { command: CommandId(2), reason: "ann → bob → ann".into() },
+        TeamRecord::Beat { call, heard: at(1_700_000_000_000) },
+        TeamRecord::TakenBack { call, member: "ann".into(), reason: "silent for 15 s".into() },
+        TeamRecord::Late { call, member: "ann".into(), answer: "Here".into() },
+        TeamRecord::Requested { by: call, task: "What is 2 + 2?".into(), to: "calculator".into() },
+        TeamRecord::Shared { by: call, key: "rain".into(), value: json!(12), expected: Some(0) },
+        TeamRecord::Conflict {
+            conflict: 0,
+            key: "trend".into(),
+            claims: vec![
+                Claim::new("ann".into(), call, json!(0.3)).with_confidence(Some(0.5)),
+                Claim::new("bob".into(), other, json!(0.15)),
+            ],
+        },
+        TeamRecord::Settled { conflict: 0, value: json!(0.15), how: "bob has more authority".into() },
+        TeamRecord::Concluded { answer: "Done.".into() },
+    ];
+    let bodies = bodies.into_iter().map(|team| RecordBody::Team(Box::new(team)));
+    let first = RecordBody::RunStarted(Box::new(started()));
+    (0..)
+        .zip(std::iter::once(first).chain(bodies))
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// What a run records about calls that are tried again, the project's instructions and what its answer was
 /// expected to be, in a log of its own.
 pub(crate) fn check_records() -> Vec<Arc<Record>> {
@@ -283,6 +327,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(delegation_records())
         .chain(parallel_records())
         .chain(plan_records())
+        .chain(team_records())
         .chain(check_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()

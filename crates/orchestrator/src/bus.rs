@@ -1,0 +1,285 @@
+//! The bus inside one process: each message once to each subscription, in one order, and none lost in silence.
+//!
+//! A topic is an agent, a kind of message, or everybody. A message goes to all subscriptions of the agent that it
+//! is for (or of all agents), and to those that asked for its kind; to a subscription that is meant in two ways it
+//! goes once. All messages of a bus are numbered when they are accepted, and every subscription sees them in the
+//! order of the numbers. A full queue makes the sender wait. What cannot be delivered is a dead letter.
+
+mod audit;
+mod dead_letter;
+mod receiver;
+mod state;
+mod subscription;
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use archon_types::{
+    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType,
+    Timestamp,
+};
+use futures_util::FutureExt;
+use tokio::sync::oneshot;
+
+pub use audit::{BusAudit, Fate, MemoryAudit};
+pub use dead_letter::{DeadLetter, DeathCause};
+pub use receiver::{Delivery, Receiver};
+use state::{Offered, Sending, State};
+use subscription::Subscription;
+
+/// A bus for the agents of one process. Clones are the same bus.
+#[derive(Clone)]
+pub struct LocalBus(Arc<Inner>);
+
+/// How a [`LocalBus`] works.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct BusOptions {
+    /// Messages that wait for one subscription, those being read included. Default 1,024; 0 counts as 1.
+    pub capacity: usize,
+    /// How long a sender waits for room before it is told that the queue is full. Default 30 s.
+    pub patience: Duration,
+    /// How long a message is kept that says nothing of it. Default 5 minutes.
+    pub ttl: Duration,
+    /// How often a message is delivered again to who did not confirm it. Default 3.
+    pub retries: u32,
+    /// Whether what an agent says to everybody comes back to itself. Default not.
+    pub echo: Echo,
+    /// Dead letters that are kept; the oldest go first. Default 1,024.
+    pub dead_letters: usize,
+    /// Where every message is written down. Default nowhere.
+    pub audit: Option<Arc<dyn BusAudit>>,
+}
+
+/// Whether a broadcast reaches its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Only the others hear it.
+    #[default]
+    Others,
+    /// Everybody hears it.
+    Everybody,
+}
+
+impl Default for BusOptions {
+    fn default() -> Self {
+        Self {
+            capacity: 1_024,
+            patience: Duration::from_secs(30),
+            ttl: Duration::from_secs(300),
+            retries: 3,
+            echo: Echo::default(),
+            dead_letters: 1_024,
+            audit: None,
+        }
+    }
+}
+
+struct Inner {
+    clock: Arc<dyn Clock>,
+    options: BusOptions,
+    state: Mutex<State>,
+}
+
+impl LocalBus {
+    /// A bus with the usual options.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::with_options(clock, BusOptions::default())
+    }
+
+    /// A bus.
+    pub fn with_options(clock: Arc<dyn Clock>, mut options: BusOptions) -> Self {
+        options.capacity = options.capacity.max(1);
+        Self(Arc::new(Inner { clock, options, state: Mutex::new(State::default()) }))
+    }
+
+    /// As [`subscribe`](Bus::subscribe), for who confirms each message. What is not confirmed comes again, before
+    /// any other, as often as the options say, and is a dead letter then.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`].
+    pub fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<Receiver, BusError> {
+        Ok(Receiver::new(self.clone(), self.state().subscribe(agent, also)?))
+    }
+
+    /// Gives each message to `handler`, one after the other, until `stop` fires or the bus closes. A handler
+    /// that fails or panics gets the message again, as often as the options say; the others are not affected.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`].
+    pub async fn serve<H, F>(
+        &self,
+        agent: &AgentId,
+        also: &[MessageType],
+        stop: &CancellationToken,
+        handler: H,
+    ) -> Result<(), BusError>
+    where
+        H: Fn(BusMessage) -> F,
+        F: Future<Output = Result<(), String>>,
+    {
+        let mut receiver = self.receiver(agent, also)?;
+        loop {
+            let next = {
+                let mut next = Box::pin(receiver.next());
+                let mut stopped = Box::pin(stop.cancelled());
+                poll_fn(|task| {
+                    if stopped.as_mut().poll(task).is_ready() {
+                        return Poll::Ready(None);
+                    }
+                    next.as_mut().poll(task)
+                })
+                .await
+            };
+            let Some(delivery) = next else { return Ok(()) };
+            let message = delivery.message().clone();
+            let done = AssertUnwindSafe(async { handler(message).await }).catch_unwind().await;
+            match done {
+                Ok(Ok(())) => delivery.ack(),
+                Ok(Err(problem)) => {
+                    tracing::warn!(%agent, seq = delivery.message().seq, problem, "a handler failed");
+                    delivery.retry();
+                }
+                Err(_) => {
+                    tracing::warn!(%agent, seq = delivery.message().seq, "a handler panicked");
+                    delivery.retry();
+                }
+            }
+        }
+    }
+
+    /// What could not be delivered, the oldest first; it stays there.
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        self.state().dead.iter().cloned().collect()
+    }
+
+    /// Takes what could not be delivered out, the oldest first.
+    pub fn take_dead_letters(&self) -> Vec<DeadLetter> {
+        std::mem::take(&mut self.state().dead).into()
+    }
+
+    /// How many messages wait for an agent.
+    pub fn depth(&self, agent: &AgentId) -> usize {
+        self.state().depth(agent)
+    }
+
+    /// Ends all subscriptions once they have seen what waits for them. Nothing more is accepted.
+    pub fn close(&self) {
+        self.state().close();
+    }
+
+    async fn send(&self, message: BusMessage, sending: Sending) -> Result<(), BusError> {
+        let mut message = match self.offer(message, sending, None) {
+            Offered::Done(result) => return result,
+            Offered::Full(message, _) => Some(message),
+        };
+        let clock = &self.0.clock;
+        let mut patience = clock.sleep_until(clock.now() + self.0.options.patience);
+        poll_fn(|task| {
+            let Some(offered) = message.take() else { return Poll::Ready(Err(BusError::Closed)) };
+            match self.offer(offered, sending, Some(task.waker())) {
+                Offered::Done(result) => Poll::Ready(result),
+                Offered::Full(back, receiver) if patience.as_mut().poll(task).is_ready() => {
+                    self.bury(back, DeathCause::Full);
+                    Poll::Ready(Err(BusError::Full { receiver }))
+                }
+                Offered::Full(back, _) => {
+                    message = Some(back);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn offer(&self, message: BusMessage, sending: Sending, waker: Option<&std::task::Waker>) -> Offered {
+        let now = self.0.clock.now();
+        let (offered, wake) = self.state().offer(message, sending, waker, now, &self.0.options);
+        wake.into_iter().for_each(std::task::Waker::wake);
+        offered
+    }
+
+    fn bury(&self, message: BusMessage, cause: DeathCause) {
+        self.state().bury(message, cause, &self.0.options);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bus for LocalBus {
+    fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
+        Box::pin(self.send(message, Sending::Plain))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        also: &'a [MessageType],
+    ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
+        Box::pin(async move {
+            let id = self.state().subscribe(agent, also)?;
+            let stream: BoxStream<'static, BusMessage> =
+                Box::pin(Subscription { bus: self.clone(), id, taken: VecDeque::new() });
+            Ok(stream)
+        })
+    }
+
+    /// The answer goes to who waits for it here, and nowhere else. One that comes later is refused, and a dead letter.
+    fn request<'a>(
+        &'a self,
+        request: BusMessage,
+        clock: &'a dyn Clock,
+        deadline: Timestamp,
+    ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
+        Box::pin(async move {
+            let Some(correlation) = request.correlation_id.clone() else {
+                return Err(BusError::NotARequest { message_type: request.message_type });
+            };
+            let (receiver, message_type) = (request.receiver_id.clone(), request.message_type.clone());
+            let (answer, mut answered) = oneshot::channel();
+            self.state().expect(correlation.clone(), request.sender_id.clone(), answer);
+            // Whatever ends this, an answer that comes afterwards is late.
+            let _given_up = GiveUp { bus: self, correlation };
+            self.send(request, Sending::Request).await?;
+            let mut alarm = clock.sleep_until(deadline);
+            poll_fn(|task| {
+                if let Poll::Ready(answer) = answered.poll_unpin(task) {
+                    return Poll::Ready(answer.map_err(|_| BusError::Closed));
+                }
+                alarm.as_mut().poll(task).map(|()| {
+                    Err(BusError::TimedOut { receiver: receiver.clone(), message_type: message_type.clone() })
+                })
+            })
+            .await
+        })
+    }
+}
+
+struct GiveUp<'a> {
+    bus: &'a LocalBus,
+    correlation: String,
+}
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        self.bus.state().give_up(&self.correlation);
+    }
+}
+
+impl std::fmt::Debug for LocalBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalBus").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,331 @@
+//! Who listens, what waits for whom, and who waits for room: everything behind one lock, so that there is one order.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    task::Waker,
+    time::Duration,
+};
+
+use archon_types::{AgentId, BusError, BusMessage, MessageType, Timestamp};
+use tokio::sync::oneshot;
+
+use super::{BusOptions, DeadLetter, DeathCause, Echo, Fate};
+
+/// Requests that were given up and are remembered, so that a late answer is known as one.
+const GIVEN_UP: usize = 4_096;
+
+#[derive(Default)]
+pub(super) struct State {
+    next_seq: u64,
+    next_subscription: u64,
+    queues: BTreeMap<u64, Queue>,
+    by_agent: HashMap<AgentId, Vec<u64>>,
+    by_type: HashMap<MessageType, Vec<u64>>,
+    expected: HashMap<String, (AgentId, oneshot::Sender<BusMessage>)>,
+    given_up: VecDeque<String>,
+    is_given_up: HashSet<String>,
+    /// Senders that wait for room.
+    blocked: Vec<Waker>,
+    pub(super) dead: VecDeque<DeadLetter>,
+    closed: bool,
+    targets: Vec<u64>,
+}
+
+struct Queue {
+    agent: AgentId,
+    also: Vec<MessageType>,
+    items: VecDeque<Item>,
+    /// Handed over and not yet known to be read.
+    taken: usize,
+    reader: Option<Waker>,
+}
+
+/// A message on its way.
+pub(super) struct Item {
+    pub(super) message: BusMessage,
+    pub(super) expires: Timestamp,
+    /// Deliveries that were not confirmed.
+    pub(super) failures: u32,
+}
+
+/// What came of an offer.
+pub(super) enum Offered {
+    Done(Result<(), BusError>),
+    /// Somebody's queue is full; nobody has the message.
+    Full(BusMessage, AgentId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sending {
+    Plain,
+    /// It bears the correlation of an answer that is waited for, and is not that answer.
+    Request,
+}
+
+/// What a subscription finds.
+pub(super) enum Found {
+    Items(VecDeque<Item>),
+    Nothing,
+    Closed,
+}
+
+impl State {
+    pub(super) fn subscribe(&mut self, agent: &AgentId, also: &[MessageType]) -> Result<u64, BusError> {
+        if self.closed {
+            return Err(BusError::Closed);
+        }
+        let id = self.next_subscription;
+        self.next_subscription += 1;
+        self.by_agent.entry(agent.clone()).or_default().push(id);
+        for kind in also {
+            let subscribed = self.by_type.entry(kind.clone()).or_default();
+            if !subscribed.contains(&id) {
+                subscribed.push(id);
+            }
+        }
+        let (items, also) = (VecDeque::new(), also.to_vec());
+        self.queues.insert(id, Queue { agent: agent.clone(), also, items, taken: 0, reader: None });
+        Ok(id)
+    }
+
+    /// Ends a subscription; what waited for it is dead, `unread` first.
+    pub(super) fn unsubscribe(&mut self, id: u64, unread: VecDeque<Item>, options: &BusOptions) {
+        let Some(queue) = self.queues.remove(&id) else { return };
+        if let Some(subscribed) = self.by_agent.get_mut(&queue.agent) {
+            subscribed.retain(|other| *other != id);
+            if subscribed.is_empty() {
+                self.by_agent.remove(&queue.agent);
+            }
+        }
+        for kind in &queue.also {
+            if let Some(subscribed) = self.by_type.get_mut(kind) {
+                subscribed.retain(|other| *other != id);
+                if subscribed.is_empty() {
+                    self.by_type.remove(kind);
+                }
+            }
+        }
+        for item in unread.into_iter().chain(queue.items) {
+            self.bury(item.message, DeathCause::Unsubscribed, options);
+        }
+        self.wake_blocked();
+    }
+
+    /// Takes a message for all that it is meant for, or for none of them.
+    pub(super) fn offer(
+        &mut self,
+        message: BusMessage,
+        sending: Sending,
+        sender: Option<&Waker>,
+        now: Timestamp,
+        options: &BusOptions,
+    ) -> (Offered, Vec<Waker>) {
+        let mut wake = Vec::new();
+        let done = |result| Offered::Done(result);
+        if self.closed {
+            return (done(Err(BusError::Closed)), wake);
+        }
+        let mut message = match self.answer(message, sending, options) {
+            Ok(result) => return (done(result), wake),
+            Err(message) => *message,
+        };
+        self.find_targets(&message, options.echo);
+        let is_meant = |queue: &Queue| message.is_broadcast() || queue.agent == message.receiver_id;
+        let mut is_heard = false;
+        for id in &self.targets {
+            let Some(queue) = self.queues.get(id) else { continue };
+            if queue.items.len() + queue.taken >= options.capacity {
+                let agent = queue.agent.clone();
+                if let Some(sender) = sender
+                    && !self.blocked.iter().any(|blocked| blocked.will_wake(sender))
+                {
+                    self.blocked.push(sender.clone());
+                }
+                return (Offered::Full(message, agent), wake);
+            }
+            is_heard |= is_meant(queue);
+        }
+        self.next_seq += 1;
+        message.seq = self.next_seq;
+        if let MessageType::Other(name) = &message.message_type {
+            tracing::debug!(name, seq = message.seq, "a message of an unknown type is passed on as it is");
+        }
+        if let Some(audit) = options.audit.as_deref().filter(|_| is_heard) {
+            audit.said(&message, Fate::Accepted(self.targets.len()));
+        }
+        let expires = now + message.ttl_ms.map_or(options.ttl, Duration::from_millis);
+        if !is_heard {
+            let receiver = message.receiver_id.clone();
+            self.push_all(message.clone(), expires, &mut wake);
+            self.bury(message, DeathCause::Undeliverable, options);
+            return (done(Err(BusError::Undeliverable { receiver })), wake);
+        }
+        self.push_all(message, expires, &mut wake);
+        (done(Ok(())), wake)
+    }
+
+    fn push_all(&mut self, message: BusMessage, expires: Timestamp, wake: &mut Vec<Waker>) {
+        let Some((last, others)) = self.targets.split_last() else { return };
+        for id in others {
+            if let Some(queue) = self.queues.get_mut(id) {
+                queue.push(Item { message: message.clone(), expires, failures: 0 }, wake);
+            }
+        }
+        // The last gets the message itself: one subscription costs no copy.
+        if let Some(queue) = self.queues.get_mut(last) {
+            queue.push(Item { message, expires, failures: 0 }, wake);
+        }
+    }
+
+    /// Hands an answer to who waits for it; gives the message back if it is none.
+    fn answer(
+        &mut self,
+        mut message: BusMessage,
+        sending: Sending,
+        options: &BusOptions,
+    ) -> Result<Result<(), BusError>, Box<BusMessage>> {
+        let Some(correlation) = message.correlation_id.as_ref().filter(|_| sending == Sending::Plain) else {
+            return Err(Box::new(message));
+        };
+        if self.is_given_up.contains(correlation) {
+            tracing::warn!(sender = %message.sender_id, correlation, "an answer came too late");
+            let late = BusError::Late {
+                sender: message.sender_id.clone(),
+                message_type: message.message_type.clone(),
+            };
+            self.bury(message, DeathCause::Late, options);
+            return Ok(Err(late));
+        }
+        match self.expected.get(correlation) {
+            Some((asker, _)) if *asker == message.receiver_id => {}
+            _ => return Err(Box::new(message)),
+        }
+        let Some((_, answer)) = self.expected.remove(correlation) else { return Err(Box::new(message)) };
+        self.next_seq += 1;
+        message.seq = self.next_seq;
+        if let Some(audit) = &options.audit {
+            audit.said(&message, Fate::Answered);
+        }
+        let _ = answer.send(message);
+        Ok(Ok(()))
+    }
+
+    fn find_targets(&mut self, message: &BusMessage, echo: Echo) {
+        self.targets.clear();
+        if message.is_broadcast() {
+            let others = self
+                .queues
+                .iter()
+                .filter(|(_, queue)| echo == Echo::Everybody || queue.agent != message.sender_id);
+            self.targets.extend(others.map(|(id, _)| *id));
+            return;
+        }
+        if let Some(of_agent) = self.by_agent.get(&message.receiver_id) {
+            self.targets.extend(of_agent);
+        }
+        if self.by_type.is_empty() {
+            return;
+        }
+        let of_type = self.by_type.get(&message.message_type).into_iter().flatten();
+        for id in of_type {
+            if !self.targets.contains(id) {
+                self.targets.push(*id);
+            }
+        }
+    }
+
+    /// Hands up to `most` messages over. What was handed over before counts as read.
+    pub(super) fn take(&mut self, id: u64, most: usize, reader: &Waker) -> Found {
+        let closed = self.closed;
+        let Some(queue) = self.queues.get_mut(&id) else { return Found::Closed };
+        let had = std::mem::take(&mut queue.taken);
+        if queue.items.is_empty() {
+            queue.reader = Some(reader.clone());
+        }
+        let items: VecDeque<Item> = match queue.items.len() <= most {
+            true => std::mem::take(&mut queue.items),
+            false => queue.items.drain(..most).collect(),
+        };
+        queue.taken = items.len();
+        if had > 0 {
+            self.wake_blocked();
+        }
+        match items.is_empty() {
+            false => Found::Items(items),
+            true if closed => Found::Closed,
+            true => Found::Nothing,
+        }
+    }
+
+    /// What was handed over was not confirmed: it comes again, before all others.
+    pub(super) fn put_back(&mut self, id: u64, mut item: Item, options: &BusOptions) {
+        item.failures += 1;
+        if item.failures > options.retries {
+            return self.bury(item.message, DeathCause::Unconfirmed, options);
+        }
+        match self.queues.get_mut(&id) {
+            Some(queue) => {
+                queue.taken = queue.taken.saturating_sub(1);
+                queue.items.push_front(item);
+            }
+            None => self.bury(item.message, DeathCause::Unsubscribed, options),
+        }
+    }
+
+    pub(super) fn bury(&mut self, message: BusMessage, cause: DeathCause, options: &BusOptions) {
+        tracing::debug!(seq = message.seq, receiver = %message.receiver_id, ?cause, "a message is a dead letter");
+        if let Some(audit) = &options.audit {
+            audit.said(&message, Fate::Dead(cause));
+        }
+        while self.dead.len() >= options.dead_letters.max(1) {
+            self.dead.pop_front();
+        }
+        self.dead.push_back(DeadLetter::new(message, cause));
+    }
+
+    pub(super) fn expect(
+        &mut self,
+        correlation: String,
+        asker: AgentId,
+        answer: oneshot::Sender<BusMessage>,
+    ) {
+        self.expected.insert(correlation, (asker, answer));
+    }
+
+    /// Nobody waits for this answer any more. One that came is no late one.
+    pub(super) fn give_up(&mut self, correlation: &str) {
+        if self.expected.remove(correlation).is_none() {
+            return;
+        }
+        if self.given_up.len() == GIVEN_UP
+            && let Some(oldest) = self.given_up.pop_front()
+        {
+            self.is_given_up.remove(&oldest);
+        }
+        self.given_up.push_back(correlation.to_owned());
+        self.is_given_up.insert(correlation.to_owned());
+    }
+
+    pub(super) fn depth(&self, agent: &AgentId) -> usize {
+        let queues = self.by_agent.get(agent).into_iter().flatten().filter_map(|id| self.queues.get(id));
+        queues.map(|queue| queue.items.len() + queue.taken).sum()
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.expected.clear();
+        self.queues.values_mut().filter_map(|queue| queue.reader.take()).for_each(Waker::wake);
+        self.wake_blocked();
+    }
+
+    fn wake_blocked(&mut self) {
+        self.blocked.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl Queue {
+    fn push(&mut self, item: Item, wake: &mut Vec<Waker>) {
+        self.items.push_back(item);
+        wake.extend(self.reader.take());
+    }
+}

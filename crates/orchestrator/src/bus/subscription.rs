@@ -1,0 +1,53 @@
+//! A subscription whose reader confirms nothing: what it was given it has read.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use archon_types::BusMessage;
+use futures_core::Stream;
+
+use super::{
+    DeathCause, LocalBus,
+    state::{Found, Item},
+};
+
+/// Messages that are handed over at once: the lock is taken once for all of them.
+const BATCH: usize = 64;
+
+pub(super) struct Subscription {
+    pub(super) bus: LocalBus,
+    pub(super) id: u64,
+    pub(super) taken: VecDeque<Item>,
+}
+
+impl Stream for Subscription {
+    type Item = BusMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<BusMessage>> {
+        loop {
+            if let Some(item) = self.taken.pop_front() {
+                if item.expires > self.bus.now() {
+                    return Poll::Ready(Some(item.message));
+                }
+                self.bus.bury(item.message, DeathCause::Expired);
+                continue;
+            }
+            let found = self.bus.state().take(self.id, BATCH, task.waker());
+            match found {
+                Found::Items(items) => self.taken = items,
+                Found::Nothing => return Poll::Pending,
+                Found::Closed => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let unread = std::mem::take(&mut self.taken);
+        self.bus.state().unsubscribe(self.id, unread, &self.bus.0.options);
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be wrong with a team or its plan before anything begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archon_types::{AgentId, Member, Role, SubTask, SubTaskId, Task};
+
+/// Something wrong with a team.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TeamProblem {
+    /// Two have one id.
+    #[error("two members have the id {id}")]
+    TwoMembers {
+        /// The id.
+        id: AgentId,
+    },
+    /// Two roles have one name.
+    #[error("two roles have the name {role}")]
+    TwoRoles {
+        /// The name.
+        role: String,
+    },
+    /// A member has a role that is not defined.
+    #[error("{member} has the role {role}, which is not defined")]
+    UnknownRole {
+        /// The member.
+        member: AgentId,
+        /// The role.
+        role: String,
+    },
+    /// A role takes a tool that nobody in it has.
+    #[error("the role {role} takes the tool {tool}, which no member with that role has")]
+    UnknownTool {
+        /// The role.
+        role: String,
+        /// The tool.
+        tool: String,
+    },
+    /// Nobody has a role that is needed, and nobody leads who could stand in.
+    #[error("nobody has the role {role}, and nobody leads the team")]
+    NoMember {
+        /// The role.
+        role: String,
+    },
+    /// There is nobody at all.
+    #[error("the team has no members, and nobody leads it")]
+    Empty,
+}
+
+impl TeamProblem {
+    /// What can be done about it, in a line.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::TwoMembers { id } => format!("give one of the two {id} another id"),
+            Self::TwoRoles { role } => format!("keep one of the two roles {role}"),
+            Self::UnknownRole { role, .. } => format!("define the role {role}, or give the member another"),
+            Self::UnknownTool { tool, .. } => {
+                format!("give a member the tool {tool}, or take it out of the role")
+            }
+            Self::NoMember { role } => format!("add a member with the role {role}, or somebody who leads"),
+            Self::Empty => "add a member".to_owned(),
+        }
+    }
+}
+
+/// Everything that is wrong with a team. Roles that `needed` names have to have somebody, too.
+pub fn check_team(
+    roles: &[Role],
+    members: &[Member],
+    lead: Option<&AgentId>,
+    needed: &[String],
+) -> Vec<TeamProblem> {
+    let mut problems = Vec::new();
+    let mut ids: BTreeSet<&AgentId> = lead.into_iter().collect();
+    for member in members {
+        if !ids.insert(&member.id) {
+            problems.push(TeamProblem::TwoMembers { id: member.id.clone() });
+        }
+        for role in member.roles.iter().filter(|name| !roles.iter().any(|role| role.name == **name)) {
+            problems.push(TeamProblem::UnknownRole { member: member.id.clone(), role: role.clone() });
+        }
+    }
+    let mut names = BTreeSet::new();
+    for role in roles {
+        if !names.insert(&role.name) {
+            problems.push(TeamProblem::TwoRoles { role: role.name.clone() });
+        }
+        let inside: Vec<_> = members.iter().filter(|member| member.roles.contains(&role.name)).collect();
+        let missing =
+            role.tools.iter().filter(|tool| !inside.iter().any(|member| member.tools.contains(tool)));
+        problems.extend(
+            missing.map(|tool| TeamProblem::UnknownTool { role: role.name.clone(), tool: tool.clone() }),
+        );
+    }
+    for role in needed.iter().filter(|_| lead.is_none()) {
+        if !members.iter().any(|member| member.roles.contains(role)) {
+            problems.push(TeamProblem::NoMember { role: role.clone() });
+        }
+    }
+    if members.is_empty() && lead.is_none() {
+        problems.push(TeamProblem::Empty);
+    }
+    problems
+}
+
+/// The roles that a plan names, each once.
+pub fn roles_of(task: &Task) -> Vec<String> {
+    let named: BTreeSet<_> = task.subtasks.iter().filter_map(|subtask| subtask.rules.role.clone()).collect();
+    named.into_iter().collect()
+}
+
+/// Whether a plan needs a team: at least two roles.
+pub fn needs_team(task: &Task) -> bool {
+    roles_of(task).len() >= 2
+}
+
+/// What makes it impossible to follow a plan.
+pub(crate) fn check_plan(task: &Task) -> Result<(), String> {
+    let mut by_id: BTreeMap<&SubTaskId, &SubTask> = BTreeMap::new();
+    for subtask in &task.subtasks {
+        if by_id.insert(&subtask.id, subtask).is_some() {
+            return Err(format!("the subtask {} is there twice", subtask.id));
+        }
+    }
+    let mut waits: BTreeMap<&SubTaskId, usize> = BTreeMap::new();
+    for subtask in &task.subtasks {
+        for needed in subtask.dependencies() {
+            if !by_id.contains_key(needed) {
+                return Err(format!("the subtask {} depends on {needed}, which is not there", subtask.id));
+            }
+        }
+        waits.insert(&subtask.id, subtask.dependencies().len());
+    }
+    while let Some(free) = waits.iter().find(|(_, count)| **count == 0).map(|(id, _)| *id) {
+        waits.remove(free);
+        for (id, count) in &mut waits {
+            let freed = by_id[*id].dependencies().iter().filter(|needed| *needed == free).count();
+            *count -= freed;
+        }
+    }
+    match waits.keys().map(|id| id.as_str()).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => Ok(()),
+        names => Err(format!("these subtasks wait for each other: {names}")),
+    }
+}

@@ -1,0 +1,54 @@
+//! Whether answers contradict each other, and what most of them say.
+
+use archon_types::{Claim, Json};
+
+/// Whether two values cannot both hold: numbers that differ by more than `tolerance` of the larger one, or
+/// anything else that is not the same. Case and spaces do not count; `30 %` is a number.
+///
+/// ```
+/// use archon_orchestrator::contradict;
+/// use serde_json::json;
+///
+/// assert!(contradict(&json!("30%"), &json!(0.15), 0.05));
+/// assert!(!contradict(&json!(100), &json!(103), 0.05));
+/// assert!(!contradict(&json!("Paris "), &json!("paris"), 0.05));
+/// ```
+pub fn contradict(one: &Json, other: &Json, tolerance: f64) -> bool {
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => (one - other).abs() > tolerance * one.abs().max(other.abs()),
+        _ => plain(one) != plain(other),
+    }
+}
+
+/// The claims that agree with each other, in the order of their first. Each is in one group: the first that it
+/// agrees with.
+pub(crate) fn groups(claims: &[Claim], tolerance: f64) -> Vec<Vec<&Claim>> {
+    let mut groups: Vec<Vec<&Claim>> = Vec::new();
+    for claim in claims {
+        match groups.iter_mut().find(|group| !contradict(&group[0].value, &claim.value, tolerance)) {
+            Some(group) => group.push(claim),
+            None => groups.push(vec![claim]),
+        }
+    }
+    groups
+}
+
+fn number(value: &Json) -> Option<f64> {
+    match value {
+        Json::Number(number) => number.as_f64(),
+        Json::String(text) => {
+            let text = text.trim();
+            let (text, part) = match text.strip_suffix('%') {
+                Some(text) => (text.trim_end(), 0.01),
+                None => (text, 1.0),
+            };
+            text.parse::<f64>().ok().filter(|number| number.is_finite()).map(|number| number * part)
+        }
+        _ => None,
+    }
+}
+
+fn plain(value: &Json) -> String {
+    let text = crate::response::text_of(value).to_lowercase();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,550 @@
+//! The driver of a team: does what the machine wants, and records what happened before anyone acts on it.
+
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+
+use archon_types::{
+    ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Delegation,
+    Effect, InboxRequest, JournalError, Json, MessageType, Outcome, OutcomeStatus, PlanError,
+    PlanningContext, RecordBody, SessionId, SharedItem, Spending, Task, TeamRecord, Timestamp, ToolResult,
+    ToolResultStatus, metadata,
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    Hand, JobState, Purpose, SeatError, TeamCommand, TeamMachine,
+    check::check_plan,
+    desk::{Said, Seat, Vital, VitalSink, What},
+    log::TeamLog,
+    team::Parts,
+};
+
+/// How long what is under way may take to end after a cancel; what does not is dropped.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// One run under way.
+pub(crate) struct Driver<'a> {
+    pub(crate) parts: &'a Arc<Parts>,
+    pub(crate) machine: TeamMachine,
+    pub(crate) log: TeamLog,
+    pub(crate) context: Context,
+    in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
+    /// Stops what is under way; fires with the run's own token.
+    stop: CancellationToken,
+    is_planning: bool,
+    hands: HashMap<CallId, AtWork>,
+    team: mpsc::Sender<Said>,
+    said: mpsc::Receiver<Said>,
+    asks: Vec<(CommandId, CallId, Reply)>,
+    waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
+}
+
+/// Where the answer to what a member asked goes.
+type Reply = oneshot::Sender<Result<String, SeatError>>;
+
+struct AtWork {
+    vital: Vital,
+    stop: CancellationToken,
+}
+
+/// What came of something that was under way.
+enum Happened {
+    Ended(CallId, Box<Outcome>),
+    Planned(Result<Task, PlanError>),
+}
+
+/// What the machine wants, without a hold on it.
+enum Step {
+    Append(Box<RecordBody>),
+    MakePlan,
+    Start(CallId),
+    Wait(Option<Timestamp>),
+    Suspend,
+    Done(Box<Outcome>),
+}
+
+enum Woken {
+    By(Happened),
+    Said(Said),
+    Spoken,
+    Time,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(parts: &'a Arc<Parts>, machine: TeamMachine, log: TeamLog, context: &Context) -> Self {
+        let (team, said) = mpsc::channel(64);
+        Self {
+            parts,
+            machine,
+            log,
+            stop: context.cancel.child_token(),
+            context: context.clone(),
+            in_flight: FuturesUnordered::new(),
+            is_planning: false,
+            hands: HashMap::new(),
+            team,
+            said,
+            asks: Vec::new(),
+            waits: Vec::new(),
+        }
+    }
+
+    /// Drives the run to its outcome, or until it waits for somebody.
+    pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
+        for call in self.machine.under_way() {
+            self.run_member(call);
+        }
+        loop {
+            self.hear().await?;
+            if self.machine.is_stopping() && !self.in_flight.is_empty() {
+                self.drain().await?;
+            }
+            self.answer_seats();
+            self.stop_taken();
+            match self.step() {
+                Step::Done(outcome) => return Ok(*outcome),
+                Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
+                Step::Append(body) => self.append(*body).await?,
+                Step::MakePlan if self.is_planning => self.wait(None).await?,
+                Step::MakePlan => self.make_plan(),
+                Step::Start(call) => self.start(call).await?,
+                Step::Wait(until) => self.wait(until).await?,
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        match self.machine.next() {
+            TeamCommand::Done(outcome) => Step::Done(Box::new(outcome.clone())),
+            TeamCommand::Append(body) => Step::Append(Box::new(body)),
+            TeamCommand::MakePlan => Step::MakePlan,
+            TeamCommand::Start { call } => Step::Start(call),
+            TeamCommand::Wait { until } => Step::Wait(until),
+            TeamCommand::Suspend => Step::Suspend,
+            // The team never drives a run without a goal.
+            TeamCommand::WaitForGoal => {
+                Step::Done(Box::new(Outcome::failed(self.context.run.clone(), "nothing was asked")))
+            }
+        }
+    }
+
+    async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
+        self.log.step(&mut self.machine, bodies).await
+    }
+
+    async fn team_record(&mut self, record: TeamRecord) -> Result<(), JournalError> {
+        self.record(vec![RecordBody::Team(Box::new(record))]).await
+    }
+
+    /// Writes down what the machine derived, and tells those who listen.
+    async fn append(&mut self, body: RecordBody) -> Result<(), JournalError> {
+        if let RecordBody::Team(record) = &body {
+            self.tell(record);
+        }
+        self.record(vec![body]).await
+    }
+
+    fn tell(&self, record: &TeamRecord) {
+        let run = &self.context.run;
+        match record {
+            TeamRecord::Delegated { call, member, chain, task } => {
+                let content = serde_json::json!({
+                    "task_id": self.context.run.of_call(*call), "subtask_description": task, "delegation_chain": chain,
+                });
+                self.publish(self.name(), member.as_str(), MessageType::TaskRequest, content);
+            }
+            TeamRecord::Undeliverable { reason, .. } => {
+                tracing::warn!(%run, reason, "work cannot be delegated")
+            }
+            TeamRecord::TakenBack { member, reason, .. } => {
+                tracing::warn!(%run, %member, reason, "work was taken back");
+                let content = serde_json::json!({ "reason": reason });
+                self.publish(self.name(), member.as_str(), MessageType::Notification, content);
+            }
+            TeamRecord::Conflict { key, .. } => tracing::warn!(%run, key, "answers contradict each other"),
+            TeamRecord::Settled { how, .. } => tracing::info!(%run, how, "a contradiction was settled"),
+            _ => {}
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.parts.options.agent_id.as_str()
+    }
+
+    /// Says something on the bus, if the team has one. The log is what counts: a full queue delays nobody.
+    fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
+        let Some(bus) = &self.parts.bus else { return };
+        let content = content.as_object().cloned().unwrap_or_default();
+        let message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
+        match bus.publish(message).now_or_never() {
+            Some(Ok(())) => {}
+            Some(Err(error)) => tracing::debug!(%error, "nobody was told"),
+            None => tracing::warn!(to, "the queue is full, and was not waited for"),
+        }
+    }
+
+    /// Writes down what others want of the run.
+    async fn hear(&mut self) -> Result<(), JournalError> {
+        if self.machine.ended().is_none() && self.context.cancel.is_cancelled() && !self.machine.is_stopping()
+        {
+            let reason = "cancelled by the caller".to_owned();
+            self.record(vec![RecordBody::CancelRequested { reason }]).await?;
+        }
+        Ok(())
+    }
+
+    /// Moves what waits in the inbox into the log: a team can be cancelled from there.
+    async fn receive(&mut self) -> Result<(), JournalError> {
+        let Some(inbox) = self.parts.journal(&self.context).inbox() else { return Ok(()) };
+        let mut done = Vec::new();
+        for entry in inbox.waiting(&self.context.run).await? {
+            let InboxRequest::Cancel { reason } = entry.request else { continue };
+            if !self.machine.is_stopping() {
+                let received = RecordBody::Received { id: entry.id.clone() };
+                self.record(vec![received, RecordBody::CancelRequested { reason }]).await?;
+            }
+            done.push(entry.id);
+        }
+        if !done.is_empty() {
+            inbox.remove(&self.context.run, &done).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self, until: Option<Timestamp>) -> Result<(), JournalError> {
+        self.receive().await?;
+        if self.machine.is_stopping() {
+            return Ok(());
+        }
+        match self.woken(until).await {
+            Woken::By(happened) => self.take(happened).await,
+            Woken::Said(said) => self.heard(said).await,
+            Woken::Spoken => Ok(()),
+            Woken::Time => self.look().await,
+        }
+    }
+
+    async fn woken(&mut self, until: Option<Timestamp>) -> Woken {
+        let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
+        let mut timer = self.context.clock.sleep_until(due);
+        let mut cancelled = Box::pin(self.context.cancel.cancelled());
+        let inbox = self.parts.journal(&self.context).inbox();
+        let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
+        let (in_flight, said) = (&mut self.in_flight, &mut self.said);
+        std::future::poll_fn(|task| {
+            if !in_flight.is_empty()
+                && let Poll::Ready(Some(happened)) = in_flight.poll_next_unpin(task)
+            {
+                return Poll::Ready(Woken::By(happened));
+            }
+            if let Poll::Ready(Some(said)) = said.poll_recv(task) {
+                return Poll::Ready(Woken::Said(said));
+            }
+            let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
+                || posted.as_mut().is_some_and(|posted| posted.as_mut().poll(task).is_ready());
+            if is_spoken_to {
+                return Poll::Ready(Woken::Spoken);
+            }
+            timer.as_mut().poll(task).map(|()| Woken::Time)
+        })
+        .await
+    }
+
+    /// Notes the time, and who was heard before it: whoever waits for the team itself is not silent.
+    async fn look(&mut self) -> Result<(), JournalError> {
+        let asking = self.asks.iter().map(|(_, call, _)| call);
+        for call in asking.chain(self.waits.iter().map(|(call, ..)| call)) {
+            if let Some(hand) = self.hands.get(call) {
+                hand.vital.beat();
+            }
+        }
+        let heard = |(call, hand): (&CallId, &AtWork)| {
+            let known = self.machine.hand(*call).filter(|hand| hand.is_open())?;
+            let heard = hand.vital.heard();
+            (heard > known.heard).then_some(TeamRecord::Beat { call: *call, heard })
+        };
+        let mut beats: Vec<TeamRecord> = self.hands.iter().filter_map(heard).collect();
+        beats.sort_by_key(|beat| match beat {
+            TeamRecord::Beat { call, .. } => (call.command, call.index),
+            _ => (CommandId(0), 0),
+        });
+        let beats = beats.into_iter().map(|beat| RecordBody::Team(Box::new(beat)));
+        let bodies = beats.chain(std::iter::once(RecordBody::ClockRead)).collect();
+        self.record(bodies).await
+    }
+
+    /// Ends what is under way: gives it time to end by itself, and drops what does not.
+    async fn drain(&mut self) -> Result<(), JournalError> {
+        self.stop.cancel();
+        // Whoever waits for the team waits in vain.
+        self.asks.clear();
+        self.waits.clear();
+        self.said.close();
+        let clock = self.context.clock.clone();
+        let mut over = clock.sleep_until(clock.now() + GRACE);
+        while !self.in_flight.is_empty() {
+            let in_flight = &mut self.in_flight;
+            let next = std::future::poll_fn(|task| match in_flight.poll_next_unpin(task) {
+                Poll::Ready(happened) => Poll::Ready(happened),
+                Poll::Pending => over.as_mut().poll(task).map(|()| None),
+            });
+            match next.await {
+                Some(happened @ Happened::Ended(..)) => self.take(happened).await?,
+                Some(_) => {}
+                None => break,
+            }
+        }
+        self.in_flight = FuturesUnordered::new();
+        self.clear_desk();
+        Ok(())
+    }
+
+    async fn take(&mut self, happened: Happened) -> Result<(), JournalError> {
+        match happened {
+            Happened::Planned(planned) => {
+                self.is_planning = false;
+                let checked = planned.map_err(|error| format!("{error} ({})", error.advice()));
+                let record = match checked.and_then(|task| check_plan(&task).map(|()| task)) {
+                    Ok(task) => TeamRecord::Planned { task: Box::new(task) },
+                    Err(problem) => TeamRecord::NotPlanned { problem },
+                };
+                self.team_record(record).await
+            }
+            Happened::Ended(call, outcome) => self.ended(call, *outcome).await,
+        }
+    }
+
+    /// A member's run has ended. What it says counts if the work is still its own.
+    async fn ended(&mut self, call: CallId, outcome: Outcome) -> Result<(), JournalError> {
+        self.hands.remove(&call);
+        self.asks.retain(|(_, by, _)| *by != call);
+        self.waits.retain(|(by, ..)| *by != call);
+        self.parts.desk.clear(&outcome.run);
+        let Some(hand) = self.machine.hand(call) else { return Ok(()) };
+        let (member, is_open) = (hand.member.clone(), hand.is_open());
+        let spent = outcome.spending();
+        let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
+        if !is_open {
+            if outcome.status == OutcomeStatus::Cancelled {
+                return self.record(vec![settled]).await;
+            }
+            tracing::warn!(run = %self.context.run, %member, %call, "a late answer was ignored");
+            let answer = outcome.answer.chars().take(200).collect();
+            let late = RecordBody::Team(Box::new(TeamRecord::Late { call, member, answer }));
+            return self.record(vec![settled, late]).await;
+        }
+        match outcome.status {
+            OutcomeStatus::Cancelled if self.stop.is_cancelled() => Ok(()),
+            OutcomeStatus::Suspended => {
+                let request = waits(&outcome, call);
+                self.record(vec![RecordBody::ToolAsked { call, request }]).await
+            }
+            _ => {
+                let result = Box::new(result(&outcome, member.as_str(), spent));
+                let content = serde_json::json!({
+                    "task_id": outcome.run, "result": outcome.answer,
+                    "status": if result.is_error() { "failed" } else { "success" },
+                });
+                self.publish(member.as_str(), self.name(), MessageType::TaskResponse, content);
+                self.record(vec![settled, RecordBody::ToolFinished { call, result }]).await
+            }
+        }
+    }
+
+    fn make_plan(&mut self) {
+        self.is_planning = true;
+        let mut planning = PlanningContext::new(self.context.clone());
+        planning.run.cancel = self.stop.clone();
+        let (planner, goal) = (self.parts.planner.clone(), self.machine.task().goal.clone());
+        let planned = async move { planner.create_plan(&goal, &planning).await };
+        let planned = AssertUnwindSafe(planned).catch_unwind().map(|planned| {
+            let panicked = |_| Err(PlanError::Unreadable { problem: "the planner panicked".to_owned() });
+            Happened::Planned(planned.unwrap_or_else(panicked))
+        });
+        self.in_flight.push(Box::pin(planned));
+    }
+
+    async fn start(&mut self, call: CallId) -> Result<(), JournalError> {
+        let (lease, child) = (self.machine.lease(call), self.context.run.of_call(call));
+        let started = RecordBody::ToolStarted {
+            call,
+            attempt: 0,
+            effect: Effect::Idempotent,
+            child_run: Some(child.clone()),
+        };
+        self.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
+        self.run_member(call);
+        Ok(())
+    }
+
+    /// Runs whoever has this delegation; a run that is there already goes on.
+    fn run_member(&mut self, call: CallId) {
+        let Some(member) = self.machine.hand(call).map(|hand| hand.member.clone()) else { return };
+        let vital = Vital::new(self.context.clock.clone());
+        let stop = self.stop.child_token();
+        let context = self.child_context(call, &vital, &stop);
+        let brief = self.machine.brief(call);
+        let role =
+            self.machine.job(call.command).and_then(|job| self.machine.role(job.role.as_deref()?)).cloned();
+        let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
+        self.parts.desk.put(context.run.clone(), seat);
+        self.hands.insert(call, AtWork { vital, stop });
+        let child = context.run.clone();
+        let Some(agent) = self.parts.agent(&member) else {
+            let outcome = Outcome::failed(child, format!("{member} is not in the team any more"));
+            return self
+                .in_flight
+                .push(Box::pin(std::future::ready(Happened::Ended(call, Box::new(outcome)))));
+        };
+        let work = async move { agent.run(&brief, &context).await };
+        let work = AssertUnwindSafe(work).catch_unwind().map(move |done| {
+            let mut outcome = done.unwrap_or_else(|_| Outcome::failed(child.clone(), "it panicked"));
+            // A member that calls its run by another name does not become another.
+            outcome.run = child;
+            Happened::Ended(call, Box::new(outcome))
+        });
+        self.in_flight.push(Box::pin(work));
+    }
+
+    fn child_context(&self, call: CallId, vital: &Vital, stop: &CancellationToken) -> Context {
+        let parent = &self.context;
+        let mut child = parent.clone();
+        child.depth += 1;
+        child.cancel = stop.clone();
+        child.run = parent.run.of_call(call);
+        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
+        let (lease, max_depth) = (self.machine.lease(call), self.parts.limits(parent).max_depth);
+        let journal = self.parts.journal(parent).clone();
+        child.delegation =
+            Some(Arc::new(Delegation::new(parent.run.clone(), call, lease, max_depth, journal)));
+        child
+    }
+
+    /// Whoever does not have its work any more is told to stop.
+    fn stop_taken(&mut self) {
+        for (call, hand) in &self.hands {
+            if !self.machine.hand(*call).is_some_and(Hand::is_open) {
+                hand.stop.cancel();
+            }
+        }
+        let machine = &self.machine;
+        let is_open = |call: &CallId| machine.hand(*call).is_some_and(Hand::is_open);
+        self.asks.retain(|(_, by, _)| is_open(by));
+        self.waits.retain(|(by, ..)| is_open(by));
+    }
+
+    /// Somebody at work wants something.
+    async fn heard(&mut self, said: Said) -> Result<(), JournalError> {
+        let Said { call, what } = said;
+        // Whoever lost its work is not answered: that ends the wait.
+        let Some(member) =
+            self.machine.hand(call).filter(|hand| hand.is_open()).map(|hand| hand.member.clone())
+        else {
+            return Ok(());
+        };
+        match what {
+            What::Read { key, reply } => {
+                let _ = reply.send(self.machine.board().get(&key).cloned());
+            }
+            What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
+            What::Write { key, value, expected, reply } => {
+                if let Err(stale) = self.machine.board().check(&key, expected) {
+                    let _ = reply.send(Err(stale.into()));
+                    return Ok(());
+                }
+                let content = serde_json::json!({ "key": key, "value": value });
+                let shared = TeamRecord::Shared { by: call, key: key.clone(), value, expected };
+                self.team_record(shared).await?;
+                self.publish(member.as_str(), archon_types::BROADCAST, MessageType::ContextUpdate, content);
+                let _ = reply.send(Ok(self.machine.board().version(&key)));
+            }
+            What::Ask { to, task, reply } => {
+                let command = match self.request_of(call, &to, &task) {
+                    Some(command) => command,
+                    None => {
+                        let command = CommandId(self.machine.jobs().len() as u64 + 1);
+                        self.team_record(TeamRecord::Requested { by: call, task, to }).await?;
+                        command
+                    }
+                };
+                self.asks.push((command, call, reply));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same request of the same delegation, from before a crash or twice over.
+    fn request_of(&self, by: CallId, to: &str, task: &str) -> Option<CommandId> {
+        let job = self.machine.jobs().iter().find(|job| {
+            let is_to = job.role.as_deref() == Some(to) || job.to.as_ref().is_some_and(|id| id.as_str() == to);
+            is_to && matches!(&job.purpose, Purpose::Request { by: asker, task: asked } if *asker == by && asked == task)
+        });
+        job.map(|job| job.command)
+    }
+
+    /// Answers those whose question is answered, and whose entry has changed.
+    fn answer_seats(&mut self) {
+        let machine = &self.machine;
+        let answer = |command: &CommandId| {
+            let job = machine.job(*command)?;
+            match &job.state {
+                JobState::Done => Some(Ok(job.response.as_ref().map(|r| r.text()).unwrap_or_default())),
+                JobState::Failed { reason } => Some(Err(SeatError::Refused { reason: reason.clone() })),
+                _ => None,
+            }
+        };
+        for (command, call, reply) in std::mem::take(&mut self.asks) {
+            match answer(&command) {
+                Some(answer) => drop(reply.send(answer)),
+                None => self.asks.push((command, call, reply)),
+            }
+        }
+        for (call, key, newer_than, reply) in std::mem::take(&mut self.waits) {
+            match machine.board().get(&key).filter(|item| item.version > newer_than) {
+                Some(item) => drop(reply.send(item.clone())),
+                None => self.waits.push((call, key, newer_than, reply)),
+            }
+        }
+    }
+
+    fn clear_desk(&mut self) {
+        for call in self.hands.keys() {
+            self.parts.desk.clear(&self.context.run.of_call(*call));
+        }
+    }
+}
+
+impl Drop for Driver<'_> {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        self.clear_desk();
+    }
+}
+
+fn waits(outcome: &Outcome, call: CallId) -> Box<ApprovalRequest> {
+    let summary = format!("run {} waits for an answer", outcome.run);
+    let details = serde_json::json!({ "run": outcome.run });
+    Box::new(ApprovalRequest::new(format!("{}.{call}", outcome.run), summary, details))
+}
+
+/// What a run came to, as the result of its delegation.
+fn result(outcome: &Outcome, member: &str, spent: Spending) -> ToolResult {
+    let said = outcome.answer.trim();
+    let result = match outcome.status {
+        OutcomeStatus::Finished => ToolResult::success(outcome.answer.as_str()),
+        OutcomeStatus::Limit(limit) if said.is_empty() => {
+            ToolResult::error(format!("{member} was stopped before it had an answer: {limit}"))
+        }
+        OutcomeStatus::Limit(limit) => {
+            ToolResult::success(format!("{said}\n[Stopped: {limit}; the answer may not be complete]"))
+        }
+        OutcomeStatus::Cancelled => {
+            ToolResult::failed(ToolResultStatus::Cancelled, "Cancelled", "its run was cancelled")
+        }
+        _ => ToolResult::error(outcome.error.clone().unwrap_or_else(|| format!("{member} failed"))),
+    };
+    let mut result = result.with_metadata("agent", member).with_metadata(metadata::TOKEN_USAGE, spent.tokens);
+    result.child_run = Some(outcome.run.clone());
+    result
+}

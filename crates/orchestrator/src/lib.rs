@@ -1,0 +1,50 @@
+//! Teams: a goal becomes work for agents with roles, which is handed out, watched, taken back, compared and put
+//! together.
+//!
+//! A [`Team`] is an [`Agent`](archon_types::Agent). Any [`Planner`](archon_types::Planner) makes its plan; each step
+//! is a run of whichever member fits it. What happens next follows from the log of the run alone: [`TeamMachine`] is
+//! a fold over it, and the driver does what it says.
+//!
+//! | question | file |
+//! |---|---|
+//! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
+//! | who does what? | `machine/matching.rs`, `machine/job.rs` |
+//! | who is silent, or late? | `machine/hands.rs` |
+//! | who contradicts whom, and who is right? | `machine/conflicts.rs`, `claims.rs` |
+//! | what is a member told? | `machine/brief.rs` |
+//! | what does it answer? | `response.rs` |
+//! | how does it speak to its team? | `desk.rs` |
+//! | what do all of them know? | `board.rs` |
+//! | what may it cost? | `budget.rs` |
+//! | who runs whom? | `team.rs`, `driver.rs`, `log.rs` |
+//! | what can be wrong with a team? | `check.rs`, `error.rs` |
+//! | how do agents talk in one process? | `bus.rs` |
+
+mod board;
+mod budget;
+mod bus;
+mod check;
+mod claims;
+mod desk;
+mod driver;
+mod error;
+mod log;
+mod machine;
+mod response;
+mod roles;
+mod team;
+
+pub use board::{Board, Stale};
+pub use bus::{
+    BusAudit, BusOptions, DeadLetter, DeathCause, Delivery, Echo, Fate, LocalBus, MemoryAudit, Receiver,
+};
+pub use check::{TeamProblem, check_team, needs_team, roles_of};
+pub use claims::contradict;
+pub use desk::{Desk, Seat, SeatError};
+pub use error::TeamError;
+pub use machine::{
+    Hand, HandState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamCommand, TeamMachine,
+};
+pub use response::{Response, ResponseStatus};
+pub use roles::sample_roles;
+pub use team::{Team, TeamOptions, fold, is_team};

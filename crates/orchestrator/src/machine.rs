@@ -1,0 +1,352 @@
+//! The machine of a team: what is to be done next follows from the records so far, and from nothing else.
+//!
+//! No time, no chance, no I/O: they come in with the records. [`TeamMachine::apply`] takes a record,
+//! [`TeamMachine::next`] says what it leads to. Whatever the members do, every job ends: each delegation has a
+//! deadline, each job has so many tries, and a run has so many delegations.
+
+mod apply;
+mod brief;
+mod conflicts;
+mod hands;
+mod job;
+mod matching;
+mod outcome;
+mod progress;
+
+use std::collections::BTreeMap;
+
+use archon_types::{
+    AgentId, CallId, Claim, CommandId, LimitReached, Member, Outcome, RecordBody, Role, RunId, RunStarted,
+    Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+use conflicts::Conflict;
+pub use job::{Hand, HandState, Job, JobState, Purpose};
+pub use matching::Match;
+
+use crate::{board::Board, budget::Budget};
+
+/// Version of the form in which a [`TeamMachine`] is written; another is refused.
+pub const MACHINE_VERSION: u32 = 1;
+
+/// What the driver is to do.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "a command is made and carried out at once, never kept")]
+#[non_exhaustive]
+pub enum TeamCommand<'a> {
+    /// Append this derived record.
+    Append(RecordBody),
+    /// Ask the planner, and append `Planned` or `NotPlanned`.
+    MakePlan,
+    /// Append `Granted` and `ToolStarted`, and begin this delegation.
+    Start {
+        /// The delegation.
+        call: CallId,
+    },
+    /// Wait for something that is under way, or until a time, then append `Beat` for whoever was heard, and
+    /// `ClockRead`.
+    Wait {
+        /// When the machine wants to look again.
+        until: Option<Timestamp>,
+    },
+    /// Nothing goes on until somebody answers.
+    Suspend,
+    /// Wait for a goal: nothing was asked yet.
+    WaitForGoal,
+    /// Nothing is left to do.
+    Done(&'a Outcome),
+}
+
+/// The state of a team's run: a fold of its records.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TeamMachine {
+    #[serde(deserialize_with = "known_version")]
+    version: u32,
+    run: RunId,
+    settings: TeamSettings,
+    roles: Vec<Role>,
+    members: BTreeMap<AgentId, MemberState>,
+    lead: Option<AgentId>,
+    budget: Budget,
+    now: Timestamp,
+    phase: Phase,
+    task: Task,
+    jobs: Vec<Job>,
+    board: Board,
+    conflicts: Vec<Conflict>,
+    /// The newest claim of each job, by what it is about.
+    claims: BTreeMap<String, Vec<Claim>>,
+    delegations: u32,
+    /// Failures since a person was asked about them.
+    failures: u32,
+    late: u32,
+    answer: Option<String>,
+    suspended: bool,
+    cancelled: bool,
+    limit: Option<LimitReached>,
+    ended: Option<Box<Outcome>>,
+}
+
+/// A member, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MemberState {
+    /// Who it is.
+    pub member: Member,
+    /// Whether it fell silent and was not heard since.
+    pub silent: bool,
+    /// Delegations that it has now.
+    pub load: u32,
+    /// Those that it finished.
+    pub done: u32,
+    /// Those that it failed, or that were taken from it.
+    pub failed: u32,
+}
+
+/// Where the run stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+enum Phase {
+    Fresh,
+    Planning,
+    Working,
+    /// All subtasks are over.
+    Concluding,
+    Broken {
+        error: String,
+    },
+}
+
+impl TeamMachine {
+    /// The machine of a run that begins.
+    pub fn new(started: &RunStarted, at: Timestamp) -> Self {
+        Self {
+            version: MACHINE_VERSION,
+            run: started.run.clone(),
+            settings: TeamSettings::default(),
+            roles: Vec::new(),
+            members: BTreeMap::new(),
+            lead: None,
+            budget: Budget::new(started.config.limits.clone(), at),
+            now: at,
+            phase: Phase::Fresh,
+            task: Task::new(TaskId::new(started.run.as_str()), ""),
+            jobs: Vec::new(),
+            board: Board::default(),
+            conflicts: Vec::new(),
+            claims: BTreeMap::new(),
+            delegations: 0,
+            failures: 0,
+            late: 0,
+            answer: None,
+            suspended: false,
+            cancelled: false,
+            limit: None,
+            ended: None,
+        }
+    }
+
+    /// What is to be done now. Asking again without a new record gives the same answer.
+    pub fn next(&self) -> TeamCommand<'_> {
+        use archon_types::OutcomeStatus::{Cancelled, Limit};
+        if let Some(outcome) = &self.ended {
+            return TeamCommand::Done(outcome);
+        }
+        if let Phase::Broken { error } = &self.phase {
+            return finish(self.failed_outcome(error.clone()));
+        }
+        if self.cancelled {
+            return finish(self.outcome(Cancelled));
+        }
+        if let Some(limit) = self.limit {
+            return finish(self.outcome(Limit(limit)));
+        }
+        match self.phase {
+            Phase::Fresh => return TeamCommand::WaitForGoal,
+            Phase::Planning => return TeamCommand::MakePlan,
+            _ => {}
+        }
+        if self.answer.is_some() {
+            return finish(self.final_outcome());
+        }
+        if let Some(limit) = self.budget.reached() {
+            return TeamCommand::Append(RecordBody::LimitReached(limit));
+        }
+        self.work()
+    }
+
+    fn work(&self) -> TeamCommand<'_> {
+        let record = self.taken_back().or_else(|| self.next_about_conflicts());
+        if let Some(record) = record {
+            return TeamCommand::Append(RecordBody::Team(Box::new(record)));
+        }
+        if let Some(question) = self.next_question() {
+            return TeamCommand::Append(question);
+        }
+        let dry = self.budget.dry();
+        let begin = match self.is_escalated() {
+            true => None,
+            false => self.begin(),
+        };
+        let begin = match (begin, dry) {
+            (Some(begin), None) => return begin,
+            (begin, _) => begin,
+        };
+        if self.hands().any(|(_, hand)| hand.state == HandState::Running) {
+            return TeamCommand::Wait { until: self.next_look() };
+        }
+        if let (Some(_), Some(limit)) = (begin, dry) {
+            return TeamCommand::Append(RecordBody::LimitReached(limit));
+        }
+        let waiting = self.waiting();
+        if !waiting.is_empty() {
+            return match self.suspended {
+                true => TeamCommand::Suspend,
+                false => TeamCommand::Append(RecordBody::Suspended { waiting }),
+            };
+        }
+        if self.phase == Phase::Concluding {
+            let answer = self.contributions();
+            return TeamCommand::Append(RecordBody::Team(Box::new(TeamRecord::Concluded { answer })));
+        }
+        finish(self.failed_outcome(self.stuck()))
+    }
+
+    /// What can begin: a delegation that was chosen, or the next to be.
+    fn begin(&self) -> Option<TeamCommand<'_>> {
+        if let Some(call) = self.first_chosen() {
+            return Some(TeamCommand::Start { call });
+        }
+        self.next_delegation().map(|record| TeamCommand::Append(RecordBody::Team(Box::new(record))))
+    }
+
+    /// The delegations that are at work, for who takes the run up.
+    pub fn under_way(&self) -> Vec<CallId> {
+        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running);
+        running.map(|(call, _)| call).collect()
+    }
+
+    /// Whether a person is asked about this call.
+    pub fn is_waiting_for(&self, call: CallId) -> bool {
+        self.waiting().contains(&call)
+    }
+
+    /// The job of a command.
+    pub fn job(&self, command: CommandId) -> Option<&Job> {
+        self.jobs.get(usize::try_from(command.0).ok()?.checked_sub(1)?)
+    }
+
+    /// A delegation.
+    pub fn hand(&self, call: CallId) -> Option<&Hand> {
+        self.job(call.command)?.hands.get(usize::try_from(call.index).ok()?)
+    }
+
+    /// All jobs, in the order in which they came up.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// What the team shares.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The goal with the steps of its plan.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// How the team works.
+    pub fn settings(&self) -> &TeamSettings {
+        &self.settings
+    }
+
+    /// The members, the one that leads left out.
+    pub fn members(&self) -> impl Iterator<Item = &MemberState> {
+        self.members.values()
+    }
+
+    /// The role of this name.
+    pub fn role(&self, name: &str) -> Option<&Role> {
+        self.roles.iter().find(|role| role.name == name)
+    }
+
+    /// Answers that came too late.
+    pub fn late(&self) -> u32 {
+        self.late
+    }
+
+    /// How the run ended.
+    pub fn ended(&self) -> Option<&Outcome> {
+        self.ended.as_deref()
+    }
+
+    /// Whether nothing more may begin.
+    pub fn is_stopping(&self) -> bool {
+        self.cancelled
+            || self.limit.is_some()
+            || self.ended.is_some()
+            || matches!(self.phase, Phase::Broken { .. })
+    }
+
+    /// When the run's time is over.
+    pub fn deadline(&self) -> Timestamp {
+        self.budget.deadline()
+    }
+
+    /// The part of what is left that a delegation gets.
+    pub fn lease(&self, call: CallId) -> archon_types::Lease {
+        if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
+            return lease;
+        }
+        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running).count();
+        let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(running).max(1);
+        let to_do = self.jobs.iter().filter(|job| !job.is_over()).count().max(1);
+        // One share stays back: for who is asked for help, and for who takes over from the silent.
+        self.budget.lease(free.min(to_do) as u64 + 1)
+    }
+
+    fn hands(&self) -> impl Iterator<Item = (CallId, &Hand)> {
+        let of_job = |job: &'_ Job| job.command;
+        self.jobs.iter().flat_map(move |job| {
+            let command = of_job(job);
+            (0..).zip(&job.hands).map(move |(index, hand)| (CallId::new(command, index), hand))
+        })
+    }
+
+    fn job_mut(&mut self, command: CommandId) -> Option<&mut Job> {
+        self.jobs.get_mut(usize::try_from(command.0).ok()?.checked_sub(1)?)
+    }
+
+    fn hand_mut(&mut self, call: CallId) -> Option<&mut Hand> {
+        self.job_mut(call.command)?.hands.get_mut(usize::try_from(call.index).ok()?)
+    }
+
+    /// The next command: 0 is the plan, each job has one.
+    fn next_command(&self) -> CommandId {
+        CommandId(self.jobs.len() as u64 + 1)
+    }
+
+    fn add_job(&mut self, purpose: Purpose, change: impl FnOnce(&mut Job)) -> CommandId {
+        let command = self.next_command();
+        let mut job = Job::new(command, purpose);
+        change(&mut job);
+        self.jobs.push(job);
+        command
+    }
+}
+
+fn finish<'a>(outcome: Outcome) -> TeamCommand<'a> {
+    TeamCommand::Append(RecordBody::RunFinished(Box::new(outcome)))
+}
+
+fn known_version<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let version = u32::deserialize(deserializer)?;
+    match version == MACHINE_VERSION {
+        true => Ok(version),
+        false => Err(serde::de::Error::custom(format!(
+            "a team's machine of version {version} cannot be read, only {MACHINE_VERSION}: fold its log instead"
+        ))),
+    }
+}

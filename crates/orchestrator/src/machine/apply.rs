@@ -1,0 +1,319 @@
+//! What a record changes.
+
+use archon_types::{
+    AgentId, Answer, CallId, Claim, CommandId, Json, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
+};
+
+use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
+use crate::response::Response;
+
+impl TeamMachine {
+    /// Takes one record. Records that answer nothing that is open change nothing.
+    pub fn apply(&mut self, record: &Record) {
+        self.budget.see(record.at, self.suspended || self.ended.is_some());
+        self.now = self.now.max(record.at);
+        let at = self.now;
+        match &record.body {
+            RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
+                let goal = message.as_llm().map(archon_types::Message::text).unwrap_or_default();
+                (self.task.original_query, self.task.goal) = (goal.clone(), goal);
+                self.phase = Phase::Planning;
+            }
+            RecordBody::Team(team) => self.team_record(team, at),
+            RecordBody::ToolStarted { call, child_run: Some(_), .. } => self.begun(*call, at),
+            RecordBody::Granted { call, lease, .. } => {
+                let mut money = match self.hand_mut(*call) {
+                    Some(hand) => std::mem::take(&mut hand.money),
+                    None => return,
+                };
+                self.budget.grant(&mut money, *call, *lease);
+                self.put_money(*call, money);
+            }
+            RecordBody::Settled { call, spent, .. } => {
+                let Some(hand) = self.hand_mut(*call) else { return };
+                let mut money = std::mem::take(&mut hand.money);
+                self.budget.settle(&mut money, *spent);
+                self.put_money(*call, money);
+            }
+            RecordBody::ToolFinished { call, result } => self.finished(*call, result),
+            RecordBody::ToolAsked { call, .. } => self.asked(*call),
+            RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer),
+            RecordBody::CancelRequested { .. } => self.cancelled = true,
+            RecordBody::LimitReached(limit) => self.limit = Some(*limit),
+            RecordBody::Suspended { .. } => self.suspended = true,
+            RecordBody::Resumed => self.resumed(at),
+            RecordBody::RunFinished(outcome) => self.ended = Some(outcome.clone()),
+            _ => {}
+        }
+        self.progress();
+    }
+
+    fn put_money(&mut self, call: CallId, money: crate::budget::Money) {
+        if let Some(hand) = self.hand_mut(call) {
+            hand.money = money;
+        }
+    }
+
+    fn team_record(&mut self, record: &TeamRecord, at: Timestamp) {
+        match record {
+            TeamRecord::Formed { settings, roles, members, lead } if self.phase == Phase::Fresh => {
+                (self.settings, self.roles, self.lead) = (settings.clone(), roles.clone(), lead.clone());
+                for member in members {
+                    let state =
+                        MemberState { member: member.clone(), silent: false, load: 0, done: 0, failed: 0 };
+                    self.members.entry(member.id.clone()).or_insert(state);
+                }
+            }
+            TeamRecord::Planned { task } if self.phase == Phase::Planning => {
+                let query = std::mem::take(&mut self.task.original_query);
+                self.task = task.as_ref().clone();
+                self.task.original_query = query;
+                self.adopt();
+            }
+            TeamRecord::NotPlanned { problem } if self.phase == Phase::Planning => {
+                self.phase = Phase::Broken { error: format!("there is no plan: {problem}") };
+            }
+            TeamRecord::Delegated { call, member, .. } => self.delegated(*call, member, at),
+            TeamRecord::Undeliverable { command, reason } => self.undeliverable(*command, reason),
+            TeamRecord::Beat { call, heard } => {
+                if let Some(hand) = self.hand_mut(*call) {
+                    hand.heard = hand.heard.max(*heard).min(at);
+                }
+            }
+            TeamRecord::TakenBack { call, reason, .. } => self.take_from(*call, reason),
+            TeamRecord::Late { member, .. } => {
+                self.late += 1;
+                // Whoever answers is not silent any more.
+                if let Some(state) = self.members.get_mut(member) {
+                    state.silent = false;
+                }
+            }
+            TeamRecord::Requested { by, task, to } => self.requested(*by, task, to),
+            TeamRecord::Shared { by, key, value, expected } => self.shared(*by, key, value, *expected, at),
+            TeamRecord::Conflict { conflict, .. } => self.open_conflict(*conflict),
+            TeamRecord::Settled { conflict, value, how } => self.settled(*conflict, value, how, at),
+            TeamRecord::Concluded { answer } if self.phase == Phase::Concluding => {
+                self.answer = Some(answer.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The steps of the plan become jobs.
+    fn adopt(&mut self) {
+        self.phase = Phase::Working;
+        for subtask in self.task.subtasks.clone() {
+            let (role, tool) = (subtask.rules.role.clone(), subtask.tool_name().map(str::to_owned));
+            self.add_job(Purpose::Subtask { subtask: Box::new(subtask) }, |job| {
+                (job.role, job.tool, job.state) = (role, tool, JobState::Waiting);
+            });
+        }
+    }
+
+    fn delegated(&mut self, call: CallId, member: &AgentId, at: Timestamp) {
+        let Some(job) = self.job_mut(call.command) else { return };
+        if job.is_over() || job.hands.len() != usize::try_from(call.index).unwrap_or(usize::MAX) {
+            return;
+        }
+        job.hands.push(Hand::new(member.clone(), at));
+        self.delegations += 1;
+        if let Some(state) = self.members.get_mut(member) {
+            state.load += 1;
+        }
+    }
+
+    fn begun(&mut self, call: CallId, at: Timestamp) {
+        if let Some(hand) = self.hand_mut(call)
+            && hand.state == HandState::Chosen
+        {
+            (hand.state, hand.since, hand.heard) = (HandState::Running, at, at);
+        }
+    }
+
+    fn finished(&mut self, call: CallId, result: &ToolResult) {
+        let is_stopping = self.is_stopping();
+        let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
+        if is_stopping && result.status == archon_types::ToolResultStatus::Cancelled {
+            // It goes on with the run, if that goes on.
+            return;
+        }
+        let response = Response::of(result);
+        let problem = || {
+            let text = result.error_message.clone().unwrap_or_else(|| Response::read(&result.text()).text());
+            text.chars().take(LONGEST).collect::<String>()
+        };
+        match &response {
+            Some(_) => hand.state = HandState::Answered,
+            None => (hand.state, hand.problem) = (HandState::Failed, Some(problem())),
+        }
+        hand.response.clone_from(&response);
+        let member = hand.member.clone();
+        self.close(call, &member, response.is_some());
+        if let Some(response) = response {
+            self.claimed(call, &member, &response);
+        }
+    }
+
+    fn take_from(&mut self, call: CallId, reason: &str) {
+        let is_silent = self.is_silent(call);
+        let is_over = self.job(call.command).is_none_or(|job| job.is_over() || self.is_orphan(job));
+        let Some(hand) = self.hand_mut(call).filter(|hand| hand.is_open()) else { return };
+        (hand.state, hand.problem) = (HandState::Taken, Some(reason.to_owned()));
+        let member = hand.member.clone();
+        if is_over {
+            // Nobody needs it any more: that is nobody's failure.
+            return self.unload(&member);
+        }
+        self.close(call, &member, false);
+        if let Some(state) = self.members.get_mut(&member) {
+            state.silent |= is_silent;
+        }
+    }
+
+    /// A delegation came to its end. What it had been lent stays set aside until it is known what it used.
+    fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
+        self.unload(member);
+        if let Some(state) = self.members.get_mut(member) {
+            match is_good {
+                true => state.done += 1,
+                false => state.failed += 1,
+            }
+        }
+        if !is_good {
+            self.failures += 1;
+        }
+        if self.hand(call).is_some_and(|hand| hand.state != HandState::Taken)
+            && let Some(hand) = self.hand_mut(call)
+        {
+            let mut money = std::mem::take(&mut hand.money);
+            self.budget.close(&mut money);
+            self.put_money(call, money);
+        }
+    }
+
+    fn unload(&mut self, member: &AgentId) {
+        if let Some(state) = self.members.get_mut(member) {
+            state.load = state.load.saturating_sub(1);
+        }
+    }
+
+    fn claimed(&mut self, call: CallId, member: &AgentId, response: &Response) {
+        for (key, value) in &response.claims {
+            let claim = Claim::new(member.clone(), call, value.clone()).with_confidence(response.confidence);
+            let claims = self.claims.entry(key.clone()).or_default();
+            // The same job in the same hands says it anew.
+            claims.retain(|other| other.by != *member || other.call.command != call.command);
+            claims.push(claim);
+        }
+    }
+
+    fn asked(&mut self, call: CallId) {
+        if let Some(job) = self.job_mut(call.command)
+            && job.is_question()
+        {
+            job.asked = true;
+        } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
+            hand.state = HandState::Asked;
+        }
+    }
+
+    fn answered(&mut self, call: CallId, answer: &Answer) {
+        self.suspended = false;
+        let now = self.now;
+        let Some(job) = self.job_mut(call.command).filter(|job| !job.is_over()) else { return };
+        if !job.is_question() {
+            return self.answered_member(call, answer);
+        }
+        let said = match answer {
+            Answer::Approve => Json::Bool(true),
+            Answer::Edit { arguments } => arguments.clone(),
+            _ => Json::Bool(false),
+        };
+        let purpose = job.purpose.clone();
+        (job.state, job.response) = (JobState::Done, Some(Response::text_only("")));
+        if let Some(response) = &mut job.response {
+            response.result = said.clone();
+        }
+        match purpose {
+            Purpose::Escalate { failures } if said == Json::Bool(false) => {
+                self.phase =
+                    Phase::Broken { error: format!("stopped by a person after {failures} failures") };
+            }
+            Purpose::Escalate { .. } => self.failures = 0,
+            _ => {}
+        }
+        // The time of waiting counts for nobody.
+        self.hear_all(now);
+    }
+
+    /// Whoever waited for a person goes on, or has failed.
+    fn answered_member(&mut self, call: CallId, answer: &Answer) {
+        let now = self.now;
+        let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Asked) else { return };
+        if let Answer::Cancel { reason } = answer {
+            let result = ToolResult::error(format!("a person said no: {reason}"));
+            return self.finished(call, &result);
+        }
+        (hand.state, hand.since, hand.heard) = (HandState::Running, now, now);
+    }
+
+    fn requested(&mut self, by: CallId, task: &str, to: &str) {
+        let Some(hand) = self.hand(by).filter(|hand| hand.is_open()) else { return };
+        let Some(job) = self.job(by.command) else { return };
+        let mut chain = job.chain.clone();
+        chain.push(hand.member.clone());
+        let member = self.members.keys().find(|id| id.as_str() == to).cloned();
+        self.add_job(Purpose::Request { by, task: task.to_owned() }, |job| {
+            job.chain = chain;
+            match member {
+                Some(member) => job.to = Some(member),
+                None => job.role = Some(to.to_owned()),
+            }
+        });
+    }
+
+    fn shared(&mut self, by: CallId, key: &str, value: &Json, expected: Option<u64>, at: Timestamp) {
+        let Some(member) = self.hand(by).filter(|hand| hand.is_open()).map(|hand| hand.member.clone()) else {
+            return;
+        };
+        if self.board.check(key, expected).is_ok() {
+            self.board.write(key, value.clone(), member, at);
+        }
+    }
+
+    fn undeliverable(&mut self, command: CommandId, reason: &str) {
+        let may_more = self.delegations < self.settings.max_delegations;
+        let lead = self.lead.clone().filter(|_| may_more);
+        let Some(job) = self.job_mut(command).filter(|job| !job.is_over()) else { return };
+        // A chain does not come back to whoever leads, either.
+        let is_free = lead.is_some_and(|lead| !job.chain.contains(&lead));
+        match is_free && !job.by_lead && job.may_go_to_lead() {
+            true => job.by_lead = true,
+            false => job.state = JobState::Failed { reason: reason.to_owned() },
+        }
+    }
+
+    fn resumed(&mut self, at: Timestamp) {
+        self.suspended = false;
+        if self.ended.as_ref().is_some_and(|o| o.status == archon_types::OutcomeStatus::Cancelled) {
+            self.ended = None;
+        }
+        self.cancelled = false;
+        for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands) {
+            if hand.state == HandState::Asked {
+                hand.state = HandState::Running;
+            }
+        }
+        self.hear_all(at);
+    }
+
+    /// Nobody worked meanwhile, so nobody was silent.
+    fn hear_all(&mut self, at: Timestamp) {
+        for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {
+            (hand.since, hand.heard) = (at, at);
+        }
+    }
+}
+
+/// Characters of a failure that are told.
+const LONGEST: usize = 500;

@@ -1,0 +1,206 @@
+//! What whoever gets a job is told: the role, the work, and what is known.
+
+use archon_types::{CallId, Json};
+
+use super::{Job, JobState, Purpose, TeamMachine};
+use crate::response::text_of;
+
+impl TeamMachine {
+    /// A job in a line.
+    pub fn title(&self, job: &Job) -> String {
+        let key = |conflict: &u64| self.conflict(*conflict).map(|c| c.key.clone()).unwrap_or_default();
+        match &job.purpose {
+            Purpose::Subtask { subtask } => format!("{}: {}", subtask.id, subtask.description),
+            Purpose::Request { task, .. } => task.clone(),
+            Purpose::Bid { job } => {
+                format!("an offer for {}", self.job(*job).map(|job| self.title(job)).unwrap_or_default())
+            }
+            Purpose::Explain { conflict } => format!("how it came to its answer about {}", key(conflict)),
+            Purpose::Judge { conflict } => format!("who is right about {}", key(conflict)),
+            Purpose::Verify { conflict } => format!("{} once more", key(conflict)),
+            Purpose::Recompute { conflict, .. } => {
+                format!("its work again, with {} as settled", key(conflict))
+            }
+            Purpose::Synthesize { round, .. } => format!("the answer, round {round}"),
+            Purpose::Review { round } => format!("a review of the answer, round {round}"),
+            Purpose::AskHuman { conflict } => format!("a person's word about {}", key(conflict)),
+            Purpose::Escalate { failures } => format!("whether to go on after {failures} failures"),
+        }
+    }
+
+    /// The task of a delegation, in full. What others said stands between marks and is data.
+    pub fn brief(&self, call: CallId) -> String {
+        let Some(job) = self.job(call.command) else { return String::new() };
+        let mut brief = Brief::default();
+        self.role_of(job, &mut brief);
+        match &job.purpose {
+            Purpose::Subtask { .. } => self.subtask(job, &mut brief),
+            Purpose::Request { task, .. } => {
+                brief.line(format!("The goal of the team: {}", self.task.goal));
+                brief.line(format!("Another member asks: {task}"));
+            }
+            Purpose::Bid { job } => {
+                brief.line(
+                    "What would it take you to do the following? Do not do it. Answer with one JSON object: \
+                    {\"result\": {\"quality\": 0 to 1, \"cost\": money, \"time\": seconds}}.",
+                );
+                if let Some(job) = self.job(*job) {
+                    self.subtask(job, &mut brief);
+                }
+            }
+            Purpose::Explain { conflict } => {
+                brief.line("Others came to another answer than you. Say by which method and from which data you came to yours.");
+                self.claims_of(*conflict, &mut brief);
+            }
+            Purpose::Judge { conflict } => {
+                brief.line("Decide which of these claims holds. Answer with one JSON object: \
+                    {\"result\": {\"winner\": \"the id of who is right\"}}, or {\"result\": {\"value\": what holds instead}}.");
+                self.claims_of(*conflict, &mut brief);
+                self.explanations(*conflict, &mut brief);
+            }
+            Purpose::Verify { conflict } => {
+                brief.line(format!("The goal of the team: {}", self.task.goal));
+                let key = self.conflict(*conflict).map(|c| c.key.clone()).unwrap_or_default();
+                brief.line(format!(
+                    "Work this out for yourself: {key}. Answer with one JSON object: \
+                    {{\"result\": {{\"value\": what you found}}}}."
+                ));
+            }
+            Purpose::Recompute { conflict, job: of } => {
+                brief.line("Do your work again with what was settled.");
+                for (settled, value, how) in self.settlements() {
+                    if self.conflict(*conflict) == Some(settled) {
+                        brief.line(format!("{} is {} ({how}).", settled.key, text_of(value)));
+                    }
+                }
+                if let Some(job) = self.job(*of) {
+                    self.subtask(job, &mut brief);
+                }
+            }
+            Purpose::Synthesize { notes, .. } => self.synthesis(notes.as_deref(), &mut brief),
+            Purpose::Review { .. } => {
+                brief.line(format!("The goal of the team: {}", self.task.goal));
+                brief.line(
+                    "Is this answer right and complete? Answer with one JSON object: \
+                    {\"result\": {\"approved\": true or false, \"notes\": \"what is to be changed\"}}.",
+                );
+                brief.data("answer", "draft", &self.draft());
+            }
+            Purpose::AskHuman { .. } | Purpose::Escalate { .. } => {}
+        }
+        brief.0
+    }
+
+    fn role_of(&self, job: &Job, brief: &mut Brief) {
+        let Some(role) = job.role.as_deref().and_then(|name| self.role(name)) else { return };
+        brief.line(role.prompt.clone());
+        for line in role.hints.iter().chain(&role.instructions) {
+            brief.line(line.clone());
+        }
+    }
+
+    fn subtask(&self, job: &Job, brief: &mut Brief) {
+        let Some(subtask) = job.subtask() else { return };
+        brief.line(format!("The goal of the team: {}", self.task.goal));
+        brief.line(format!("Your task: {}", subtask.description));
+        if let Some(expected) = &subtask.expected_output {
+            brief.line(format!("Expected: {expected}"));
+        }
+        for id in subtask.dependencies() {
+            if let Some(response) = self.job_of(id).and_then(|job| job.response.as_ref()) {
+                brief.data("result", id.as_str(), &response.text());
+            }
+        }
+        for (key, value) in &self.task.context {
+            brief.data("known", key, &text_of(value));
+        }
+        // Who takes over sees what was shared before.
+        if job.failures() > 0 {
+            brief.line("Somebody began this before and did not finish it. What the team shares:");
+            for (key, item) in self.board.items() {
+                brief.data("shared", key, &text_of(&item.value));
+            }
+        }
+    }
+
+    fn claims_of(&self, conflict: u64, brief: &mut Brief) {
+        let Some(conflict) = self.conflict(conflict) else { return };
+        brief.line(format!("It is about {}.", conflict.key));
+        for claim in &conflict.claims {
+            brief.data("claim", claim.by.as_str(), &text_of(&claim.value));
+        }
+    }
+
+    fn explanations(&self, of: u64, brief: &mut Brief) {
+        for job in &self.jobs {
+            if let (Purpose::Explain { conflict }, Some(response), Some(by)) =
+                (&job.purpose, &job.response, &job.to)
+                && *conflict == of
+            {
+                brief.data("method", by.as_str(), &response.text());
+            }
+        }
+    }
+
+    fn synthesis(&self, notes: Option<&str>, brief: &mut Brief) {
+        brief.line(format!("The goal of the team: {}", self.task.goal));
+        brief.line("Put the answer together from every contribution.");
+        for (id, text) in self.contributors() {
+            brief.data("contribution", id, &text);
+        }
+        for job in &self.jobs {
+            if let (Some(subtask), JobState::Failed { reason }) = (job.subtask(), &job.state) {
+                brief.data("missing", subtask.id.as_str(), reason);
+            }
+        }
+        for (conflict, value, how) in self.settlements() {
+            brief.data("settled", &conflict.key, &format!("{} ({how})", text_of(value)));
+        }
+        if let Some(notes) = notes {
+            brief.line("A reviewer wants the last answer changed:");
+            brief.data("review", "notes", notes);
+            brief.data("answer", "draft", &self.draft());
+        }
+    }
+
+    /// What each subtask contributes, in the order of the plan.
+    pub(super) fn contributors(&self) -> impl Iterator<Item = (&str, String)> {
+        self.jobs.iter().filter(|job| job.state == JobState::Done).filter_map(|job| {
+            Some((job.subtask()?.id.as_str(), job.response.as_ref().map(|r| r.text()).unwrap_or_default()))
+        })
+    }
+
+    /// The answer as it stands.
+    pub(super) fn draft(&self) -> String {
+        let last = self.jobs.iter().rev().find_map(|job| match &job.purpose {
+            Purpose::Synthesize { .. } => job.response.as_ref(),
+            _ => None,
+        });
+        last.map_or_else(
+            || self.contributions(),
+            |response| match &response.result {
+                Json::String(text) => text.clone(),
+                other => text_of(other),
+            },
+        )
+    }
+}
+
+#[derive(Default)]
+struct Brief(String);
+
+impl Brief {
+    fn line(&mut self, line: impl AsRef<str>) {
+        if !line.as_ref().is_empty() {
+            self.0.push_str(line.as_ref());
+            self.0.push('\n');
+        }
+    }
+
+    /// Text of others, between marks that it cannot close.
+    fn data(&mut self, kind: &str, of: &str, text: &str) {
+        let text = text.replace("</", "<\u{200b}/");
+        let of = of.replace(['"', '<', '>'], "'");
+        self.0.push_str(&format!("<{kind} of=\"{of}\">\n{text}\n</{kind}>\n"));
+    }
+}

@@ -1,0 +1,355 @@
+//! Contradictions: how they are found, and every way in which they are settled.
+
+use archon_types::{Claim, CommandId, ConflictStrategy, Json, TeamRecord, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{HandState, Job, JobState, Purpose, TeamMachine};
+use crate::{
+    claims::{contradict, groups},
+    response::{Response, text_of},
+};
+
+/// A contradiction, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Conflict {
+    pub(super) key: String,
+    pub(super) claims: Vec<Claim>,
+    /// The job whose own answers contradict each other, if they do.
+    about: Option<CommandId>,
+    stage: Stage,
+    jobs: Vec<CommandId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "snake_case")]
+enum Stage {
+    Found,
+    Explaining,
+    Deciding,
+    Human,
+    Decided { value: Json, how: String },
+    Settled { value: Json, how: String },
+}
+
+impl TeamMachine {
+    /// The answers to one job contradict each other; false if they do not.
+    pub(super) fn dispute(&mut self, command: CommandId) -> bool {
+        let Some(job) = self.job(command) else { return false };
+        let claims: Vec<Claim> = (0..)
+            .zip(&job.hands)
+            .filter(|(_, hand)| hand.state == HandState::Answered)
+            .filter_map(|(index, hand)| {
+                let response = hand.response.as_ref()?;
+                let call = archon_types::CallId::new(command, index);
+                let claim = Claim::new(hand.member.clone(), call, response.result.clone());
+                Some(claim.with_confidence(response.confidence))
+            })
+            .collect();
+        if groups(&claims, self.settings.conflicts.tolerance).len() < 2 {
+            return false;
+        }
+        let key = self.title(job);
+        if let Some(job) = self.job_mut(command) {
+            job.state = JobState::Disputed;
+        }
+        self.conflicts.push(Conflict {
+            key,
+            claims,
+            about: Some(command),
+            stage: Stage::Found,
+            jobs: Vec::new(),
+        });
+        true
+    }
+
+    /// Looks for contradictions when no subtask is at work, so that all who say something are heard.
+    pub(super) fn find_conflicts(&mut self) {
+        let is_busy =
+            |job: &Job| job.subtask().is_some() && matches!(job.state, JobState::Open | JobState::Bidding);
+        if self.jobs.iter().any(is_busy) {
+            return;
+        }
+        let tolerance = self.settings.conflicts.tolerance;
+        let is_known = |key: &str| self.conflicts.iter().any(|c| c.about.is_none() && c.key == key);
+        let found: Vec<Conflict> = self
+            .claims
+            .iter()
+            .filter(|(key, claims)| !is_known(key) && groups(claims, tolerance).len() > 1)
+            .map(|(key, claims)| Conflict {
+                key: key.clone(),
+                claims: claims.clone(),
+                about: None,
+                stage: Stage::Found,
+                jobs: Vec::new(),
+            })
+            .collect();
+        self.conflicts.extend(found);
+    }
+
+    /// Whether something that this job says is contradicted and not settled, or is being worked out again.
+    pub(super) fn is_disputed(&self, command: CommandId) -> bool {
+        let says = |claims: &[Claim]| claims.iter().any(|claim| claim.call.command == command);
+        let tolerance = self.settings.conflicts.tolerance;
+        let is_settled = |key: &str| self.conflicts.iter().any(|c| c.key == key && c.is_settled());
+        let is_again = |job: &Job| {
+            matches!(job.purpose, Purpose::Recompute { job: of, .. } if of == command) && !job.is_over()
+        };
+        self.jobs.iter().any(is_again)
+            || self
+                .claims
+                .iter()
+                .any(|(key, claims)| says(claims) && !is_settled(key) && groups(claims, tolerance).len() > 1)
+    }
+
+    pub(super) fn has_open_conflict(&self) -> bool {
+        self.conflicts.iter().any(|conflict| !conflict.is_settled())
+    }
+
+    pub(super) fn conflicts_rank(&self) -> u64 {
+        let rank = |conflict: &Conflict| match conflict.stage {
+            Stage::Found => 1,
+            Stage::Explaining => 2,
+            Stage::Deciding => 3,
+            Stage::Human => 4,
+            Stage::Decided { .. } => 5,
+            Stage::Settled { .. } => 6,
+        };
+        self.conflicts.iter().map(rank).sum()
+    }
+
+    /// The record that a contradiction leads to now.
+    pub(super) fn next_about_conflicts(&self) -> Option<TeamRecord> {
+        (0..).zip(&self.conflicts).find_map(|(conflict, of)| match &of.stage {
+            Stage::Found => {
+                Some(TeamRecord::Conflict { conflict, key: of.key.clone(), claims: of.claims.clone() })
+            }
+            Stage::Decided { value, how } => {
+                Some(TeamRecord::Settled { conflict, value: value.clone(), how: how.clone() })
+            }
+            _ => None,
+        })
+    }
+
+    /// It is written down: it is settled at once where the claims decide it, or somebody is asked.
+    pub(super) fn open_conflict(&mut self, number: u64) {
+        let Some(conflict) = self.conflict(number).filter(|c| c.stage == Stage::Found).cloned() else {
+            return;
+        };
+        let strategy = self.strategy(&conflict);
+        if let Some((value, how)) = self.by_claims(&conflict, &strategy) {
+            return self.set_stage(number, Stage::Decided { value, how });
+        }
+        let authors: Vec<_> = conflict.claims.iter().map(|claim| claim.by.clone()).collect();
+        let judge = Purpose::Judge { conflict: number };
+        let (jobs, stage) = match strategy {
+            ConflictStrategy::Expert { role } => {
+                (vec![self.add_job(judge, |job| job.role = Some(role))], Stage::Deciding)
+            }
+            ConflictStrategy::Arbitration => {
+                let explain = authors.into_iter().map(|author| {
+                    self.add_job(Purpose::Explain { conflict: number }, |job| job.to = Some(author))
+                });
+                (explain.collect(), Stage::Explaining)
+            }
+            ConflictStrategy::Verification => {
+                let role = self.claim_role(&conflict);
+                let verify = Purpose::Verify { conflict: number };
+                (vec![self.add_job(verify, |job| (job.role, job.not) = (role, authors))], Stage::Deciding)
+            }
+            _ => return self.ask_human(number),
+        };
+        if let Some(conflict) = self.conflict_mut(number) {
+            (conflict.jobs, conflict.stage) = (jobs, stage);
+        }
+    }
+
+    /// What the claims themselves decide.
+    fn by_claims(&self, conflict: &Conflict, strategy: &ConflictStrategy) -> Option<(Json, String)> {
+        let claims = &conflict.claims;
+        let groups = groups(claims, self.settings.conflicts.tolerance);
+        let names = |group: &[&Claim]| group.iter().map(|c| c.by.as_str()).collect::<Vec<_>>().join(", ");
+        let of_group = |group: &Vec<&Claim>, how: String| (group[0].value.clone(), how);
+        match strategy {
+            ConflictStrategy::Majority => {
+                let most = only_highest(&groups, |group| group.len() as f64)?;
+                Some(of_group(most, format!("{} of {} say so: {}", most.len(), claims.len(), names(most))))
+            }
+            ConflictStrategy::Confidence => {
+                let sure =
+                    |group: &Vec<&Claim>| group.iter().map(|c| c.confidence.unwrap_or(0.5)).sum::<f64>();
+                let most = only_highest(&groups, sure)?;
+                Some(of_group(most, format!("the most sure are {}", names(most))))
+            }
+            ConflictStrategy::Authority => {
+                let authority =
+                    |claim: &Claim| self.members.get(&claim.by).map_or(0, |state| state.member.authority);
+                let highest = |group: &Vec<&Claim>| {
+                    group.iter().map(|c| f64::from(authority(c))).fold(f64::MIN, f64::max)
+                };
+                let most = only_highest(&groups, highest)?;
+                Some(of_group(most, format!("the most authority has one of {}", names(most))))
+            }
+            ConflictStrategy::First => {
+                let first = claims.first()?;
+                Some((first.value.clone(), format!("{} said it first", first.by)))
+            }
+            ConflictStrategy::Simplest => {
+                let simplest = claims.iter().min_by_key(|claim| text_of(&claim.value).len())?;
+                Some((simplest.value.clone(), format!("what {} says is the simplest", simplest.by)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on with contradictions about which somebody was asked.
+    pub(super) fn progress_conflicts(&mut self) {
+        for number in 0..self.conflicts.len() as u64 {
+            let Some(conflict) = self.conflict(number).cloned() else { continue };
+            let jobs: Vec<Job> = conflict.jobs.iter().filter_map(|job| self.job(*job)).cloned().collect();
+            if jobs.is_empty() || !jobs.iter().all(Job::is_over) {
+                continue;
+            }
+            let said = jobs.last().and_then(|job| job.response.clone());
+            match conflict.stage {
+                Stage::Explaining if self.lead.is_none() => self.ask_human(number),
+                Stage::Explaining => {
+                    let judge = self.add_job(Purpose::Judge { conflict: number }, |job| job.by_lead = true);
+                    if let Some(conflict) = self.conflict_mut(number) {
+                        (conflict.jobs, conflict.stage) = (vec![judge], Stage::Deciding);
+                    }
+                }
+                Stage::Deciding => {
+                    let who = jobs.last().and_then(|job| Some(job.hands.last()?.member.clone()));
+                    match said.and_then(|response| self.verdict(&conflict, &response)) {
+                        Some(value) => {
+                            let how = who.map(|who| format!("{who} decided")).unwrap_or_default();
+                            self.set_stage(number, Stage::Decided { value, how });
+                        }
+                        None => self.ask_human(number),
+                    }
+                }
+                Stage::Human => {
+                    let said = said.map(|response| response.result).unwrap_or_default();
+                    let (value, how) = human(&conflict, &said);
+                    self.set_stage(number, Stage::Decided { value, how });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What a judge, or somebody who worked it out again, says: one of the claims, or a value of its own.
+    fn verdict(&self, conflict: &Conflict, said: &Response) -> Option<Json> {
+        let tolerance = self.settings.conflicts.tolerance;
+        let own = said.claims.get(&conflict.key).or_else(|| said.result.get("value"));
+        if let Some(own) = own {
+            return Some(own.clone());
+        }
+        let text = text_of(said.result.get("winner").unwrap_or(&said.result));
+        let named = conflict.claims.iter().find(|claim| claim.by.as_str() == text.trim());
+        let agreed =
+            || conflict.claims.iter().find(|claim| !contradict(&claim.value, &said.result, tolerance));
+        named.or_else(agreed).map(|claim| claim.value.clone())
+    }
+
+    fn ask_human(&mut self, number: u64) {
+        let question = self.add_job(Purpose::AskHuman { conflict: number }, |_| {});
+        if let Some(conflict) = self.conflict_mut(number) {
+            (conflict.jobs, conflict.stage) = (vec![question], Stage::Human);
+        }
+    }
+
+    /// It is settled: everybody sees what holds, and whose work rests on something else does it again.
+    pub(super) fn settled(&mut self, number: u64, value: &Json, how: &str, at: Timestamp) {
+        let Some(conflict) =
+            self.conflict(number).filter(|c| matches!(c.stage, Stage::Decided { .. })).cloned()
+        else {
+            return;
+        };
+        self.set_stage(number, Stage::Settled { value: value.clone(), how: how.to_owned() });
+        let tolerance = self.settings.conflicts.tolerance;
+        let agrees = |claim: &&Claim| !contradict(&claim.value, value, tolerance);
+        let winner = conflict.claims.iter().find(agrees).map(|claim| claim.by.clone());
+        let by = winner.or_else(|| self.lead.clone()).unwrap_or_else(|| "team".into());
+        match conflict.about {
+            Some(command) => {
+                let mut response = Response::text_only("");
+                response.result = value.clone();
+                self.done(command, &by, response);
+            }
+            None => self.board.write(&conflict.key, value.clone(), by, at),
+        }
+        if conflict.about.is_some() || self.strategy(&conflict) != ConflictStrategy::Arbitration {
+            return;
+        }
+        for claim in conflict.claims.iter().filter(|claim| !agrees(claim)) {
+            let job = claim.call.command;
+            let (role, to) = (self.job(job).and_then(|job| job.role.clone()), claim.by.clone());
+            self.add_job(Purpose::Recompute { conflict: number, job }, |job| {
+                (job.role, job.to) = (role, Some(to))
+            });
+        }
+    }
+
+    /// What was settled: about what, in whose favour, and how.
+    pub(super) fn settlements(&self) -> impl Iterator<Item = (&Conflict, &Json, &str)> {
+        self.conflicts.iter().filter_map(|conflict| match &conflict.stage {
+            Stage::Settled { value, how } => Some((conflict, value, how.as_str())),
+            _ => None,
+        })
+    }
+
+    pub(super) fn conflict_question(&self, number: u64) -> (String, Json) {
+        let Some(conflict) = self.conflict(number) else { return Default::default() };
+        let claims = serde_json::to_value(&conflict.claims).unwrap_or_default();
+        let details = serde_json::json!({ "key": conflict.key, "claims": claims });
+        (format!("{}: who is right?", conflict.key), details)
+    }
+
+    fn strategy(&self, conflict: &Conflict) -> ConflictStrategy {
+        let policy = &self.settings.conflicts;
+        let role = self.claim_role(conflict);
+        role.and_then(|role| policy.by_role.get(&role)).unwrap_or(&policy.strategy).clone()
+    }
+
+    fn claim_role(&self, conflict: &Conflict) -> Option<String> {
+        self.job(conflict.claims.first()?.call.command)?.role.clone()
+    }
+
+    pub(super) fn conflict(&self, number: u64) -> Option<&Conflict> {
+        self.conflicts.get(usize::try_from(number).ok()?)
+    }
+
+    fn conflict_mut(&mut self, number: u64) -> Option<&mut Conflict> {
+        self.conflicts.get_mut(usize::try_from(number).ok()?)
+    }
+
+    fn set_stage(&mut self, number: u64, stage: Stage) {
+        if let Some(conflict) = self.conflict_mut(number) {
+            conflict.stage = stage;
+        }
+    }
+}
+
+impl Conflict {
+    fn is_settled(&self) -> bool {
+        matches!(self.stage, Stage::Settled { .. })
+    }
+}
+
+/// The one with the highest score, if there is one only.
+fn only_highest<T>(all: &[T], score: impl Fn(&T) -> f64) -> Option<&T> {
+    let highest = all.iter().map(&score).fold(f64::MIN, f64::max);
+    let mut best = all.iter().filter(|one| score(one) >= highest - 1e-9);
+    best.next().filter(|_| best.next().is_none())
+}
+
+/// What a person said: a value, yes to the first claim, or nothing, and then the first claim stands, too.
+fn human(conflict: &Conflict, said: &Json) -> (Json, String) {
+    let first = conflict.claims.first().map(|claim| claim.value.clone()).unwrap_or_default();
+    match said {
+        Json::Bool(true) => (first, "a person agreed with the first".to_owned()),
+        Json::Bool(false) => (first, "nobody decided, and the first stands".to_owned()),
+        said => (said.get("value").unwrap_or(said).clone(), "a person decided".to_owned()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Who has what: deadlines, silence, and what is taken back.
+
+use std::time::Duration;
+
+use archon_types::{ApprovalRequest, CallId, Json, RecordBody, TeamRecord, Timestamp};
+
+use super::{Hand, HandState, Job, Purpose, TeamMachine};
+
+impl TeamMachine {
+    /// When a delegation is silent for too long; never where nobody looks.
+    fn silent_at(&self, hand: &Hand) -> Option<Timestamp> {
+        let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
+        (self.settings.beat_ms > 0).then(|| hand.heard + Duration::from_millis(most))
+    }
+
+    fn due_at(&self, hand: &Hand) -> Timestamp {
+        hand.since + Duration::from_millis(self.settings.task_ms)
+    }
+
+    pub(super) fn is_silent(&self, call: CallId) -> bool {
+        self.hand(call).and_then(|hand| self.silent_at(hand)).is_some_and(|at| at <= self.now)
+    }
+
+    /// When the next of those at work may be silent or late.
+    pub(super) fn next_look(&self) -> Option<Timestamp> {
+        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running);
+        running
+            .map(|(_, hand)| self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand))))
+            .min()
+    }
+
+    /// What is to be taken back: from the silent, the late, and those whose work somebody else has done.
+    pub(super) fn taken_back(&self) -> Option<TeamRecord> {
+        self.jobs.iter().find_map(|job| {
+            (0..).zip(&job.hands).find_map(|(index, hand)| {
+                let call = CallId::new(job.command, index);
+                let reason = self.reason_to_take(job, hand)?;
+                Some(TeamRecord::TakenBack { call, member: hand.member.clone(), reason })
+            })
+        })
+    }
+
+    fn reason_to_take(&self, job: &Job, hand: &Hand) -> Option<String> {
+        if hand.is_open() && job.is_over() {
+            return Some("somebody else was first".to_owned());
+        }
+        if hand.is_open() && self.is_orphan(job) {
+            return Some("whoever asked for it does not need it any more".to_owned());
+        }
+        if hand.state != HandState::Running {
+            return None;
+        }
+        let seconds = |since: Timestamp| self.now.since(since).as_secs_f64();
+        if self.silent_at(hand).is_some_and(|at| at <= self.now) {
+            return Some(format!("silent for {} s", seconds(hand.heard)));
+        }
+        (self.due_at(hand) <= self.now).then(|| format!("not done after {} s", seconds(hand.since)))
+    }
+
+    /// Whether a request has lost who asked for it.
+    pub(super) fn is_orphan(&self, job: &Job) -> bool {
+        match job.purpose {
+            Purpose::Request { by, .. } => !self.hand(by).is_some_and(Hand::is_open),
+            _ => false,
+        }
+    }
+
+    pub(super) fn first_chosen(&self) -> Option<CallId> {
+        self.hands().find(|(_, hand)| hand.state == HandState::Chosen).map(|(call, _)| call)
+    }
+
+    /// What waits for a person: delegations, and questions of the team itself.
+    pub(super) fn waiting(&self) -> Vec<CallId> {
+        let members = self.hands().filter(|(_, hand)| hand.state == HandState::Asked).map(|(call, _)| call);
+        members.chain(self.questions().filter(|job| job.asked).map(|job| job.call(0))).collect()
+    }
+
+    fn questions(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(|job| job.is_question() && !job.is_over())
+    }
+
+    /// Whether a person is asked if the run is to go on at all.
+    pub(super) fn is_escalated(&self) -> bool {
+        self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
+    }
+
+    /// A question that has to be put.
+    pub(super) fn next_question(&self) -> Option<RecordBody> {
+        let job = self.questions().find(|job| !job.asked)?;
+        let call = job.call(0);
+        let (summary, details) = match &job.purpose {
+            Purpose::Escalate { failures } => (format!("{failures} delegations failed: go on?"), Json::Null),
+            Purpose::AskHuman { conflict } => self.conflict_question(*conflict),
+            _ => return None,
+        };
+        let request = ApprovalRequest::new(format!("{}.{call}", self.run), summary, details);
+        Some(RecordBody::ToolAsked { call, request: Box::new(request) })
+    }
+}

@@ -1,0 +1,61 @@
+//! How a team's run ends, in words.
+
+use archon_types::{Outcome, OutcomeStatus};
+
+use super::{JobState, TeamMachine, progress::skips};
+use crate::response::text_of;
+
+impl TeamMachine {
+    pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
+        let mut outcome = Outcome::new(self.run.clone(), status);
+        outcome.delegated = self.budget.spent();
+        outcome.answer = self.answer.clone().unwrap_or_else(|| self.contributions());
+        outcome
+    }
+
+    pub(super) fn failed_outcome(&self, error: String) -> Outcome {
+        let mut outcome = self.outcome(OutcomeStatus::Failed);
+        outcome.error = Some(error);
+        outcome
+    }
+
+    /// With an answer: finished, unless a subtask failed that was needed.
+    pub(super) fn final_outcome(&self) -> Outcome {
+        match self.failed() {
+            None => self.outcome(OutcomeStatus::Finished),
+            Some(failed) => self.failed_outcome(failed),
+        }
+    }
+
+    /// What each subtask came to, and what was settled.
+    pub(super) fn contributions(&self) -> String {
+        let done = self.contributors().map(|(id, text)| format!("[{id}] {}", text.trim()));
+        let settled = self.settlements().map(|(conflict, value, how)| {
+            format!("[{} contradicted; {} holds: {how}]", conflict.key, text_of(value))
+        });
+        done.chain(settled).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Nothing can go on.
+    pub(super) fn stuck(&self) -> String {
+        self.failed().unwrap_or_else(|| {
+            let open = self.jobs.iter().filter(|job| !job.is_over()).map(|job| self.title(job));
+            match open.collect::<Vec<_>>().join("; ") {
+                open if open.is_empty() => "the plan has no subtasks".to_owned(),
+                open => format!("deadlock: these wait for each other: {open}"),
+            }
+        })
+    }
+
+    fn failed(&self) -> Option<String> {
+        let failed = self.jobs.iter().filter(|job| job.subtask().is_some() && !skips(job));
+        let failed = failed.filter_map(|job| match &job.state {
+            JobState::Failed { reason } => Some(format!("{} ({reason})", job.subtask()?.id)),
+            _ => None,
+        });
+        let failed: Vec<String> = failed.collect();
+        let all = self.jobs.iter().filter(|job| job.subtask().is_some()).count();
+        (!failed.is_empty())
+            .then(|| format!("{} of {all} subtasks failed: {}", failed.len(), failed.join("; ")))
+    }
+}

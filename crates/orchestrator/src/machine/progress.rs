@@ -1,0 +1,286 @@
+//! What follows from what is known: who may begin, what is done, and when the answer can be put together.
+
+use archon_types::{CommandId, Json, OnFailure, SubTaskId, TeamPattern};
+
+use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
+
+/// Whether the subtasks that another one needs are there.
+enum Needs {
+    There,
+    Pending,
+    Lost(SubTaskId),
+}
+
+impl TeamMachine {
+    /// Brings the state up to date after a record.
+    pub(super) fn progress(&mut self) {
+        if !matches!(self.phase, Phase::Working | Phase::Concluding) || self.is_stopping() {
+            return;
+        }
+        loop {
+            let before = (self.jobs.len(), self.is_settled_by_state());
+            for place in 0..self.jobs.len() {
+                self.progress_job(CommandId(place as u64 + 1));
+            }
+            self.find_conflicts();
+            self.progress_conflicts();
+            self.escalate();
+            self.conclude();
+            if before == (self.jobs.len(), self.is_settled_by_state()) || self.is_stopping() {
+                return;
+            }
+        }
+    }
+
+    /// A number that changes with every step forward: states only move on.
+    fn is_settled_by_state(&self) -> u64 {
+        let rank = |job: &Job| match job.state {
+            JobState::Waiting => 0,
+            JobState::Bidding => 1,
+            JobState::Open => 2,
+            JobState::Disputed => 3,
+            JobState::Done | JobState::Failed { .. } => 4,
+        };
+        let jobs: u64 = self.jobs.iter().map(rank).sum();
+        jobs + self.conflicts_rank()
+            + u64::from(self.phase == Phase::Concluding)
+            + u64::from(self.answer.is_some())
+    }
+
+    fn progress_job(&mut self, command: CommandId) {
+        let Some(job) = self.job(command) else { return };
+        match job.state {
+            JobState::Waiting => match self.needs(job) {
+                Needs::There => self.open(command),
+                Needs::Pending => {}
+                Needs::Lost(id) => self.fail(command, format!("it needs {id}, which failed")),
+            },
+            JobState::Bidding => self.choose_bid(command),
+            JobState::Open if !job.is_question() => self.evaluate(command),
+            _ => {}
+        }
+    }
+
+    fn needs(&self, job: &Job) -> Needs {
+        let Some(subtask) = job.subtask() else { return Needs::There };
+        let mut needs = Needs::There;
+        for id in subtask.dependencies() {
+            let Some(other) = self.job_of(id) else { return Needs::Lost(id.clone()) };
+            match &other.state {
+                JobState::Failed { .. } if skips(other) => {}
+                JobState::Failed { .. } => return Needs::Lost(id.clone()),
+                JobState::Done if !self.is_disputed(other.command) => {}
+                _ => needs = Needs::Pending,
+            }
+        }
+        needs
+    }
+
+    /// The job that does a subtask.
+    pub(super) fn job_of(&self, id: &SubTaskId) -> Option<&Job> {
+        self.jobs.iter().find(|job| job.subtask().is_some_and(|subtask| subtask.id == *id))
+    }
+
+    fn open(&mut self, command: CommandId) {
+        let Some(job) = self.job(command) else { return };
+        let bidders = match self.settings.pattern {
+            TeamPattern::Market => self.able(job),
+            _ => Vec::new(),
+        };
+        let wanted = match self.settings.pattern {
+            TeamPattern::Committee { size } => size.max(1),
+            _ => self.settings.redundancy.max(1),
+        };
+        let bids = match bidders.len() {
+            // Where nobody else could do it there is nothing to compare.
+            0 | 1 => Vec::new(),
+            _ => bidders
+                .into_iter()
+                .map(|id| self.add_job(Purpose::Bid { job: command }, |j| j.to = Some(id)))
+                .collect(),
+        };
+        let Some(job) = self.job_mut(command) else { return };
+        job.wanted = wanted;
+        job.state = if bids.is_empty() { JobState::Open } else { JobState::Bidding };
+        job.bids = bids;
+    }
+
+    /// Takes the best offer when all are there: quality from 0 to 1, less half the cost and a quarter of the time,
+    /// both as parts of the highest that was asked.
+    fn choose_bid(&mut self, command: CommandId) {
+        let Some(job) = self.job(command) else { return };
+        let bids: Vec<&Job> = job.bids.iter().filter_map(|bid| self.job(*bid)).collect();
+        if !bids.iter().all(|bid| bid.is_over()) {
+            return;
+        }
+        let said = |bid: &Job, key: &str| {
+            let number = bid.response.as_ref()?.result.get(key)?.as_f64()?;
+            number.is_finite().then_some(number.max(0.0))
+        };
+        let most = |key: &str| bids.iter().filter_map(|bid| said(bid, key)).fold(0.0, f64::max);
+        let (cost, time) = (most("cost"), most("time"));
+        let part = |of: Option<f64>, most: f64| if most > 0.0 { of.unwrap_or(most) / most } else { 0.0 };
+        let score = |bid: &Job| {
+            said(bid, "quality").unwrap_or(0.5).min(1.0)
+                - part(said(bid, "cost"), cost) / 2.0
+                - part(said(bid, "time"), time) / 4.0
+        };
+        let offers = bids.iter().filter(|bid| bid.response.is_some());
+        // Of equal offers the first wins, and offers are asked for in the order of the ids.
+        let best = offers.fold(None::<(&Job, f64)>, |best, bid| match best {
+            Some((_, highest)) if score(bid) <= highest => best,
+            _ => Some((bid, score(bid))),
+        });
+        let preferred = best.and_then(|(bid, _)| bid.to.clone());
+        let Some(job) = self.job_mut(command) else { return };
+        (job.preferred, job.state) = (preferred, JobState::Open);
+    }
+
+    fn evaluate(&mut self, command: CommandId) {
+        let Some(job) = self.job(command) else { return };
+        let answered = job.count(&[HandState::Answered]);
+        let under_way = job.under_way();
+        let is_tried = job.failures() >= self.settings.max_tries.max(1) as usize;
+        if self.is_orphan(job) && under_way == 0 {
+            return self.fail(command, "whoever asked for it does not need it any more".to_owned());
+        }
+        if answered == 0 {
+            if under_way == 0 && is_tried {
+                let problem = job.last_problem();
+                self.fail(command, problem);
+            }
+            return;
+        }
+        let is_committee = matches!(
+            (&job.purpose, self.settings.pattern),
+            (Purpose::Subtask { .. }, TeamPattern::Committee { .. })
+        );
+        if is_committee {
+            let is_complete = answered >= job.wanted as usize
+                || is_tried
+                || matches!(self.match_job(job), Match::Nobody { .. });
+            if under_way > 0 || !is_complete {
+                return;
+            }
+            if self.dispute(command) {
+                return;
+            }
+        }
+        let Some(job) = self.job(command) else { return };
+        let first = job.hands.iter().find(|hand| hand.state == HandState::Answered);
+        let Some((member, response)) =
+            first.and_then(|hand| Some((hand.member.clone(), hand.response.clone()?)))
+        else {
+            return;
+        };
+        self.done(command, &member, response);
+    }
+
+    /// The job is done, and everybody sees what came of it.
+    pub(super) fn done(
+        &mut self,
+        command: CommandId,
+        member: &archon_types::AgentId,
+        response: crate::response::Response,
+    ) {
+        let now = self.now;
+        let Some(job) = self.job_mut(command) else { return };
+        (job.state, job.response) = (JobState::Done, Some(response.clone()));
+        match job.purpose.clone() {
+            Purpose::Subtask { subtask } => {
+                let key = subtask.rules.save_as.clone().unwrap_or_else(|| subtask.id.as_str().to_owned());
+                self.board.write(&key, response.result, member.clone(), now);
+            }
+            // Who was wrong has worked again: what it says now is its contribution.
+            Purpose::Recompute { job: of, .. } => {
+                let Some(other) = self.job_mut(of) else { return };
+                other.response = Some(response.clone());
+                if let Some(subtask) = other.subtask() {
+                    let key = subtask.id.as_str().to_owned();
+                    self.board.write(&key, response.result, member.clone(), now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fail(&mut self, command: CommandId, reason: String) {
+        if let Some(job) = self.job_mut(command) {
+            job.state = JobState::Failed { reason };
+        }
+    }
+
+    fn escalate(&mut self) {
+        let failures = self.failures;
+        if self.settings.error_budget.is_some_and(|most| failures >= most.max(1)) && !self.is_escalated() {
+            self.add_job(Purpose::Escalate { failures }, |_| {});
+        }
+    }
+
+    /// Puts the answer together when all subtasks are over and nothing is disputed.
+    fn conclude(&mut self) {
+        let is_at_rest = self.jobs.iter().all(|job| job.is_over() && job.under_way() == 0);
+        if !is_at_rest || self.answer.is_some() || self.has_open_conflict() {
+            return;
+        }
+        if self.phase == Phase::Working {
+            self.phase = Phase::Concluding;
+            if self.contributors().next().is_none() {
+                self.phase = Phase::Broken { error: self.stuck() };
+            } else if self.lead.is_some() {
+                self.synthesize(0, None);
+            } else {
+                self.review(0);
+            }
+            return;
+        }
+        let last = self.jobs.last().cloned();
+        match last {
+            Some(Job { purpose: Purpose::Synthesize { round, .. }, .. }) if !self.review(round) => {
+                self.answer = Some(self.draft());
+            }
+            Some(Job { purpose: Purpose::Review { round }, response, .. }) => {
+                self.reviewed(round, response.as_ref());
+            }
+            _ => {}
+        }
+    }
+
+    fn synthesize(&mut self, round: u32, notes: Option<String>) {
+        self.add_job(Purpose::Synthesize { round, notes }, |job| job.by_lead = true);
+    }
+
+    /// Lets the reviewer look, if there is one.
+    fn review(&mut self, round: u32) -> bool {
+        let Some(role) = self.settings.reviewer.clone() else { return false };
+        let has_reviewer =
+            self.members.values().any(|state| state.member.roles.contains(&role) && !state.silent);
+        if has_reviewer {
+            self.add_job(Purpose::Review { round }, |job| job.role = Some(role));
+        }
+        has_reviewer
+    }
+
+    fn reviewed(&mut self, round: u32, response: Option<&crate::response::Response>) {
+        let objection = response.and_then(|response| match &response.result {
+            Json::Object(said) if said.get("approved") == Some(&Json::Bool(true)) => None,
+            Json::Object(said) => {
+                Some(said.get("notes").map_or_else(|| response.text(), crate::response::text_of))
+            }
+            text if crate::response::text_of(text).trim().to_lowercase().starts_with("approve") => None,
+            _ => Some(response.text()),
+        });
+        match objection {
+            Some(notes) if self.lead.is_some() && round < self.settings.max_revisions => {
+                self.synthesize(round + 1, Some(notes));
+            }
+            Some(notes) => self.answer = Some(format!("{}\n\n[The reviewer objects: {notes}]", self.draft())),
+            None => self.answer = Some(self.draft()),
+        }
+    }
+}
+
+/// Whether the others go on without it when it failed.
+pub(super) fn skips(job: &Job) -> bool {
+    job.subtask().is_some_and(|subtask| subtask.rules.on_failure == OnFailure::Skip)
+}

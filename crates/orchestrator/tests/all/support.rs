@@ -1,0 +1,232 @@
+//! What the tests share: chance from a seed, agents that follow a script, and time that moves when all wait.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context as TaskContext, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use archon_orchestrator::{Team, TeamMachine, TeamOptions, fold};
+use archon_testkit::{SeededIds, VirtualClock};
+use archon_types::{
+    Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
+    RecordBody, Role, RunId, SessionId, SubTask, SubTaskRules, Task, TeamRecord, Usage,
+};
+
+use crate::journal::TestJournal;
+
+/// Chance that is the same every time (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>).
+pub(crate) struct Chance(pub u64);
+
+impl Chance {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.next() % n.max(1)
+    }
+
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// How many of `all` cases are looked at: a sample, or all of them with `ARCHON_ACCEPT=full`.
+pub(crate) fn cases(sample: u64, all: u64) -> u64 {
+    if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
+}
+
+/// Where chance begins.
+pub(crate) fn first_seed() -> u64 {
+    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Runs a future to its end. When all that is in it waits, the time moves to the next deadline.
+pub(crate) fn drive<F: Future>(clock: &VirtualClock, future: F) -> F::Output {
+    let mut future = Box::pin(future);
+    loop {
+        if let Some(done) = poll_until_idle(&mut future) {
+            return done;
+        }
+        let next = clock.next_deadline().expect("everybody waits, and nobody for the time");
+        clock.advance(next.since(clock.now()));
+    }
+}
+
+/// Polls a future until it is done, or really waits.
+pub(crate) fn poll_until_idle<F: Future>(future: &mut Pin<Box<F>>) -> Option<F::Output> {
+    let woken = Arc::new(Woken(AtomicBool::new(true)));
+    let waker = Waker::from(woken.clone());
+    while woken.0.swap(false, Ordering::SeqCst) {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut TaskContext::from_waker(&waker)) {
+            return Some(done);
+        }
+    }
+    None
+}
+
+type Work = dyn Fn(String, Context) -> BoxFuture<'static, Outcome> + Send + Sync;
+
+/// An agent that is a closure.
+#[derive(Clone)]
+pub(crate) struct FnAgent(Arc<Work>);
+
+impl FnAgent {
+    pub(crate) fn new<F, W>(work: W) -> Arc<Self>
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+        W: Fn(String, Context) -> F + Send + Sync + 'static,
+    {
+        Arc::new(Self(Arc::new(move |task, context| Box::pin(work(task, context)))))
+    }
+
+    /// An agent that always says this.
+    pub(crate) fn saying(text: &str) -> Arc<Self> {
+        let text = text.to_owned();
+        Self::new(move |_, context| {
+            let text = text.clone();
+            async move { answer(&context, &text) }
+        })
+    }
+
+    /// An agent that repeats its task.
+    pub(crate) fn echo() -> Arc<Self> {
+        Self::new(|task, context| async move { answer(&context, &task) })
+    }
+
+    /// An agent that never ends, whatever is said to it.
+    pub(crate) fn hanging() -> Arc<Self> {
+        Self::new(|_, _| std::future::pending())
+    }
+}
+
+impl Agent for FnAgent {
+    fn name(&self) -> &str {
+        "fn"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        (self.0)(task.to_owned(), context.clone())
+    }
+}
+
+/// An answer that took ten tokens.
+pub(crate) fn answer(context: &Context, text: &str) -> Outcome {
+    let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+    outcome.answer = text.to_owned();
+    let mut usage = Usage::default();
+    usage.input = 10;
+    outcome.usage = usage;
+    outcome
+}
+
+pub(crate) async fn pause(context: &Context, ms: u64) {
+    context.clock.sleep_until(context.clock.now() + Duration::from_millis(ms)).await;
+}
+
+/// A planner that has this plan.
+pub(crate) struct Fixed(pub Vec<SubTask>);
+
+impl Planner for Fixed {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        let task = Task::new("task_1", goal).with_subtasks(self.0.clone());
+        Box::pin(std::future::ready(Ok(task)))
+    }
+}
+
+pub(crate) fn step(id: &str, what: &str, role: &str, after: &[&str]) -> SubTask {
+    let mut rules = SubTaskRules::default();
+    rules.role = Some(role.to_owned());
+    SubTask::new(id, what).after(after.iter().copied()).with_rules(rules)
+}
+
+/// A team in a world of its own.
+pub(crate) struct World {
+    pub(crate) clock: VirtualClock,
+    pub(crate) journal: TestJournal,
+    pub(crate) context: Context,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let clock = VirtualClock::new();
+        let context = Context::new(
+            RunId::new("run_1"),
+            SessionId::new("s"),
+            Arc::new(clock.clone()),
+            Arc::new(SeededIds::new(1)),
+        );
+        Self { clock, journal: TestJournal::default(), context }
+    }
+
+    pub(crate) fn team(
+        &self,
+        plan: Vec<SubTask>,
+        roles: &[&str],
+        change: impl FnOnce(&mut TeamOptions),
+    ) -> Team {
+        let mut options = TeamOptions::default();
+        options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
+        change(&mut options);
+        Team::new(Arc::new(Fixed(plan)), Arc::new(self.journal.clone()), options)
+    }
+
+    pub(crate) fn start(&self, team: &Team, goal: &str) -> Outcome {
+        let outcome = drive(&self.clock, team.start(goal, &self.context)).unwrap();
+        self.check_log();
+        outcome
+    }
+
+    /// The log means what the machine thinks, whoever folds it.
+    pub(crate) fn check_log(&self) -> TeamMachine {
+        let machine = fold(&self.context.run, &self.journal.log("run_1")).unwrap();
+        let json = serde_json::to_string(&machine).unwrap();
+        let again: TeamMachine = serde_json::from_str(&json).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), json);
+        machine
+    }
+
+    pub(crate) fn said(&self) -> Vec<TeamRecord> {
+        let log = self.journal.log("run_1");
+        let team = |body: &RecordBody| match body {
+            RecordBody::Team(record) => Some((**record).clone()),
+            _ => None,
+        };
+        log.iter().filter_map(|record| team(&record.body)).collect()
+    }
+
+    /// Who was given what, as `member: task`.
+    pub(crate) fn delegations(&self) -> Vec<String> {
+        let given = |record| match record {
+            TeamRecord::Delegated { member, task, .. } => Some(format!("{member}: {task}")),
+            _ => None,
+        };
+        self.said().into_iter().filter_map(given).collect()
+    }
+}
+
+pub(crate) fn member(id: &str, role: &str) -> Member {
+    Member::new(id, role)
+}

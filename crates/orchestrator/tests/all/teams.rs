@@ -1,0 +1,447 @@
+//! How teams share out work, disagree, fail, stop and go on.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use archon_orchestrator::{Team, TeamError, TeamProblem, check_team, contradict, needs_team};
+use archon_types::{
+    Agent, Answer, CallId, CommandId, ConflictStrategy, LimitReached, Outcome, OutcomeStatus, RecordBody,
+    Role, Task, TeamPattern, TeamRecord, TeamSettings,
+};
+use serde_json::json;
+
+use crate::support::{FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
+
+/// Three members who say this of the same step, of whom the first is the most authoritative.
+fn committee(world: &World, says: [&str; 3], strategy: ConflictStrategy, size: u32) -> Team {
+    let mut team =
+        world.team(vec![step("a", "What is it?", "worker", &[])], &["worker", "expert"], |options| {
+            options.settings.pattern = TeamPattern::Committee { size };
+            options.settings.conflicts.strategy = strategy;
+        });
+    for (place, says) in says.into_iter().enumerate() {
+        let id = format!("m{place}");
+        team =
+            team.with_member(member(&id, "worker").with_authority(2 - place as i32), FnAgent::saying(says));
+    }
+    team
+}
+
+// spec: MA-18, MA-19, MA-24
+#[test]
+fn a_committee_settles_its_contradictions_in_every_way() {
+    use ConflictStrategy::{Authority, Confidence, First, Majority, Simplest};
+    let sure = r#"{"result": "blue", "confidence": 0.9}"#;
+    let unsure = r#"{"result": "green", "confidence": 0.2}"#;
+    let check = |says: [&str; 3], strategy: ConflictStrategy, expected: &str| {
+        let world = World::new();
+        let outcome = world.start(&committee(&world, says, strategy.clone(), 3), "What is it?");
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{strategy:?}: {:?}", outcome.error);
+        let answer = outcome.answer.lines().next().unwrap();
+        assert_eq!(answer, format!("[a] {expected}"), "{strategy:?}");
+    };
+    check(["red", "green", " Green"], Majority, "green");
+    check(["100", "103", "50"], Majority, "100");
+    check([unsure, sure, unsure], Confidence, "blue");
+    check(["red", "green", "green"], Authority, "red");
+    check(["red", "green", "green"], First, "red");
+    check(["crimson red", "green", "blue-green"], Simplest, "green");
+    check(["same", "same", "same"], Majority, "same");
+}
+
+// spec: MA-19
+#[test]
+fn an_expert_or_somebody_else_who_works_it_out_decides() {
+    let world = World::new();
+    let expert = ConflictStrategy::Expert { role: "expert".into() };
+    let team = committee(&world, ["red", "green", "blue"], expert, 3)
+        .with_member(member("judge", "expert"), FnAgent::saying(r#"{"result": {"winner": "m1"}}"#));
+    assert!(world.start(&team, "What is it?").answer.starts_with("[a] green\n"));
+
+    let world = World::new();
+    // Two are asked, and the third works it out.
+    let team = committee(&world, ["red", "green", "green"], ConflictStrategy::Verification, 2);
+    let outcome = world.start(&team, "What is it?");
+    assert!(outcome.answer.starts_with("[a] green\n"), "{}", outcome.answer);
+    assert!(outcome.answer.contains("m2 decided"), "{}", outcome.answer);
+}
+
+// spec: MA-19, ER-16
+#[test]
+fn what_nobody_can_settle_a_person_does() {
+    let world = World::new();
+    let team = committee(&world, ["red", "green", "blue"], ConflictStrategy::Majority, 3);
+    assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
+    let asked = world.journal.log("run_1").iter().find_map(|record| match &record.body {
+        RecordBody::ToolAsked { call, request } => Some((*call, request.action_summary.clone())),
+        _ => None,
+    });
+    let (call, summary) = asked.unwrap();
+    assert_eq!(summary, "a: What is it?: who is right?");
+    let wrong =
+        drive(&world.clock, team.answer(CallId::new(CommandId(9), 0), Answer::Approve, &world.context));
+    assert!(matches!(wrong, Err(TeamError::NoQuestion { .. })));
+    let answer = Answer::Edit { arguments: json!({ "value": "violet" }) };
+    let outcome = drive(&world.clock, team.answer(call, answer, &world.context)).unwrap();
+    assert!(outcome.answer.starts_with("[a] violet\n"), "{}", outcome.answer);
+    let again = drive(&world.clock, team.resume(&world.context));
+    assert!(matches!(again, Err(TeamError::Ended { .. })));
+}
+
+// spec: MA-18
+#[test]
+fn numbers_may_differ_a_little() {
+    let cases = [
+        (json!(30), json!(15), true),
+        (json!("30%"), json!("15 %"), true),
+        (json!("0.3"), json!("30%"), false),
+        (json!(100), json!(105), false),
+        (json!(100), json!(106), true),
+        (json!("Yes"), json!(" yes "), false),
+        (json!(0), json!(0.0), false),
+        (json!(["a"]), json!(["b"]), true),
+    ];
+    for (one, other, expected) in cases {
+        assert_eq!(contradict(&one, &other, 0.05), expected, "{one} {other}");
+        assert_eq!(contradict(&other, &one, 0.05), expected, "{other} {one}");
+    }
+}
+
+// spec: MA-24
+#[test]
+fn the_best_offer_wins_and_who_makes_none_does_not() {
+    let world = World::new();
+    let bidder = |offer: &'static str, says: &'static str| {
+        FnAgent::new(move |task, context| async move {
+            answer(&context, if task.contains("What would it take you") { offer } else { says })
+        })
+    };
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| {
+            options.settings.pattern = TeamPattern::Market;
+        })
+        .with_member(
+            member("cheap", "worker"),
+            bidder(r#"{"result": {"quality": 0.5, "cost": 1, "time": 9}}"#, "cheap"),
+        )
+        .with_member(
+            member("dear", "worker"),
+            bidder(r#"{"result": {"quality": 0.9, "cost": 10, "time": 9}}"#, "dear"),
+        )
+        .with_member(member("mute", "worker"), bidder("no idea", "mute"));
+    let outcome = world.start(&team, "Do it");
+    assert_eq!(outcome.answer, "[a] cheap");
+}
+
+// spec: MA-25
+#[test]
+fn a_reviewer_sends_the_answer_back_once() {
+    let world = World::new();
+    let round = Arc::new(AtomicU32::new(0));
+    let reviewer = FnAgent::new(|task, context| async move {
+        let good = task.contains("second draft");
+        answer(&context, &json!({ "result": { "approved": good, "notes": "too short" } }).to_string())
+    });
+    let lead = {
+        let round = round.clone();
+        FnAgent::new(move |task, context| {
+            let text = match round.fetch_add(1, Ordering::SeqCst) {
+                0 => "first draft",
+                _ => "second draft",
+            };
+            assert!(text == "first draft" || task.contains("too short"), "{task}");
+            async move { answer(&context, text) }
+        })
+    };
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker", "reviewer"], |options| {
+            options.settings.reviewer = Some("reviewer".into());
+        })
+        .with_member(member("w", "worker"), FnAgent::saying("work"))
+        .with_member(member("r", "reviewer"), reviewer)
+        .with_lead("lead", lead);
+    let outcome = world.start(&team, "Do it");
+    assert_eq!((outcome.answer.as_str(), round.load(Ordering::SeqCst)), ("second draft", 2));
+}
+
+// spec: MA-23
+#[test]
+fn of_several_who_do_the_same_the_first_wins() {
+    let world = World::new();
+    let after = |ms| {
+        FnAgent::new(move |_, context| async move {
+            tokio::select! {
+                () = pause(&context, ms) => answer(&context, &format!("after {ms}")),
+                () = context.cancel.cancelled() => Outcome::new(context.run.clone(), OutcomeStatus::Cancelled),
+            }
+        })
+    };
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| options.settings.redundancy = 2)
+        .with_member(member("m1", "worker"), after(900))
+        .with_member(member("m2", "worker"), after(100));
+    let outcome = world.start(&team, "Do it");
+    assert_eq!(outcome.answer, "[a] after 100");
+    let machine = world.check_log();
+    assert!(machine.members().all(|state| state.failed == 0), "to be slower is no failure");
+}
+
+// spec: MA-10, MA-26
+#[test]
+fn the_best_record_then_the_least_to_do_then_the_first_id() {
+    let world = World::new();
+    let plan = vec![
+        step("a", "1", "worker", &[]),
+        step("b", "2", "worker", &["a"]),
+        step("c", "3", "worker", &["b"]),
+        step("d", "4", "worker", &["b"]),
+    ];
+    let failing = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let team = world
+        .team(plan, &["worker", "other"], |_| {})
+        .with_member(member("ann", "worker"), failing)
+        .with_member(member("bob", "worker"), FnAgent::saying("done"))
+        .with_member(member("cid", "worker"), FnAgent::saying("done"))
+        // It could, but this is not what it is for.
+        .with_member(member("aaa", "other").and_role("worker"), FnAgent::saying("done"));
+    world.start(&team, "Do it");
+    assert_eq!(world.delegations(), ["ann: a: 1", "bob: a: 1", "bob: b: 2", "bob: c: 3", "bob: d: 4"]);
+}
+
+// spec: MA-10, MA-11, MA-09
+#[test]
+fn what_is_wrong_with_a_team_is_said_before_it_begins() {
+    let role = |name: &str| Role::new(name, "");
+    let problems = check_team(
+        &[role("writer").with_tools(["typewriter"]), role("writer")],
+        &[member("ann", "writer"), member("ann", "ghost")],
+        None,
+        &["reviewer".into()],
+    );
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            "two members have the id ann",
+            "ann has the role ghost, which is not defined",
+            "the role writer takes the tool typewriter, which no member with that role has",
+            "two roles have the name writer",
+            "nobody has the role reviewer, and nobody leads the team",
+        ]
+    );
+    assert!(problems.iter().all(|problem| !problem.advice().is_empty()));
+    let world = World::new();
+    let team = world.team(vec![], &[], |_| {});
+    let error = drive(&world.clock, team.start("Do it", &world.context)).unwrap_err();
+    assert!(
+        matches!(&error, TeamError::Problems { problems } if problems[..] == [TeamProblem::Empty]),
+        "{error}"
+    );
+    let plan = |roles: &[&str]| {
+        Task::new("t", "g")
+            .with_subtasks((0..).zip(roles).map(|(n, r)| step(&format!("s{n}"), "", r, &[])).collect())
+    };
+    assert!(needs_team(&plan(&["a", "b"])) && !needs_team(&plan(&["a", "a"])));
+}
+
+// spec: MA-10, ER-15
+#[test]
+fn without_anybody_for_a_role_the_task_ends_and_says_so() {
+    let world = World::new();
+    let plan = vec![
+        step("a", "Do it", "worker", &[]),
+        step("b", "Draw it", "artist", &[]),
+        step("c", "Frame it", "worker", &["b"]),
+    ];
+    let team = world
+        .team(plan, &["worker", "artist"], |_| {})
+        .with_member(member("ann", "worker"), FnAgent::saying("done"));
+    let outcome = world.start(&team, "Do it");
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.answer, "[a] done");
+    assert_eq!(
+        outcome.error.unwrap(),
+        "2 of 3 subtasks failed: b (there is no member with the role artist); c (it needs b, which failed)"
+    );
+    assert!(world.said().iter().any(|r| matches!(r, TeamRecord::Undeliverable { .. })));
+}
+
+#[test]
+fn a_plan_that_cannot_be_followed_is_refused() {
+    for (plan, problem) in [
+        (
+            vec![step("a", "", "w", &["b"]), step("b", "", "w", &["a"])],
+            "these subtasks wait for each other: a, b",
+        ),
+        (vec![step("a", "", "w", &["x"])], "the subtask a depends on x, which is not there"),
+        (vec![step("a", "", "w", &[]), step("a", "", "w", &[])], "the subtask a is there twice"),
+    ] {
+        let world = World::new();
+        let team = world.team(plan, &["w"], |_| {}).with_member(member("ann", "w"), FnAgent::saying("done"));
+        let outcome = world.start(&team, "Do it");
+        assert_eq!(outcome.error.unwrap(), format!("there is no plan: {problem}"));
+    }
+}
+
+// spec: ER-16
+#[test]
+fn after_too_many_failures_a_person_is_asked() {
+    let world = World::new();
+    let failing = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |o| o.settings.error_budget = Some(2))
+        .with_member(member("ann", "worker"), failing);
+    assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Suspended);
+    let machine = world.check_log();
+    let call = CallId::new(machine.jobs().last().unwrap().command, 0);
+    assert!(machine.is_waiting_for(call));
+    let no = Answer::Cancel { reason: String::new() };
+    let outcome = drive(&world.clock, team.answer(call, no, &world.context)).unwrap();
+    assert_eq!(outcome.error.unwrap(), "stopped by a person after 2 failures");
+}
+
+// spec: MA-13
+#[test]
+fn a_cancel_stops_everything_within_a_quarter_of_a_second() {
+    let world = World::new();
+    let plan = (0..20).map(|n| step(&format!("s{n}"), "", "worker", &[])).collect();
+    let mut team = world.team(plan, &["worker"], |_| {});
+    for n in 0..20 {
+        team = team.with_member(member(&format!("m{n}"), "worker"), FnAgent::hanging());
+    }
+    let mut run = Box::pin(team.start("Do it", &world.context));
+    assert!(poll_until_idle(&mut run).is_none());
+    let begun = world.context.clock.now();
+    world.context.cancel.cancel();
+    let outcome = drive(&world.clock, run).unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+    assert!(world.context.clock.now().since(begun) <= Duration::from_millis(250));
+}
+
+// spec: MA-13
+#[test]
+fn all_members_together_spend_what_the_run_may_and_what_is_in_flight() {
+    let world = World::new();
+    let plan = (0..50).map(|n| step(&format!("s{n}"), "", "worker", &[])).collect();
+    let leases = Arc::new(Mutex::new(Vec::new()));
+    let spender = {
+        let leases = leases.clone();
+        FnAgent::new(move |_, context| {
+            let leases = leases.clone();
+            async move {
+                let lease = context.delegation.as_ref().unwrap().lease;
+                leases.lock().unwrap().push(lease.tokens);
+                pause(&context, 10).await;
+                // It uses all that it has, and its last call costs a little more than anybody knew.
+                let mut outcome = answer(&context, "done");
+                outcome.usage.input = lease.tokens + 5;
+                outcome
+            }
+        })
+    };
+    let mut team = world.team(plan, &["worker"], |options| {
+        options.limits.max_total_tokens = 1_000;
+        options.settings.max_concurrent = 4;
+    });
+    for n in 0..4 {
+        team = team.with_member(member(&format!("m{n}"), "worker"), spender.clone());
+    }
+    let outcome = world.start(&team, "Do it");
+    assert_eq!(outcome.status, OutcomeStatus::Limit(LimitReached::Tokens { max: 1_000 }));
+    assert!(outcome.delegated.tokens <= 1_000 + 4 * 5, "{:?}", outcome.delegated);
+    assert_eq!(leases.lock().unwrap()[..4], [200, 200, 200, 200]);
+}
+
+/// The process dies at each append in turn, before or after it was written: what was done is not done again, and the
+/// answer is the same.
+// spec: MA-23, ER-13
+#[test]
+fn a_team_that_dies_anywhere_goes_on_without_doing_anything_twice() {
+    let run = |die: Option<(u64, bool)>| {
+        let world = World::new();
+        let finished = Arc::new(Mutex::new(Vec::new()));
+        let worker = |says: &'static str| {
+            let finished = finished.clone();
+            FnAgent::new(move |_, context| {
+                let finished = finished.clone();
+                async move {
+                    let mut finished = finished.lock().unwrap();
+                    // As the journal of a real member would: a run that ended is not done again.
+                    if !finished.contains(&context.run) {
+                        finished.push(context.run.clone());
+                    }
+                    answer(&context, says)
+                }
+            })
+        };
+        let plan = vec![
+            step("a", "1", "worker", &[]),
+            step("b", "2", "worker", &["a"]),
+            step("c", "3", "other", &[]),
+        ];
+        let team = world
+            .team(plan, &["worker", "other"], |_| {})
+            .with_member(member("ann", "worker"), worker("one"))
+            .with_member(member("bob", "other"), worker("two"))
+            .with_lead("lead", worker("all"));
+        let Some((appends, is_written)) = die else {
+            return (world.start(&team, "Do it"), world.journal.log("run_1").len(), 4);
+        };
+        world.journal.die_after(appends, is_written);
+        let mut outcome = drive(&world.clock, team.start("Do it", &world.context)).ok();
+        world.journal.live();
+        if outcome.is_none() {
+            let log = world.journal.log("run_1");
+            outcome = match log.iter().any(|record| matches!(record.body, RecordBody::RunFinished(_))) {
+                true => world.check_log().ended().cloned(),
+                false if log.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) => {
+                    Some(drive(&world.clock, team.resume(&world.context)).unwrap())
+                }
+                false => return (Outcome::failed("run_1".into(), "not begun"), 0, 4),
+            };
+        }
+        let outcome = outcome.unwrap();
+        world.check_log();
+        let delegated = world.delegations();
+        assert_eq!(delegated.len(), 4, "{appends} {is_written}: {delegated:?}");
+        let runs = finished.lock().unwrap().len();
+        (outcome, world.journal.log("run_1").len(), runs)
+    };
+    let (whole, records, _) = run(None);
+    assert_eq!(whole.answer, "all");
+    let mut resumed = 0;
+    for appends in 1..=records as u64 {
+        for is_written in [false, true] {
+            let (outcome, _, runs) = run(Some((appends, is_written)));
+            if outcome.error.as_deref() == Some("not begun") {
+                continue;
+            }
+            resumed += 1;
+            assert_eq!((outcome.status, outcome.answer.as_str(), runs), (OutcomeStatus::Finished, "all", 4));
+            assert_eq!(outcome.delegated, whole.delegated);
+        }
+    }
+    assert!(resumed > 20, "{resumed}");
+}
+
+#[test]
+fn a_team_is_an_agent_and_a_member_may_be_a_team() {
+    let world = World::new();
+    let inner = world
+        .team(vec![step("x", "Inner", "worker", &[])], &["worker"], |_| {})
+        .with_member(member("deep", "worker"), FnAgent::saying("from below"));
+    let outer = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |options| options.limits.max_depth = 3)
+        .with_member(member("sub", "worker"), Arc::new(inner) as Arc<dyn Agent>);
+    let outcome = world.start(&outer, "Do it");
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "[a] [x] from below"));
+    assert_eq!(outcome.delegated.tokens, 10);
+    assert!(!world.journal.log("run_1.1-0").is_empty(), "the inner run is kept beside the outer one");
+    let settings = TeamSettings::default();
+    assert_eq!((settings.beat_ms, settings.missed_beats, settings.max_chain), (5_000, 3, 5));
+}
