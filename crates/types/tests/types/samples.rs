@@ -3,7 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId, CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content, ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event, ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
+    AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
+    CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
+    ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
+    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease,
+    LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType,
+    ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
+    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError,
+    QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Spending,
+    StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel,
+    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
+    UserMessage, ViewPart,
 };
 use serde_json::json;
 
