@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn dates_and_evidence_are_read_as_they_stand_in_the_file() {
-        assert_eq!(time("1:56 pm on 8 May, 2023").unwrap().to_string(), "2023-05-08T13:56:00Z");
-        assert_eq!(time("12:09 am on 13 September, 2023").unwrap().to_string(), "2023-09-13T00:09:00Z");
+        assert_eq!(time("1:56 pm on 8 May, 2023").unwrap().to_string(), "2023-05-08T13:56:00.000Z");
+        assert_eq!(time("12:09 am on 13 September, 2023").unwrap().to_string(), "2023-09-13T00:09:00.000Z");
         assert!(time("yesterday").is_err());
         assert_eq!(evidence("D8:6; D9:17"), ["D8:6", "D9:17"]);
         assert_eq!(evidence("D:11:26"), ["D11:26"]);

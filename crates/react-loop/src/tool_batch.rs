@@ -226,7 +226,14 @@ impl Batch<'_, '_> {
             self.refuse(call.id, result).await?;
             return Ok(None);
         }
-        let prepared = self.driver.toolbox.prepare(call.id, &wanted, self.tools).await;
+        // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
+        let agreed = call.consent.as_ref().map(|_| {
+            let mut agreed = self.tools.clone();
+            agreed.can_ask = true;
+            agreed
+        });
+        let prepared =
+            self.driver.toolbox.prepare(call.id, &wanted, agreed.as_ref().unwrap_or(self.tools)).await;
         let prepared = match prepared {
             Prepared::Ask(request) => self.asked(&call, wanted, *request).await?,
             prepared => Some(prepared),

@@ -68,11 +68,7 @@ impl TeamMachine {
             }
             Purpose::Recompute { conflict, job: of } => {
                 brief.line("Do your work again with what was settled.");
-                for (settled, value, how) in self.settlements() {
-                    if self.conflict(*conflict) == Some(settled) {
-                        brief.line(format!("{} is {} ({how}).", settled.key, text_of(value)));
-                    }
-                }
+                self.what_was_settled(*conflict, &mut brief);
                 if let Some(job) = self.job(*of) {
                     self.subtask(job, &mut brief);
                 }
@@ -89,6 +85,14 @@ impl TeamMachine {
             Purpose::AskHuman { .. } | Purpose::Escalate { .. } => {}
         }
         brief.0
+    }
+
+    fn what_was_settled(&self, conflict: u64, brief: &mut Brief) {
+        for (settled, value, how) in self.settlements() {
+            if self.conflict(conflict) == Some(settled) {
+                brief.line(format!("{} is {} ({how}).", settled.key, text_of(value)));
+            }
+        }
     }
 
     fn role_of(&self, job: &Job, brief: &mut Brief) {

@@ -142,7 +142,8 @@ async fn a_tool_that_only_reads_is_not_asked_about_before_changes() {
     let refused = call(&engine, "set", &context()).await.text();
     assert_eq!(
         refused,
-        "Error: Tool 'set' needs a person's consent and there is nobody to ask. It was not run."
+        "Error: Tool 'set' needs a person's consent and there is nobody to ask. It was not run. The person can allow \
+         it beforehand with a rule, for instance `set`."
     );
 }
 
