@@ -109,11 +109,15 @@ mod tests {
         );
         check(
             "plan --format dot see Paris",
-            expect![[r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#]],
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
+            ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
-            expect![[r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#]],
+            expect![[
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
+            ]],
         );
         check(
             "memory search --collection user:anna --limit 2 what now",

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     /// Work on a task and print the answer
     Run(run::RunArgs),
     /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
-    Plan(plan::PlanArgs),
+    Plan(Box<plan::PlanArgs>),
     /// Show, fork or delete the runs there are
     #[command(subcommand)]
     Runs(runs::RunsCommand),

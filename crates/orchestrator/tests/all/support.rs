@@ -132,8 +132,7 @@ impl Agent for FnAgent {
 pub(crate) fn answer(context: &Context, text: &str) -> Outcome {
     let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
     outcome.answer = text.to_owned();
-    let mut usage = Usage::default();
-    usage.input = 10;
+    let usage = Usage { input: 10, ..Usage::default() };
     outcome.usage = usage;
     outcome
 }

@@ -111,23 +111,24 @@ async fn a_person_agrees_declines_changes_or_takes_their_time() {
     check(
         Some(Decision::Later),
         expect![[r#"
-        {
-          "request_id": "approval_00010001",
-          "agent_name": "",
-          "action_summary": "Run delete with {\"path\":\"a.txt\"}",
-          "details": {
-            "tool": "delete",
-            "arguments": {
-              "path": "a.txt"
-            }
-          },
-          "options": [
-            "approve",
-            "edit",
-            "cancel"
-          ],
-          "allow_modification": true
-        }"#]],
+            {
+              "request_id": "approval_00010001",
+              "agent_name": "",
+              "action_summary": "Run delete with {\"path\":\"a.txt\"}",
+              "details": {
+                "tool": "delete",
+                "arguments": {
+                  "path": "a.txt"
+                }
+              },
+              "options": [
+                "approve",
+                "edit",
+                "cancel"
+              ],
+              "allow_modification": true,
+              "binding": "3ab7e28458c2aa608fd432321341f4943d7b687be41953150e4799df87c5b9c0"
+            }"#]],
         &[],
     )
     .await;
