@@ -84,7 +84,7 @@ pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{fs, io, thread, time::Duration};
+    use std::{fs, io, io::Read, thread, time::Duration};
 
     use archon_types::{ProcessGroup, RunId};
 
@@ -170,7 +170,7 @@ mod system {
     /// A process that is just becoming another program has none for a moment.
     fn environment(pid: u32) -> Vec<u8> {
         for _ in 0..BECOMING {
-            match fs::read(format!("/proc/{pid}/environ")) {
+            match read_at_once(&format!("/proc/{pid}/environ")) {
                 Ok(environment) if !environment.is_empty() => return environment,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => break,
                 _ if Process::read(pid).is_none_or(|process| process.has_ended()) => break,
@@ -178,6 +178,20 @@ mod system {
             }
         }
         Vec::new()
+    }
+
+    /// A file's bytes by one read. An open `environ` ends where it is when its process becomes another program,
+    /// so that a second read would find an end in the middle.
+    fn read_at_once(path: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; 64 * 1024];
+        loop {
+            let read = fs::File::open(path)?.read(&mut bytes)?;
+            if read < bytes.len() {
+                bytes.truncate(read);
+                return Ok(bytes);
+            }
+            bytes.resize(2 * read, 0);
+        }
     }
 
     /// Looks, a millisecond apart, after which a process has no environment at all.
@@ -273,6 +287,20 @@ mod tests {
         while is_alive(&group) {
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_member_is_known_while_it_becomes_one_program_after_another() {
+        let again = r#"n=$1; [ $n -gt 0 ] && exec /bin/sh -c "$2" sh $((n - 1)) "$2"; read -r _ <&3"#;
+        let script = format!("exec 3<&0; /bin/sh -c '{again}' sh 100000 '{again}' & echo ready");
+        let mut child = start(&script);
+        let _input = child.stdin.take();
+        let group = group_of(child.id()).unwrap();
+        child.wait().unwrap();
+        for look in 0..300 {
+            assert!(is_of(&group, &"r1".into()), "look {look}");
+        }
+        signal(&group, Signal::KILL);
     }
 
     #[test]
