@@ -6,13 +6,13 @@
 //! `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory.
 
 use std::fs;
-use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::args::Args;
-use crate::command_line::{CommandLine, find_on_path};
+use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
+use crate::python::environment;
 use crate::{eval, third_party};
 
 /// Pinned, so that a release of somebody else does not turn a check red; raised by hand.
@@ -50,25 +50,4 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             Ok(())
         }
     }
-}
-
-/// A Python environment with these packages; what is there already is not fetched again. Returns its `python`.
-pub(crate) fn environment(folder: &Path, packages: &[&str]) -> Result<String> {
-    ensure!(
-        find_on_path("python3").is_some(),
-        "the check needs Python packages; install python3 with its venv module"
-    );
-    let python = folder.join("bin").join("python").display().to_string();
-    let done = folder.join("packages.txt");
-    let wanted = packages.join("\n");
-    if fs::read_to_string(&done).is_ok_and(|there| there == wanted) {
-        return Ok(python);
-    }
-    CommandLine::new("python3").args(["-m", "venv", &folder.display().to_string()]).run()?;
-    CommandLine::new(&python)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(packages.iter().copied())
-        .run()?;
-    fs::write(&done, wanted).with_context(|| format!("cannot write {}", done.display()))?;
-    Ok(python)
 }

@@ -17,6 +17,7 @@ mod layers;
 mod metadata;
 mod native_tools;
 mod prepare;
+mod python;
 mod repository;
 mod rust_source;
 mod sizes;

@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::conformance::environment;
 use crate::demo::{ANSWER, TASK, TOOL};
 use crate::eval::{LOCAL_MODEL, fetched_model};
 use crate::kept_run;
 use crate::metadata::Metadata;
+use crate::python::environment;
 
 const PACKAGE: &str = "xllamacpp==2026.10.11549";
 

@@ -15,6 +15,7 @@ mod local;
 mod output;
 mod permissions;
 mod render;
+mod start;
 mod text;
 mod toolset;
 
@@ -25,7 +26,7 @@ use clap::{Parser, error::ErrorKind};
 fn main() -> ExitCode {
     // Nothing is started before the words are understood: `--version` and mistakes answer at once.
     match args::Args::try_parse() {
-        Ok(args) => app::run(args).into(),
+        Ok(args) => start::run(args).into(),
         // Help and versions go to stdout and are no failures; a reader that went away is neither. Who says
         // nothing is shown the whole help.
         Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

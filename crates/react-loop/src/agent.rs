@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 
 use crate::{
     Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog, driver::panic_text, fold, fold_chain, fold_with, is_paired, is_parallel, spawns::left_behind,
+    RunLog, drive::panic_text, fold, fold_chain, fold_with, is_paired, is_parallel, spawns::left_behind,
     tool_batch::NoTools,
 };
 

@@ -82,4 +82,9 @@ impl<'a> Watch<'a> {
         })
         .await
     }
+
+    /// Waits for `due`, unless the run is cancelled or its time is up before.
+    pub(crate) async fn wait_until(&mut self, due: Timestamp) {
+        let _ = self.wait_for(self.context.clock.sleep_until(due)).await;
+    }
 }

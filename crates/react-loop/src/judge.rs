@@ -17,10 +17,10 @@ use archon_types::{
 
 use crate::{
     ContextParts, Fallback, ReactAgentOptions,
-    driver::{draw_jitter, wait_until},
     fallback::{self, Chain, Next},
     interrupt::Watch,
     limits::Money,
+    retry::draw_jitter,
     single_call::ask,
     window::spoken,
 };
@@ -149,7 +149,7 @@ impl LlmJudge {
             failure.partial = begun;
             bill.failed(&failure, price);
             match chain.failed(&failure, &config, clock.now(), deadline) {
-                Next::Retry(due) => wait_until(due, &mut watch, context).await,
+                Next::Retry(due) => watch.wait_until(due).await,
                 Next::Step => {
                     let step = chain.due().map(|due| due.step.clone());
                     step.iter().for_each(|step| chain.stepped(step));

@@ -30,6 +30,8 @@ mod calls;
 mod circuit_breaker;
 mod decide;
 mod delegate;
+mod deltas;
+mod drive;
 mod driver;
 mod error;
 mod evaluation;

@@ -19,7 +19,7 @@ use futures_util::future::{Either, join_all, select};
 
 use crate::{
     Command, History, LoopError, Opening, ReactAgent, ReactMachine, RunLog, agent::cancelled_alone,
-    driver::note_cancel, fold, fold_chain, mailbox::Mailbox, resume::started,
+    drive::note_cancel, fold, fold_chain, mailbox::Mailbox, resume::started,
 };
 
 /// Several agents that work on the same thing, and who chooses among them.

@@ -1,6 +1,6 @@
 //! When a failed model call is tried again: the machine decides, every attempt is a record.
 
-use archon_types::{ModelFailure, RetryConfig, Timestamp};
+use archon_types::{Context, ModelFailure, RetryConfig, Timestamp};
 
 /// When attempt `attempt + 1` is due, or `None` when the failure is final.
 ///
@@ -18,6 +18,13 @@ pub(crate) fn next_attempt_at(
     let ours = retry.delay_for_attempt(attempt, failure.jitter);
     let due = now + failure.retry_after_ms.map_or(ours, std::time::Duration::from_millis);
     (due < deadline).then_some(due)
+}
+
+/// Chance is an input as identity is: with seeded ids the jitter is the same every time.
+pub(crate) fn draw_jitter(context: &Context) -> f64 {
+    let seed = context.ids.fresh("jitter");
+    let sum = seed.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+    f64::from(sum % 2001) / 1000.0 - 1.0
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use crate::{
     CallStage, CallState, Driver, QueueNotice, ReactMachine, RunLog, ToolGate, decide, delegate,
-    driver::draw_jitter,
     hooked::{self, Calls},
     interrupt::{Interrupt, Watch},
     machine::in_doubt,
+    retry::draw_jitter,
     spawns::{Spawned, Spawns},
 };
 

@@ -1,0 +1,72 @@
+//! From a command line to its end: settings are loaded, the runtime is started, the command is run.
+
+use std::sync::Arc;
+
+use archon::providers::HttpOptions;
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    app::App,
+    args::{Args, GlobalArgs},
+    config::{Config, Sources},
+    exit::Exit,
+    failure::Failure,
+    output::Output,
+};
+
+/// Runs a command to its end.
+pub(crate) fn run(args: Args) -> Exit {
+    let output = Arc::new(Output::system());
+    log_to_stderr(&args.global);
+    let result = start(args, output.clone());
+    output.stop_waiting();
+    result.unwrap_or_else(|failure| {
+        output.failure(&failure);
+        failure.exit()
+    })
+}
+
+fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
+    let sources = Sources::system();
+    let mut flags = args.command.settings();
+    flags.data_dir = args.global.data_dir.clone();
+    let config = Config::load(&sources, flags)?;
+    let data_dir = config.data_dir(&sources)?;
+    let app = App {
+        output,
+        config,
+        sources,
+        data_dir,
+        json: args.global.json,
+        ask_later: args.global.ask_later,
+        http: HttpOptions::default(),
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
+            |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),
+        )?;
+    let result = runtime.block_on(args.command.run(&app));
+    // Work that cannot be stopped (a file system that hangs) must not hold up the exit.
+    runtime.shutdown_background();
+    result
+}
+
+/// One for the run, one that hears the keyboard even if a tool keeps the other busy.
+const WORKERS: usize = 2;
+
+/// Without a wish only warnings are shown, and not those that the run's own output shows already.
+fn log_to_stderr(args: &GlobalArgs) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        EnvFilter::new(match args.verbose {
+            0 => "warn,archon_react_loop=error",
+            1 => "warn,archon=info,archon_react_loop=info,archon_planner=info,archon_tools=info,archon_providers=info,archon_store=info",
+            2 => "info,archon=debug,archon_react_loop=debug,archon_planner=debug,archon_tools=debug,archon_providers=debug,archon_store=debug",
+            _ => "trace",
+        })
+    });
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .try_init();
+}

@@ -1,0 +1,57 @@
+//! What is shown of an answer while it comes.
+
+use archon_types::{CommandId, Context, Delta, DeltaKind, Event, ModelEvent, ToolCallId};
+
+/// Turns a model's events into deltas with their place in the answer.
+pub(crate) struct Deltas<'a> {
+    context: &'a Context,
+    command: CommandId,
+    attempt: u32,
+    text: u64,
+    thinking: u64,
+    calls: Vec<(u32, ToolCallId, u64)>,
+}
+
+impl<'a> Deltas<'a> {
+    pub(crate) fn new(command: CommandId, attempt: u32, context: &'a Context) -> Self {
+        Self { context, command, attempt, text: 0, thinking: 0, calls: Vec::new() }
+    }
+
+    /// Whether anything was shown.
+    pub(crate) fn any(&self) -> bool {
+        self.text > 0 || self.thinking > 0 || !self.calls.is_empty()
+    }
+
+    pub(crate) fn emit(&mut self, event: ModelEvent) {
+        let (offset, kind) = match event {
+            ModelEvent::TextDelta(text) => (advance(&mut self.text, &text), DeltaKind::Text { text }),
+            ModelEvent::ThinkingDelta(text) => {
+                (advance(&mut self.thinking, &text), DeltaKind::Thinking { text })
+            }
+            ModelEvent::ToolCallStart { index, id, name } => {
+                let id = ToolCallId::new(id);
+                self.calls.push((index, id.clone(), 0));
+                (0, DeltaKind::ToolCall { index, id, name })
+            }
+            ModelEvent::ToolCallDelta { index, arguments: text } => {
+                let Some((_, id, sent)) = self.calls.iter_mut().find(|(i, ..)| *i == index) else { return };
+                let id = id.clone();
+                (advance(sent, &text), DeltaKind::Arguments { index, id, text })
+            }
+            _ => return,
+        };
+        self.context.sink.emit(Event::Delta(Delta {
+            run: self.context.run.clone(),
+            command: self.command,
+            attempt: self.attempt,
+            offset,
+            kind,
+        }));
+    }
+}
+
+fn advance(offset: &mut u64, text: &str) -> u64 {
+    let at = *offset;
+    *offset += text.len() as u64;
+    at
+}

@@ -1,0 +1,292 @@
+//! How a run is driven: what the machine wants is done, and what happened is recorded before anyone acts on it.
+
+use std::{any::Any, panic::AssertUnwindSafe, pin::pin, sync::Arc};
+
+use archon_types::{
+    AssistantMessage, CommandId, Compaction, Context, HookPoint, JournalError, ModelFailure, Outcome,
+    Provider, ProviderError, RecordBody, Timestamp,
+};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
+use tracing::Instrument;
+
+use crate::{
+    Command, Driver, GoalDue, ReactMachine, RunLog, SummaryDue, decide, decode_answer, delegate,
+    deltas::Deltas,
+    goal_check,
+    hooked::{self, Turns},
+    interrupt::Watch,
+    retry::draw_jitter,
+    single_call,
+    summarize::summarize,
+    tool_batch,
+};
+
+impl Driver {
+    /// Drives the machine until its run has ended, and returns the outcome.
+    ///
+    /// # Errors
+    /// Only the journal makes this fail: what cannot be recorded is not done.
+    pub async fn drive(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        context: &Context,
+    ) -> Result<Outcome, JournalError> {
+        // What is logged from here on, by tools too, names the run.
+        let span = tracing::info_span!("run", run = %context.run, session = %context.session);
+        let mailbox = log.mailbox();
+        let work = self.work(machine, log, context).instrument(span);
+        let Some(mailbox) = mailbox else { return work.await };
+        let (work, pump) = (pin!(work), pin!(mailbox.pump()));
+        match select(work, pump).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right((never, _)) => match never {},
+        }
+    }
+
+    async fn work(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        context: &Context,
+    ) -> Result<Outcome, JournalError> {
+        let mut watch = Watch::new(context, machine.deadline());
+        let mut turns = Turns::new(self.hooks.as_deref(), machine);
+        let mut read_for = None;
+        loop {
+            listen(machine, log, context).await?;
+            match machine.next() {
+                Command::Done(outcome) => {
+                    let outcome = outcome.clone();
+                    return Ok(self.done(outcome, machine, &turns, context).await);
+                }
+                Command::Append(body) => self.append(machine, log, body, context).await?,
+                Command::AskModel { attempt: 0, command, .. }
+                    if self.instructions.is_some() && read_for != Some(command) =>
+                {
+                    read_for = Some(command);
+                    // What is due after that may be another thing: longer instructions leave less room.
+                    if let Some(read) = self.read_instructions(machine, &mut watch).await {
+                        log.step(machine, read).await?;
+                    }
+                    continue;
+                }
+                Command::AskModel { attempt: 0, turn, .. } if !turns.may_begin(machine, turn).await => {
+                    log.step(machine, RecordBody::Vetoed { hook: HookPoint::BeforeTurn }).await?;
+                }
+                Command::AskModel { command, attempt, turn } => {
+                    let answer = self.asked((command, attempt, turn), machine, log, &mut watch).await?;
+                    if let RecordBody::ModelFailed { failure, .. } = &answer {
+                        turns.failed(&failure.message).await;
+                    }
+                    log.step(machine, answer).await?;
+                }
+                Command::Summarize(due) => {
+                    let summary = self.summary(machine, &due, &mut watch).await;
+                    log.step(machine, summary).await?;
+                }
+                Command::CheckGoal(due) => {
+                    let verdict = self.verdict(machine, &due, &mut watch).await;
+                    log.step(machine, verdict).await?;
+                }
+                Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
+                Command::WaitUntil(due) => {
+                    watch.wait_until(due).await;
+                    log.step(machine, RecordBody::ClockRead).await?;
+                }
+                Command::Decide => decide::decide(self, machine, log, &mut watch, context).await?,
+                Command::Suspended => return Ok(machine.suspended_outcome()),
+                // Without a prompt there is nothing to do; the agent never starts a run without one.
+                Command::WaitForPrompt => return Ok(nothing_asked(context)),
+            }
+            turns.look(machine).await;
+        }
+    }
+
+    /// The run is over.
+    async fn done(
+        &self,
+        outcome: Outcome,
+        machine: &ReactMachine,
+        turns: &Turns<'_>,
+        context: &Context,
+    ) -> Outcome {
+        self.remember(machine, context, None).await;
+        turns.ended(&outcome).await;
+        outcome
+    }
+
+    async fn summary(&self, machine: &ReactMachine, due: &SummaryDue, watch: &mut Watch<'_>) -> RecordBody {
+        let (provider, context) = (self.provider_of(machine), watch.context());
+        RecordBody::Summarized(summarize(provider, machine, due, watch, context).await)
+    }
+
+    async fn verdict(&self, machine: &ReactMachine, due: &GoalDue, watch: &mut Watch<'_>) -> RecordBody {
+        let (provider, context) = (self.provider_of(machine), watch.context());
+        RecordBody::GoalChecked(goal_check::check(provider, machine, due, watch, context).await)
+    }
+
+    /// Appends what follows from the log. Who heard that a call begins hears that it ends.
+    async fn append(
+        &self,
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        body: RecordBody,
+        context: &Context,
+    ) -> Result<(), JournalError> {
+        if let RecordBody::Compacted(compaction) = &body {
+            // Before it leaves the window.
+            self.remember(machine, context, Some(compaction)).await;
+        }
+        let given_up = hooked::given_up(machine, &body);
+        delegate::close(self, machine, log, body).await?;
+        if let Some(((call, result), hooks)) = given_up.zip(self.hooks.as_ref()) {
+            hooks.after_tool(&call, &result).await;
+        }
+        Ok(())
+    }
+
+    /// Records that a request is on its way, sends it, and returns the record of what came back.
+    async fn asked(
+        &self,
+        (command, attempt, turn): (CommandId, u32, u32),
+        machine: &mut ReactMachine,
+        log: &mut RunLog,
+        watch: &mut Watch<'_>,
+    ) -> Result<RecordBody, JournalError> {
+        let request_hash = machine.request().content_hash();
+        log.step(machine, RecordBody::ModelAsked { command, attempt, turn, request_hash }).await?;
+        let span = tracing::info_span!("model_call", turn, attempt);
+        let context = watch.context();
+        Ok(self.ask(machine, command, attempt, watch, context).instrument(span).await)
+    }
+
+    /// The record of what the project says, if that is new.
+    async fn read_instructions(&self, machine: &ReactMachine, watch: &mut Watch<'_>) -> Option<RecordBody> {
+        let run = &watch.context().run;
+        match watch.wait_for(self.instructions.as_ref()?.read()).await? {
+            Ok(text) => {
+                let text = text.unwrap_or_default();
+                (text != machine.instructions()).then_some(RecordBody::InstructionsRead { text })
+            }
+            Err(error) => {
+                tracing::warn!(%run, %error, "the project's instructions cannot be read");
+                None
+            }
+        }
+    }
+
+    async fn remember(&self, machine: &ReactMachine, context: &Context, compaction: Option<&Compaction>) {
+        if let Some(memory) = &self.memory {
+            memory.keep(context, machine.window().whole().cloned().collect(), compaction).await;
+        }
+    }
+
+    /// Sends the machine's request and returns the record of what came back.
+    async fn ask(
+        &self,
+        machine: &ReactMachine,
+        command: CommandId,
+        attempt: u32,
+        watch: &mut Watch<'_>,
+        context: &Context,
+    ) -> RecordBody {
+        let mode = machine.config().tool_mode;
+        let mut deltas = Deltas::new(command, attempt, context);
+        let provider = self.provider_of(machine);
+        let answer = match provider {
+            Some(provider) => {
+                let request = machine.request();
+                let answer =
+                    single_call::ask(&**provider, request, |event| deltas.emit(event), watch, context);
+                // A provider that panics has failed like any other.
+                AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
+                    Err(ProviderError::Other(format!("the provider panicked: {}", panic_text(&*panic))))
+                })
+            }
+            None => Err(not_here(machine)),
+        };
+        match answer {
+            Ok(answer) => RecordBody::ModelAnswered {
+                command,
+                attempt,
+                message: Box::new(decode_answer(signed(answer, provider, machine, context), mode, command)),
+            },
+            Err(error) => {
+                tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
+                let mut failure = ModelFailure::new(&error, draw_jitter(context));
+                failure.partial = deltas.any();
+                RecordBody::ModelFailed { command, attempt, failure }
+            }
+        }
+    }
+}
+
+fn nothing_asked(context: &Context) -> Outcome {
+    Outcome::failed(context.run.clone(), "nothing was asked")
+}
+
+/// Fills in what a provider may leave out.
+fn signed(
+    mut answer: AssistantMessage,
+    provider: Option<&Arc<dyn Provider>>,
+    machine: &ReactMachine,
+    context: &Context,
+) -> AssistantMessage {
+    if let Some(provider) = provider.filter(|_| answer.provider.is_empty()) {
+        provider.id().clone_into(&mut answer.provider);
+    }
+    if answer.model.is_empty() {
+        machine.model().clone_into(&mut answer.model);
+    }
+    if answer.timestamp == Timestamp::default() {
+        answer.timestamp = context.clock.now();
+    }
+    answer
+}
+
+/// The run was begun with more models or keys than this process has.
+fn not_here(machine: &ReactMachine) -> ProviderError {
+    let key = machine.target().key + 1;
+    let text =
+        format!("{} with key {key} is not set up here, and the run was begun with it", machine.model());
+    ProviderError::Other(text)
+}
+
+/// Takes in what came for the run, and a cancel.
+async fn listen(machine: &mut ReactMachine, log: &mut RunLog, context: &Context) -> Result<(), JournalError> {
+    // Who cancelled is known by what came for the run, so that is looked at first.
+    if context.cancel.is_cancelled() || is_open_to_messages(&machine.next()) {
+        log.receive(machine).await?;
+    }
+    if context.cancel.is_cancelled() {
+        note_cancel(machine, log).await?;
+    }
+    Ok(())
+}
+
+/// Whether what somebody says now can change what is done next: before a question, before the end, and while
+/// there is nothing to do. Between calls their batch looks for itself.
+fn is_open_to_messages(next: &Command<'_>) -> bool {
+    match next {
+        Command::Append(body) => matches!(body, RecordBody::RunFinished(_)),
+        Command::RunCalls(_) | Command::Done(_) => false,
+        _ => true,
+    }
+}
+
+pub(crate) async fn note_cancel(machine: &mut ReactMachine, log: &mut RunLog) -> Result<(), JournalError> {
+    if machine.ended().is_none() && !machine.is_cancelled() {
+        log.step(machine, RecordBody::CancelRequested { reason: "cancelled by the caller".into() }).await?;
+    }
+    Ok(())
+}
+
+/// What a panic says of itself.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".to_owned())
+}
