@@ -4,6 +4,7 @@
 //! is as it is. A project's file comes with somebody else's code: see [`trust`] for what it may not do.
 
 mod file;
+mod rules;
 mod trust;
 mod value;
 
@@ -16,7 +17,8 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{failure::Failure, permissions::PermissionRules};
+use crate::failure::Failure;
+pub(crate) use rules::PermissionRules;
 use value::FromText;
 pub(crate) use value::{LocalServers, Mode, ToolSelection};
 

@@ -6,32 +6,8 @@ use std::{
 };
 
 use archon::tools::Permissions;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
-use crate::{app::App, failure::Failure};
-
-/// `[permissions]` of a settings file: rules such as `bash(git status:*)`, `write_file(src/**)` or `mcp__github__*`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct PermissionRules {
-    /// What is never done.
-    pub(crate) deny: Vec<String>,
-    /// What is asked about each time.
-    pub(crate) ask: Vec<String>,
-    /// What is done without asking. Not in a project's settings.
-    pub(crate) allow: Vec<String>,
-}
-
-impl PermissionRules {
-    /// These rules and those of another layer: a layer only adds.
-    pub(crate) fn and(mut self, more: Self) -> Self {
-        self.deny.extend(more.deny);
-        self.ask.extend(more.ask);
-        self.allow.extend(more.allow);
-        self
-    }
-}
+use crate::{app::App, config::PermissionRules, failure::Failure};
 
 /// All rules that hold.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use crate::permissions::PermissionRules;
+use super::rules::PermissionRules;
 
 /// Which tools an agent has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
