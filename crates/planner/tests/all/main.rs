@@ -9,3 +9,4 @@ mod machine;
 mod planners;
 mod processes;
 mod support;
+mod templates;

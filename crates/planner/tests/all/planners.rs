@@ -372,6 +372,7 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
     context.values.insert("ticket_text".into(), "I paid twice".into());
     let task = planner.create_plan("Please triage this ticket!", &context).await.unwrap();
     assert_eq!(task.subtasks[0].tool_args().unwrap()["text"], "I paid twice");
+    let names = |subtask: &'_ SubTask| subtask.rules.save_as.clone();
     let task = planner.create_plan("Something else", &context).await.unwrap();
     let ids: Vec<&str> = task.subtasks.iter().map(|s| s.id.as_str()).collect();
     assert_eq!(
@@ -385,10 +386,13 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
             "sort_step3_1_1",
             "sort_step3_2_1",
             "sort_step4",
-            "sort",
+            "sort_step4_error1",
             "report"
         ]
     );
+    // What the last step has for a result, or what stands in for it where it failed.
+    assert_eq!(task.subtasks[9].dependencies()[0].as_str(), "sort_step4_error1");
+    assert_eq!([7, 8].map(|n| names(&task.subtasks[n])), [Some("sort".to_owned()), Some("sort".to_owned())]);
     assert_eq!(task.subtasks[1].tool_args().unwrap()["text"], "{read.text}");
     assert_eq!(task.subtasks[1].dependencies()[0].as_str(), "read");
     assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} == null"));
