@@ -239,10 +239,13 @@ impl Following {
         let task = self.machine.task();
         self.plan_record(PlanRecord::Asked { command, attempt, reason: reason.clone() }).await?;
         let planner = self.parts.planner.clone();
+        let fixed = self.machine.fixed().map(<[SubTask]>::to_vec);
         let planned = async move {
-            match reason {
-                None => planner.create_plan(&task.goal, &planning).await,
-                Some(reason) => {
+            match (reason, fixed) {
+                (None, Some(subtasks)) => Ok(task.with_subtasks(subtasks)),
+                (Some(_), Some(_)) => Err(PlanError::Fixed),
+                (None, None) => planner.create_plan(&task.goal, &planning).await,
+                (Some(reason), None) => {
                     let wrong = planning
                         .failure
                         .take()
@@ -303,7 +306,11 @@ impl Following {
         let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
         match errors.is_empty() {
             true => record,
-            false => PlanRecord::Rejected { command, attempt, problems: errors, retryable: true },
+            // A fixed plan is the same when it is asked for again.
+            false => {
+                let retryable = self.machine.fixed().is_none();
+                PlanRecord::Rejected { command, attempt, problems: errors, retryable }
+            }
         }
     }
 
@@ -366,7 +373,10 @@ enum Drained {
 fn is_worth_another_try(error: &PlanError) -> bool {
     match error {
         PlanError::Model(error) => error.is_retryable(),
-        PlanError::Cancelled | PlanError::UnknownPrice { .. } | PlanError::OverBudget { .. } => false,
+        PlanError::Fixed
+        | PlanError::Cancelled
+        | PlanError::UnknownPrice { .. }
+        | PlanError::OverBudget { .. } => false,
         _ => true,
     }
 }

@@ -99,7 +99,10 @@ impl PlanningAgent {
         planning.left = Some(machine.left());
         planning.values = self.parts.options.values.clone();
         planning.memories = self.parts.recall(goal).await;
-        let mut task = self.parts.planner.create_plan(goal, &planning).await?;
+        let mut task = match self.parts.options.plan.clone() {
+            Some(subtasks) => Task::new(context.run.as_str(), goal).with_subtasks(subtasks),
+            None => self.parts.planner.create_plan(goal, &planning).await?,
+        };
         for (key, value) in &planning.values {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());
         }
@@ -133,7 +136,14 @@ impl PlanningAgent {
     ) -> Result<Outcome, PlanRunError> {
         let options = &self.parts.options;
         let plan = |record| RecordBody::Plan(Box::new(record));
-        let mut bodies = vec![plan(PlanRecord::Settings(options.settings.clone()))];
+        let mut settings = options.settings.clone();
+        if options.plan.is_some() {
+            settings.replan.max_replans = 0;
+        }
+        let mut bodies = vec![plan(PlanRecord::Settings(settings))];
+        if let Some(subtasks) = options.plan.clone() {
+            bodies.push(plan(PlanRecord::Fixed { subtasks }));
+        }
         let (values, memories) = (options.values.clone(), self.parts.recall(goal).await);
         if !values.is_empty() || !memories.is_empty() {
             bodies.push(plan(PlanRecord::Given { values, memories }));

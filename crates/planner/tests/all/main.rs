@@ -5,6 +5,7 @@ mod corpus;
 mod dags;
 mod expenses;
 mod faults;
+mod fixed;
 mod machine;
 mod planners;
 mod processes;
