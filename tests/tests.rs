@@ -13,6 +13,7 @@ mod goal_checks;
 mod hooks;
 mod interruptions;
 mod kill;
+mod kill_plan;
 mod kill_race;
 mod kill_sub_agents;
 mod kill_torn;

@@ -184,10 +184,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Steps of which conditions choose one may share a name.
+    /// Steps of which conditions choose one may share a name, with one that they stand in for.
     fn are_alternatives(&self, name: &str) -> bool {
-        let mut named = self.task.subtasks.iter().filter(|s| s.rules.save_as.as_deref() == Some(name));
-        named.all(|s| s.rules.when.is_some())
+        let named = self.task.subtasks.iter().filter(|s| s.rules.save_as.as_deref() == Some(name));
+        named.filter(|s| s.rules.when.is_none()).count() <= 1
     }
 
     fn subtask(&mut self, subtask: &'a SubTask) {

@@ -104,7 +104,7 @@ impl Following {
 
     /// Moves what waits in the inbox into the log. A plan can be cancelled from there; nothing else is said to it.
     async fn receive(&mut self) -> Result<(), JournalError> {
-        let Some(inbox) = self.parts.journal(&self.context).inbox() else { return Ok(()) };
+        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let waiting = inbox.waiting(&self.context.run).await?;
         let mut done = Vec::new();
         for entry in waiting {
@@ -131,7 +131,7 @@ impl Following {
         let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
         let mut timer = self.context.clock.sleep_until(due);
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
-        let inbox = self.parts.journal(&self.context).inbox();
+        let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
         let (in_flight, control, reports) = (&mut self.in_flight, &self.control, &self.reports);
         let woken = std::future::poll_fn(|task| {
@@ -239,10 +239,13 @@ impl Following {
         let task = self.machine.task();
         self.plan_record(PlanRecord::Asked { command, attempt, reason: reason.clone() }).await?;
         let planner = self.parts.planner.clone();
+        let fixed = self.machine.fixed().map(<[SubTask]>::to_vec);
         let planned = async move {
-            match reason {
-                None => planner.create_plan(&task.goal, &planning).await,
-                Some(reason) => {
+            match (reason, fixed) {
+                (None, Some(subtasks)) => Ok(task.with_subtasks(subtasks)),
+                (Some(_), Some(_)) => Err(PlanError::Fixed),
+                (None, None) => planner.create_plan(&task.goal, &planning).await,
+                (Some(reason), None) => {
                     let wrong = planning
                         .failure
                         .take()
@@ -303,7 +306,11 @@ impl Following {
         let errors: Vec<String> = found.iter().filter(|p| p.is_error()).map(with_remedy).collect();
         match errors.is_empty() {
             true => record,
-            false => PlanRecord::Rejected { command, attempt, problems: errors, retryable: true },
+            // A fixed plan is the same when it is asked for again.
+            false => {
+                let retryable = self.machine.fixed().is_none();
+                PlanRecord::Rejected { command, attempt, problems: errors, retryable }
+            }
         }
     }
 
@@ -366,7 +373,10 @@ enum Drained {
 fn is_worth_another_try(error: &PlanError) -> bool {
     match error {
         PlanError::Model(error) => error.is_retryable(),
-        PlanError::Cancelled | PlanError::UnknownPrice { .. } | PlanError::OverBudget { .. } => false,
+        PlanError::Fixed
+        | PlanError::Cancelled
+        | PlanError::UnknownPrice { .. }
+        | PlanError::OverBudget { .. } => false,
         _ => true,
     }
 }

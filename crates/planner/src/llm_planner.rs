@@ -11,7 +11,7 @@ use std::{
 use archon_types::{
     ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
     Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
-    SubTaskStatus, Task, TaskId, ToolDefinition,
+    SubTaskRules, SubTaskStatus, Task, TaskId, ToolDefinition,
 };
 use serde_json::json;
 
@@ -188,7 +188,8 @@ impl Planner for LlmPlanner {
                 new.subtasks.retain(|old| stays(old) && !is_named(old));
                 let done: Vec<SubTask> =
                     task.subtasks.iter().filter(|s| is_named(s) && is_done(s)).cloned().collect();
-                let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id)).cloned();
+                let fresh = subtasks.iter().filter(|s| !done.iter().any(|d| d.id == s.id));
+                let fresh = fresh.map(|new| with_rules_of(task.get_subtask(&new.id), new.clone()));
                 new.subtasks.extend(done.iter().cloned().chain(fresh));
                 accepted(new, &options)
             })
@@ -217,6 +218,22 @@ fn stays(task: &Task) -> impl Fn(&SubTask) -> bool {
         lost.extend(graph.downstream(&subtask.id).into_iter().cloned());
     }
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
+}
+
+/// A subtask that takes the place of one with its id, with the rules of that one: an answer says nothing of rules
+/// unless it means to change them. What a person is to be asked first is asked in any case.
+fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
+    let Some(old) = old else { return new };
+    if new.rules == SubTaskRules::default() {
+        new.rules = old.rules.clone();
+        // They are called with the arguments of the tool that they stand in for.
+        if new.tool_name() != old.tool_name() {
+            new.rules.fallback_tools.clear();
+        }
+    }
+    new.rules.gate = new.rules.gate.take().or_else(|| old.rules.gate.clone());
+    new.critical |= old.critical;
+    new
 }
 
 fn refusal(problems: Vec<PlanProblem>) -> PlanError {
@@ -291,7 +308,11 @@ fn progress(task: &Task, reason: &str) -> String {
         let result = if result.is_empty() { result } else { format!(" => {result}") };
         let (status, id, what) = (subtask.status(), &subtask.id, &subtask.description);
         let after: Vec<&str> = subtask.dependencies().iter().map(archon_types::SubTaskId::as_str).collect();
-        let _ = writeln!(text, "- [{status}] {id} (after: {}): {what}{result}", after.join(", "));
+        let only = match &subtask.rules.when {
+            Some(condition) => format!(" (only if {condition}; {{\"rules\": {{\"when\"}}}} changes that)"),
+            None => String::new(),
+        };
+        let _ = writeln!(text, "- [{status}] {id} (after: {}): {what}{only}{result}", after.join(", "));
     }
     let _ = write!(
         text,

@@ -16,16 +16,14 @@ mod questions;
 mod values;
 
 use archon_types::{
-    CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record,
-    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
+    Budget, CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings,
+    Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
 pub(crate) use failures::UNKNOWN;
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
-
-use crate::budget::Budget;
 
 /// Version of the form in which a [`PlanMachine`] is written; another is refused.
 pub const MACHINE_VERSION: u32 = 1;
@@ -87,6 +85,9 @@ pub struct PlanMachine {
     /// What the subtasks belong to; its own list of subtasks is empty.
     task: Task,
     memories: Vec<String>,
+    /// The plan, where nobody is asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fixed: Option<Vec<SubTask>>,
     nodes: Nodes,
     next_command: u64,
     replan: Option<Ask>,
@@ -155,6 +156,7 @@ impl PlanMachine {
             query: String::new(),
             task: Task::new(TaskId::new(started.run.as_str()), ""),
             memories: Vec::new(),
+            fixed: None,
             nodes: Nodes::default(),
             next_command: 0,
             replan: None,
@@ -214,6 +216,9 @@ impl PlanMachine {
             PlanRecord::Given { values, memories } => {
                 self.task.context = values.clone();
                 self.memories = memories.clone();
+            }
+            PlanRecord::Fixed { subtasks } if self.phase == Phase::Fresh => {
+                self.fixed = Some(subtasks.clone());
             }
             PlanRecord::Asked { command, attempt, .. } => {
                 if let Some(ask) = self.open_ask(*command, *attempt) {

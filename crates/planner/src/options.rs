@@ -1,6 +1,6 @@
 //! The choices of a planning agent.
 
-use archon_types::{AgentId, ExecutionLimits, FallbackModel, Json, PlanSettings, ToolMode};
+use archon_types::{AgentId, ExecutionLimits, FallbackModel, Json, PlanSettings, SubTask, ToolMode};
 
 use crate::PlanSize;
 
@@ -29,6 +29,9 @@ pub struct PlanningAgentOptions {
     pub size: PlanSize,
     /// What is known at the start of every run.
     pub values: serde_json::Map<String, Json>,
+    /// A plan that is followed as it stands, whoever takes the run up: no planner is asked for it, nor for another one
+    /// when a subtask fails. Default none.
+    pub plan: Option<Vec<SubTask>>,
 }
 
 impl Default for PlanningAgentOptions {
@@ -44,6 +47,7 @@ impl Default for PlanningAgentOptions {
             limits: ExecutionLimits::default(),
             size: PlanSize::default(),
             values: serde_json::Map::new(),
+            plan: None,
         }
     }
 }

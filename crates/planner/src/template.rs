@@ -19,13 +19,15 @@
 //! result of a step (`step1` is the first) or its `save_as`; a text that is nothing else keeps the value's type.
 
 mod expand;
+mod in_place;
 mod text;
 
-use archon_types::{Json, SubTask, Task, TaskId, ToolDefinition};
+use archon_types::{Json, SubTaskId, Task, TaskId, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use expand::steps;
+pub(crate) use in_place::Replaced;
 
 /// A plan with parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,6 +156,10 @@ pub enum TemplateProblem {
     Ambiguous { step: String },
     #[error("steps are nested more than {max} levels deep")]
     TooDeep { max: usize },
+    #[error(
+        "subtask {subtask} is done by the template {template}, so {rule} has no meaning there: {instead}"
+    )]
+    NotForTemplate { subtask: SubTaskId, template: String, rule: &'static str, instead: String },
     #[error("the template {template} would have more than {max} steps")]
     TooMany { template: String, max: usize },
 }
@@ -175,7 +181,7 @@ impl WorkflowTemplate {
         values: &serde_json::Map<String, Json>,
     ) -> Result<Task, Vec<TemplateProblem>> {
         let values = self.values(&expand::literal(values))?;
-        let mut task = Task::new(id, goal).with_subtasks(steps(self, &values)?);
+        let mut task = Task::new(id, goal).with_subtasks(steps(self, &values)?.0);
         task.context = expand::plain(&values);
         Ok(task)
     }
@@ -257,31 +263,6 @@ impl Parameter {
             _ => true,
         }
     }
-}
-
-/// Puts the steps of a template in the place of a subtask that names it as its tool. The last step has the
-/// subtask's id, so that those who depend on it and refer to it need not know.
-pub(crate) fn in_place_of(
-    subtask: &SubTask,
-    template: &WorkflowTemplate,
-) -> Result<Vec<SubTask>, Vec<TemplateProblem>> {
-    let given = subtask.tool_args().and_then(Json::as_object).cloned().unwrap_or_default();
-    let values = template.values(&expand::outer(&given))?;
-    let mut inner = steps(template, &values)?;
-    let Some(last) = inner.last().map(|s| s.id.clone()) else { return Ok(vec![subtask.clone()]) };
-    let ids: Vec<_> = inner.iter().map(|s| s.id.clone()).collect();
-    let names: Vec<String> = inner.iter().filter_map(|s| s.rules.save_as.clone()).collect();
-    let rename = |id: &str| match ids.iter().any(|known| known.as_str() == id) {
-        true if id == last.as_str() => subtask.id.to_string(),
-        true => format!("{}_{id}", subtask.id),
-        // Another subtask may use the same template.
-        false if names.iter().any(|name| name == id) => format!("{}_{id}", subtask.id),
-        false => id.to_owned(),
-    };
-    for step in &mut inner {
-        *step = expand::renamed(step, &rename, subtask);
-    }
-    Ok(inner)
 }
 
 fn first_version() -> String {

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, Task, TaskId};
+use archon_types::{BoxFuture, PlanError, Planner, PlanningContext, SubTaskStatus, Task, TaskId};
 
 use crate::{
     WorkflowTemplate,
-    template::{TemplateProblem, in_place_of},
+    template::{Replaced, TemplateProblem},
 };
 
 /// Templates by name and version.
@@ -76,21 +76,22 @@ impl TemplatePlanner {
         self
     }
 
-    /// A task in which every subtask that names a template is replaced by the template's steps.
+    /// A task in which every subtask that names a template is replaced by the template's steps, for which its rules
+    /// hold: its gate before the first of them, its second name for the result, its number of tries for each.
     ///
     /// # Errors
-    /// The values that a subtask gives do not fit its template.
+    /// The values that a subtask gives do not fit its template, or it has rules that several steps cannot follow.
     pub fn expand(&self, task: Task) -> Result<Task, PlanError> {
-        let mut subtasks = Vec::new();
+        let mut replaced = Replaced::default();
         for subtask in &task.subtasks {
             match subtask.tool_name().and_then(|name| self.registry.newest(name)) {
-                Some(template) if subtask.status() != archon_types::SubTaskStatus::Completed => {
-                    subtasks.extend(in_place_of(subtask, template).map_err(unreadable)?);
+                Some(template) if subtask.status() != SubTaskStatus::Completed => {
+                    replaced.add_steps(subtask, template).map_err(unreadable)?;
                 }
-                _ => subtasks.push(subtask.clone()),
+                _ => replaced.add(subtask),
             }
         }
-        Ok(task.with_subtasks(subtasks))
+        Ok(task.with_subtasks(replaced.subtasks()))
     }
 
     fn with_templates(&self, context: &PlanningContext) -> PlanningContext {

@@ -177,6 +177,9 @@ pub enum PlanError {
         /// `tokens` or `money`.
         what: &'static str,
     },
+    /// The plan is fixed, and was to be replaced by another one.
+    #[error("the plan is fixed: there is no other one")]
+    Fixed,
     /// Planning was cancelled.
     #[error("planning was cancelled")]
     Cancelled,
@@ -194,6 +197,7 @@ impl PlanError {
             }
             Self::UnknownPrice { .. } => "set the model's price, or no limit of money",
             Self::OverBudget { .. } => "allow more",
+            Self::Fixed => "mend what failed, or change the template and start again",
             Self::Cancelled => "start the task again",
         }
     }

@@ -26,6 +26,11 @@ pub enum PlanRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memories: Vec<String>,
     },
+    /// The plan, where it is fixed: no planner is asked for it, nor for another one. Before the goal.
+    Fixed {
+        /// The plan's subtasks.
+        subtasks: Vec<SubTask>,
+    },
     /// The planner is asked for a plan or for another one. Derived.
     Asked {
         /// The command that the answer must name.

@@ -116,6 +116,7 @@ fn about_plan(said: &PlanRecord) -> String {
         PlanRecord::Given { values, memories } => {
             format!("given, {} values, {} memories", values.len(), memories.len())
         }
+        PlanRecord::Fixed { subtasks } => format!("fixed: {}", names(subtasks)),
         PlanRecord::Asked { attempt, reason, .. } => {
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             format!("asked, attempt {attempt}{why}")

@@ -1,12 +1,18 @@
 //! What can be asked of a machine.
 
 use archon_types::{
-    AgentState, CallId, Lease, Outcome, OutcomeStatus, PlanSettings, RunId, Spending, SubTaskId, Timestamp,
+    AgentState, CallId, Lease, Outcome, OutcomeStatus, PlanSettings, RunId, Spending, SubTask, SubTaskId,
+    Timestamp,
 };
 
 use super::{NodeState, Phase, PlanMachine, PlanNode};
 
 impl PlanMachine {
+    /// The plan, where it is fixed and nobody is asked for one.
+    pub fn fixed(&self) -> Option<&[SubTask]> {
+        self.fixed.as_deref()
+    }
+
     /// The run.
     pub fn run(&self) -> &RunId {
         &self.run

@@ -4,24 +4,24 @@ use std::collections::HashMap;
 
 use archon_types::{Json, OnFailure, SubTask, SubTaskId, SubTaskRules};
 
-use super::{OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate};
+use super::{OnError, OnErrorWord, TemplateProblem, TemplateStep, WorkflowTemplate, in_place::OUTER};
 use crate::{
     condition::Condition,
     references::{Piece, Reference, pieces, reference, references},
 };
 
-type Values = serde_json::Map<String, Json>;
+pub(super) type Values = serde_json::Map<String, Json>;
 
 /// Levels of choices and loops.
 const DEEPEST: usize = 20;
 /// Subtasks of one template.
 const MOST: usize = 1_000;
 
-/// The subtasks of a template with values for its parameters.
-pub(crate) fn steps(
+/// The subtasks of a template with values for its parameters, and how they end.
+pub(super) fn steps(
     template: &WorkflowTemplate,
     values: &Values,
-) -> Result<Vec<SubTask>, Vec<TemplateProblem>> {
+) -> Result<(Vec<SubTask>, Ends), Vec<TemplateProblem>> {
     let mut expansion = Expansion {
         template: &template.name,
         values: values.clone(),
@@ -29,10 +29,30 @@ pub(crate) fn steps(
         owners: HashMap::new(),
         problems: Vec::new(),
     };
-    expansion.block(&template.steps, "step", &Place::default(), Vec::new());
+    let ends = expansion.block(&template.steps, "step", &Place::default(), Ends::default());
     match expansion.problems.is_empty() {
-        true => Ok(expansion.subtasks),
+        true => Ok((expansion.subtasks, ends)),
         false => Err(expansion.problems),
+    }
+}
+
+/// How some steps end.
+#[derive(Clone, Default)]
+pub(super) struct Ends {
+    /// Who comes after them waits for these.
+    pub(super) last: Vec<SubTaskId>,
+    /// Of these the first that has a result has theirs.
+    pub(super) results: Vec<SubTaskId>,
+}
+
+impl Ends {
+    /// The ends of steps of which conditions choose, or that are worked on side by side.
+    fn or(mut self, other: Self) -> Self {
+        self.last.extend(other.last);
+        self.last.sort();
+        self.last.dedup();
+        self.results.extend(other.results);
+        self
     }
 }
 
@@ -54,14 +74,8 @@ struct Place {
 }
 
 impl Expansion<'_> {
-    /// Adds the steps of a block, each after the one before it, and returns the last ones.
-    fn block(
-        &mut self,
-        steps: &[TemplateStep],
-        prefix: &str,
-        place: &Place,
-        mut before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
+    /// Adds the steps of a block, each after the one before it, and says how they end.
+    fn block(&mut self, steps: &[TemplateStep], prefix: &str, place: &Place, mut before: Ends) -> Ends {
         if place.depth > DEEPEST {
             self.problems.push(TemplateProblem::TooDeep { max: DEEPEST });
             return before;
@@ -75,18 +89,14 @@ impl Expansion<'_> {
                 return before;
             }
             let id = step.id.clone().unwrap_or_else(|| format!("{prefix}{number}"));
-            before = self.step(step, &id, place, before);
+            let Ends { last, results } = self.step(step, &id, place, before.last.clone());
+            // What adds no step has no result.
+            before = Ends { last, results: if results.is_empty() { before.results } else { results } };
         }
         before
     }
 
-    fn step(
-        &mut self,
-        step: &TemplateStep,
-        id: &str,
-        place: &Place,
-        before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
+    fn step(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         let is_work = step.tool.is_some() || step.description.is_some();
         let kinds = [step.condition.is_some(), step.for_each.is_some(), is_work];
         let step_id = id.to_owned();
@@ -97,16 +107,10 @@ impl Expansion<'_> {
             1 => return self.each(step, id, place, before),
             _ => self.problems.push(TemplateProblem::Ambiguous { step: step_id }),
         }
-        before
+        after(before)
     }
 
-    fn choice(
-        &mut self,
-        step: &TemplateStep,
-        id: &str,
-        place: &Place,
-        before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
+    fn choice(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         let condition = step.condition.as_deref().unwrap_or_default();
         let condition = self.condition(condition);
         let inside = |condition: String| {
@@ -117,50 +121,39 @@ impl Expansion<'_> {
             Place { condition: Some(condition), depth: place.depth + 1 }
         };
         let holds = inside(condition.clone());
-        let mut last = self.block(&step.then, &format!("{id}_then"), &holds, before.clone());
-        if !step.otherwise.is_empty() {
-            let fails = inside(format!("not ({condition})"));
-            last.extend(self.block(&step.otherwise, &format!("{id}_else"), &fails, before));
+        let ends = self.block(&step.then, &format!("{id}_then"), &holds, after(before.clone()));
+        if step.otherwise.is_empty() {
+            return ends;
         }
-        last.sort();
-        last.dedup();
-        last
+        let fails = inside(format!("not ({condition})"));
+        ends.or(self.block(&step.otherwise, &format!("{id}_else"), &fails, after(before)))
     }
 
-    fn each(
-        &mut self,
-        step: &TemplateStep,
-        id: &str,
-        place: &Place,
-        before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
+    fn each(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         let list = step.for_each.clone().unwrap_or_default();
         let Json::Array(items) = substitute(&braced(&list), &self.values) else {
             self.problems.push(TemplateProblem::UnknownList { step: id.to_owned() });
-            return before;
+            return after(before);
         };
         let name = step.item.clone().unwrap_or_else(|| "item".to_owned());
         let inside = Place { depth: place.depth + 1, ..place.clone() };
         let outer = self.values.get(&name).cloned();
-        let mut last = Vec::new();
+        let mut ends = Ends::default();
         for (number, item) in (1..).zip(items) {
             self.values.insert(name.clone(), item);
-            last.extend(self.block(&step.body, &format!("{id}_{number}_"), &inside, before.clone()));
+            let of_item = self.block(&step.body, &format!("{id}_{number}_"), &inside, after(before.clone()));
+            // The result of a loop is that of its last item.
+            ends.results.clear();
+            ends = ends.or(of_item);
         }
         match outer {
             Some(outer) => _ = self.values.insert(name, outer),
             None => _ = self.values.remove(&name),
         }
-        if last.is_empty() { before } else { last }
+        if ends.last.is_empty() { after(before) } else { ends }
     }
 
-    fn work(
-        &mut self,
-        step: &TemplateStep,
-        id: &str,
-        place: &Place,
-        before: Vec<SubTaskId>,
-    ) -> Vec<SubTaskId> {
+    fn work(&mut self, step: &TemplateStep, id: &str, place: &Place, before: Vec<SubTaskId>) -> Ends {
         let mut rules = SubTaskRules::default();
         rules.save_as.clone_from(&step.save_as);
         rules.when.clone_from(&place.condition);
@@ -193,6 +186,7 @@ impl Expansion<'_> {
         for name in [Some(id.to_owned()), step.save_as.clone()].into_iter().flatten() {
             self.owners.entry(name).or_default().push(id.into());
         }
+        let own = Ends { last: vec![id.into()], results: vec![id.into()] };
         match &step.on_error {
             Some(OnError::Steps(steps)) => {
                 // A step that failed and is passed over has null for a result.
@@ -202,9 +196,11 @@ impl Expansion<'_> {
                     None => failed,
                 };
                 let inside = Place { condition: Some(condition), depth: place.depth + 1 };
-                self.block(steps, &format!("{id}_error"), &inside, vec![id.into()])
+                let instead = self.block(steps, &format!("{id}_error"), &inside, after(own.last.clone()));
+                let results = own.results.into_iter().chain(instead.results).collect();
+                Ends { last: instead.last, results }
             }
-            _ => vec![id.into()],
+            _ => own,
         }
     }
 
@@ -246,6 +242,11 @@ impl Expansion<'_> {
     fn condition(&self, condition: &str) -> String {
         condition_with(&braced_text(condition), &self.values)
     }
+}
+
+/// No step, after these.
+fn after(before: Vec<SubTaskId>) -> Ends {
+    Ends { last: before, results: Vec::new() }
 }
 
 fn condition_with(condition: &str, values: &Values) -> String {
@@ -357,7 +358,7 @@ fn braced_text(text: &str) -> String {
 }
 
 /// The text that, read as one with references, is this text: single braces mean nothing in a template.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -420,56 +421,4 @@ fn substitute_text(text: &str, values: &Values) -> Json {
         },
     };
     Json::String(all.into_iter().map(piece).collect())
-}
-
-/// Marks references to subtasks around a template, which its own steps may share names with.
-const OUTER: &str = "outer__";
-
-/// Values for a template whose references are to subtasks around it.
-pub(super) fn outer(values: &Values) -> Values {
-    let mark = |head: &str| format!("{OUTER}{head}");
-    values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
-}
-
-/// A step of a template that takes the place of `whole`: under its name, after what that comes after.
-pub(super) fn renamed(step: &SubTask, rename: &dyn Fn(&str) -> String, whole: &SubTask) -> SubTask {
-    let new_head = |head: &str| head.strip_prefix(OUTER).map_or_else(|| rename(head), str::to_owned);
-    let mut rules = step.rules.clone();
-    rules.save_as = rules.save_as.as_deref().map(new_head);
-    let own = rules.when.as_deref().map(|condition| text_with_heads(condition, &new_head));
-    rules.when = match (whole.rules.when.clone(), own) {
-        (Some(whole), Some(own)) => Some(format!("({whole}) and ({own})")),
-        (whole, own) => whole.or(own),
-    };
-    let mut new = SubTask::new(rename(step.id.as_str()), step.description.clone()).with_rules(rules);
-    if let Some(tool) = step.tool_name() {
-        new = new.with_tool(tool, step.tool_args().map(|arguments| with_heads(arguments, &new_head)));
-    }
-    new.critical = whole.critical;
-    let own = step.dependencies().iter().map(|id| SubTaskId::new(rename(id.as_str())));
-    let dependencies: Vec<SubTaskId> = whole.dependencies().iter().cloned().chain(own).collect();
-    new.after(dependencies)
-}
-
-/// The value with other names in its references.
-fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
-    match value {
-        Json::String(text) => Json::String(text_with_heads(text, head)),
-        Json::Array(items) => items.iter().map(|item| with_heads(item, head)).collect(),
-        Json::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), with_heads(value, head))).collect()
-        }
-        other => other.clone(),
-    }
-}
-
-fn text_with_heads(text: &str, head: &dyn Fn(&str) -> String) -> String {
-    let piece = |piece: Piece| match piece {
-        // What was escaped stays escaped.
-        Piece::Text(text) => escaped(&text),
-        Piece::Reference(reference) => {
-            Reference { head: head(&reference.head), path: reference.path }.to_string()
-        }
-    };
-    pieces(text).into_iter().map(piece).collect()
 }

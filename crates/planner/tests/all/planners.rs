@@ -131,6 +131,42 @@ async fn another_plan_is_asked_for_with_the_reason_and_keeps_what_is_done() {
     }
 }
 
+// spec: PL-19
+#[tokio::test]
+async fn a_subtask_that_another_plan_names_again_keeps_its_rules_and_above_all_its_gate() {
+    let failed = step("b", &[]).with_status(SubTaskStatus::Executing).unwrap();
+    let failed = failed.with_result(ToolResult::error("no rooms")).unwrap();
+    let with = |id: &str| {
+        let mut subtask = step(id, &["b"]).with_tool("web_search", None);
+        subtask.rules.gate = Some("May it be booked?".into());
+        (subtask.rules.save_as, subtask.rules.max_attempts) = (Some(format!("{id}_saved")), Some(5));
+        subtask.rules.fallback_tools = vec!["calculator".into()];
+        subtask.rules.when = Some("{b2} == 'yes'".into());
+        subtask.critical = true;
+        subtask
+    };
+    let task = Task::new("t", "g").with_subtasks(vec![failed, with("c"), with("d"), with("e")]);
+    let answer = r#"[{"id": "b2", "description": "Other hotels", "dependencies": []},
+        {"id": "c", "description": "Book", "tool_name": "web_search", "dependencies": ["b2"]},
+        {"id": "d", "description": "Book", "tool_name": "calculator", "dependencies": ["b2"]},
+        {"id": "e", "description": "Book", "dependencies": ["b2"], "rules": {"max_attempts": 1}}]"#;
+    let provider = FnProvider::new(move |_, _| FnProvider::text(answer));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let new = planner.replan(&task, "subtask b failed: no rooms", &context()).await.unwrap();
+    let rules = |id: &str| new.get_subtask(&id.into()).unwrap().rules.clone();
+    assert_eq!(rules("c"), with("c").rules);
+    assert!(new.get_subtask(&"c".into()).unwrap().critical);
+    let mut other_tool = with("d").rules;
+    other_tool.fallback_tools.clear();
+    assert_eq!(rules("d"), other_tool, "tools stand in for the one that they were chosen for");
+    let own = rules("e");
+    assert_eq!((own.max_attempts, own.when), (Some(1), None), "the answer says other rules");
+    assert_eq!(own.gate.as_deref(), Some("May it be booked?"), "nobody but a person opens a gate");
+    assert_eq!(rules("b2").gate, None);
+    let prompt = provider.requests()[0].messages.last().unwrap().text();
+    assert!(prompt.contains("c (after: b): Do c (only if {b2} == 'yes';"), "{prompt}");
+}
+
 fn triage() -> WorkflowTemplate {
     serde_json::from_value(json!({
         "name": "support_ticket_triage",
@@ -372,6 +408,7 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
     context.values.insert("ticket_text".into(), "I paid twice".into());
     let task = planner.create_plan("Please triage this ticket!", &context).await.unwrap();
     assert_eq!(task.subtasks[0].tool_args().unwrap()["text"], "I paid twice");
+    let names = |subtask: &'_ SubTask| subtask.rules.save_as.clone();
     let task = planner.create_plan("Something else", &context).await.unwrap();
     let ids: Vec<&str> = task.subtasks.iter().map(|s| s.id.as_str()).collect();
     assert_eq!(
@@ -385,10 +422,13 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
             "sort_step3_1_1",
             "sort_step3_2_1",
             "sort_step4",
-            "sort",
+            "sort_step4_error1",
             "report"
         ]
     );
+    // What the last step has for a result, or what stands in for it where it failed.
+    assert_eq!(task.subtasks[9].dependencies()[0].as_str(), "sort_step4_error1");
+    assert_eq!([7, 8].map(|n| names(&task.subtasks[n])), [Some("sort".to_owned()), Some("sort".to_owned())]);
     assert_eq!(task.subtasks[1].tool_args().unwrap()["text"], "{read.text}");
     assert_eq!(task.subtasks[1].dependencies()[0].as_str(), "read");
     assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} == null"));

@@ -228,6 +228,7 @@ pub(crate) fn plan_records() -> Vec<Arc<Record>> {
             spent: Spending::new(10, 1),
         },
         PlanRecord::Paid { command: CommandId(6), spent: Spending::new(20, 2) },
+        PlanRecord::Fixed { subtasks: vec![SubTask::new("a", "Look")] },
     ];
     let bodies = bodies.into_iter().map(|plan| RecordBody::Plan(Box::new(plan)));
     let first = RecordBody::RunStarted(Box::new(started()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon::{
     Archon, Planning, RunHandle, RunOptions,
     planner::{fold, open_questions},
-    types::{Answer, ApprovalRequest, CallId, Confirm, Json, Outcome, OutcomeStatus, Planner, Record, RunId},
+    types::{Answer, ApprovalRequest, CallId, Confirm, Json, Outcome, OutcomeStatus, Record, RunId, SubTask},
 };
 use serde_json::Map;
 
@@ -20,20 +20,20 @@ use crate::{
 
 /// The agent that follows the plans that its own model makes, and whose model puts the answer together.
 pub(super) fn planning(archon: &Archon, confirm: Confirm) -> Planning {
-    planning_by(archon, Arc::new(archon.planner()), confirm, Map::new())
+    planning_by(archon, confirm, Map::new(), None)
 }
 
-/// The same with another planner, and with what is known at the start.
+/// The same with what is known at the start, and perhaps with a plan that nobody is asked for.
 pub(super) fn planning_by(
     archon: &Archon,
-    planner: Arc<dyn Planner>,
     confirm: Confirm,
     values: Map<String, Json>,
+    plan: Option<Vec<SubTask>>,
 ) -> Planning {
     let mut options = archon.planning_options();
-    (options.settings.confirm, options.values) = (confirm, values);
+    (options.settings.confirm, options.values, options.plan) = (confirm, values, plan);
     let conclusion = Arc::new(archon.conclusion());
-    archon.planning_with(planner, options).with(|agent| agent.with_conclusion(conclusion))
+    archon.planning_with(Arc::new(archon.planner()), options).with(|agent| agent.with_conclusion(conclusion))
 }
 
 /// Makes a plan and follows it.

@@ -1,10 +1,10 @@
 //! `archon plan --template FILE --set NAME=VALUE`: a plan with parameters, from a file.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use archon::{
     Archon, Planning,
-    planner::{ScriptedPlanner, TemplateProblem, WorkflowTemplate},
+    planner::{TemplateProblem, WorkflowTemplate},
     types::{Confirm, Json, SubTask},
 };
 use serde_json::Map;
@@ -23,7 +23,7 @@ pub(super) struct Used {
 
 impl Used {
     pub(super) fn planning(self, archon: &Archon, confirm: Confirm) -> Planning {
-        planning_by(archon, Arc::new(ScriptedPlanner::new(self.subtasks)), confirm, self.values)
+        planning_by(archon, confirm, self.values, Some(self.subtasks))
     }
 }
 

@@ -1,0 +1,253 @@
+//! The steps of a template in the place of a subtask that names it as its tool: what held for the subtask holds for
+//! them, and those who depend on it or refer to it need not know.
+
+use std::collections::HashMap;
+
+use archon_types::{Json, OnFailure, SubTask, SubTaskId};
+
+use super::{
+    TemplateProblem, WorkflowTemplate,
+    expand::{Ends, Values, escaped, steps},
+};
+use crate::references::{Piece, Reference, pieces};
+
+/// Marks references to subtasks around a template, which its own steps may share names with.
+pub(super) const OUTER: &str = "outer__";
+
+/// The subtasks of a plan whose templates were replaced by their steps, and who is meant by the names that are gone.
+#[derive(Default)]
+pub(crate) struct Replaced {
+    subtasks: Vec<SubTask>,
+    /// Who depended on a subtask waits for these.
+    last: HashMap<SubTaskId, Vec<SubTaskId>>,
+    /// Who referred to it refers to this.
+    names: HashMap<String, String>,
+}
+
+impl Replaced {
+    /// Adds a subtask as it is.
+    pub(crate) fn add(&mut self, subtask: &SubTask) {
+        self.subtasks.push(subtask.clone());
+    }
+
+    /// Adds the steps of the template that `whole` names as its tool. The step that has the result gets its id; of
+    /// several that may have it, each gets its name.
+    pub(crate) fn add_steps(
+        &mut self,
+        whole: &SubTask,
+        template: &WorkflowTemplate,
+    ) -> Result<(), Vec<TemplateProblem>> {
+        let given = whole.tool_args().and_then(Json::as_object).cloned().unwrap_or_default();
+        let (inner, ends) = steps(template, &template.values(&outer(&given))?)?;
+        if inner.is_empty() {
+            self.add(whole);
+            return Ok(());
+        }
+        let problems = rules_without_meaning(whole, template, &inner);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let place = InPlace::new(whole, &inner, &ends);
+        let last: Vec<SubTaskId> = ends.last.iter().map(|id| place.id(id)).collect();
+        if last.as_slice() != [whole.id.clone()] {
+            self.last.insert(whole.id.clone(), last);
+        }
+        if place.result_name != whole.id.as_str() {
+            self.names.insert(whole.id.to_string(), place.result_name.clone());
+        }
+        self.subtasks.extend(inner.iter().map(|step| place.step(step)));
+        Ok(())
+    }
+
+    /// The subtasks, each of which waits for and refers to what is there now.
+    pub(crate) fn subtasks(self) -> Vec<SubTask> {
+        let Self { subtasks, last, names } = self;
+        if last.is_empty() && names.is_empty() {
+            return subtasks;
+        }
+        let name = |head: &str| names.get(head).cloned().unwrap_or_else(|| head.to_owned());
+        let dependencies = |subtask: &SubTask| -> Vec<SubTaskId> {
+            let mut all: Vec<SubTaskId> = Vec::new();
+            for id in subtask.dependencies() {
+                let now = last.get(id).map_or(std::slice::from_ref(id), Vec::as_slice);
+                all.extend(now.iter().filter(|id| !all.contains(id)).cloned().collect::<Vec<_>>());
+            }
+            all
+        };
+        let changed = |subtask: SubTask| match subtask.status() {
+            archon_types::SubTaskStatus::Pending | archon_types::SubTaskStatus::Blocked => {
+                let dependencies = dependencies(&subtask);
+                with_names(&subtask, subtask.id.clone(), &name).after(dependencies)
+            }
+            _ => subtask,
+        };
+        subtasks.into_iter().map(changed).collect()
+    }
+}
+
+/// How the steps of one template are named in the place of one subtask.
+struct InPlace<'a> {
+    whole: &'a SubTask,
+    inner: &'a [SubTask],
+    results: &'a [SubTaskId],
+    /// The name of the result of the whole.
+    result_name: String,
+}
+
+impl<'a> InPlace<'a> {
+    fn new(whole: &'a SubTask, inner: &'a [SubTask], ends: &'a Ends) -> Self {
+        let result_name = match (ends.results.as_slice(), &whole.rules.save_as) {
+            ([_, _, ..], Some(name)) => name.clone(),
+            _ => whole.id.to_string(),
+        };
+        Self { whole, inner, results: &ends.results, result_name }
+    }
+
+    fn id(&self, id: &SubTaskId) -> SubTaskId {
+        match self.results {
+            [only] if only == id => self.whole.id.clone(),
+            _ => SubTaskId::new(format!("{}_{id}", self.whole.id)),
+        }
+    }
+
+    /// What a name inside the template is outside of it. Another subtask may use the same template.
+    fn name(&self, head: &str) -> String {
+        if let Some(around) = head.strip_prefix(OUTER) {
+            return around.to_owned();
+        }
+        if let Some(step) = self.inner.iter().find(|step| step.id.as_str() == head) {
+            return self.id(&step.id).to_string();
+        }
+        let is_named = |step: &&SubTask| step.rules.save_as.as_deref() == Some(head);
+        let named: Vec<&SubTask> = self.inner.iter().filter(is_named).collect();
+        // Those that have the result have the name of the whole, and none of their own.
+        match (named.as_slice(), named.iter().all(|step| self.has_result(step))) {
+            ([], _) => head.to_owned(),
+            ([only], true) => self.id(&only.id).to_string(),
+            (_, true) => self.result_name.clone(),
+            (_, false) => format!("{}_{head}", self.whole.id),
+        }
+    }
+
+    fn has_result(&self, step: &SubTask) -> bool {
+        self.results.contains(&step.id)
+    }
+
+    /// A step under its new name, with the rules of the whole: a person is asked before the first steps begin, and
+    /// what holds for all of the whole holds for each step that says nothing else.
+    fn step(&self, step: &SubTask) -> SubTask {
+        let whole = &self.whole.rules;
+        let mut new = with_names(step, self.id(&step.id), &|head| self.name(head));
+        let rules = &mut new.rules;
+        rules.save_as = match (self.results, self.has_result(step)) {
+            ([_], true) => whole.save_as.clone(),
+            (_, true) => Some(self.result_name.clone()),
+            (_, false) => rules.save_as.clone(),
+        };
+        rules.when = match (whole.when.clone(), rules.when.take()) {
+            (Some(whole), Some(own)) => Some(format!("({whole}) and ({own})")),
+            (whole, own) => whole.or(own),
+        };
+        if self.is_first(step) {
+            rules.gate = match (whole.gate.clone(), rules.gate.take()) {
+                (Some(whole), Some(own)) => Some(format!("{whole} {own}")),
+                (whole, own) => whole.or(own),
+            };
+        }
+        rules.role = rules.role.take().or_else(|| whole.role.clone());
+        rules.max_attempts = rules.max_attempts.or(whole.max_attempts);
+        rules.resources.extend(whole.resources.iter().cloned());
+        if rules.on_failure == OnFailure::Replan {
+            rules.on_failure = whole.on_failure;
+        }
+        if self.has_result(step) {
+            rules.expected_ms = rules.expected_ms.or(whole.expected_ms);
+            new.expected_output = new.expected_output.or_else(|| self.whole.expected_output.clone());
+        }
+        new.critical = self.whole.critical;
+        let own = step.dependencies().iter().map(|id| self.id(id));
+        let dependencies: Vec<SubTaskId> = self.whole.dependencies().iter().cloned().chain(own).collect();
+        new.after(dependencies)
+    }
+
+    fn is_first(&self, step: &SubTask) -> bool {
+        is_first(step, self.inner)
+    }
+}
+
+fn is_first(step: &SubTask, inner: &[SubTask]) -> bool {
+    !step.dependencies().iter().any(|id| inner.iter().any(|other| other.id == *id))
+}
+
+/// What a subtask may say that several steps cannot do in its place. It is refused, as it would be lost.
+fn rules_without_meaning(
+    whole: &SubTask,
+    template: &WorkflowTemplate,
+    inner: &[SubTask],
+) -> Vec<TemplateProblem> {
+    let mut problems = Vec::new();
+    let mut problem = |rule, instead: String| {
+        let (subtask, template) = (whole.id.clone(), template.name.clone());
+        problems.push(TemplateProblem::NotForTemplate { subtask, template, rule, instead });
+    };
+    if !whole.rules.fallback_tools.is_empty() {
+        let tools = whole.rules.fallback_tools.join(", ");
+        problem("fallback_tools", format!("let `on_error` of its steps name {tools}"));
+    }
+    if whole.rules.on_failure == OnFailure::Skip && inner.len() > 1 {
+        problem("on_failure: skip", "say `on_error: skip` of the steps that may fail".to_owned());
+    }
+    // Whoever is refused would be passed over, and the steps after it would be done.
+    let passed_over = |step: &&SubTask| {
+        is_first(step, inner) && step.rules.on_failure == OnFailure::Skip && inner.len() > 1
+    };
+    if let Some(step) = inner.iter().find(passed_over).filter(|_| whole.rules.gate.is_some()) {
+        let instead =
+            format!("its step {} goes on when it is refused; say `approve` in the template", step.id);
+        problem("gate", instead);
+    }
+    problems
+}
+
+/// Values for a template whose references are to subtasks around it.
+fn outer(values: &Values) -> Values {
+    let mark = |head: &str| format!("{OUTER}{head}");
+    values.iter().map(|(name, value)| (name.clone(), with_heads(value, &mark))).collect()
+}
+
+/// The subtask with another id and other names in all that it refers to.
+fn with_names(subtask: &SubTask, id: SubTaskId, name: &dyn Fn(&str) -> String) -> SubTask {
+    let mut rules = subtask.rules.clone();
+    rules.save_as = rules.save_as.as_deref().map(name);
+    rules.when = rules.when.as_deref().map(|condition| text_with_heads(condition, name));
+    let mut new = SubTask::new(id, subtask.description.clone()).with_rules(rules);
+    new.expected_output.clone_from(&subtask.expected_output);
+    new.critical = subtask.critical;
+    if let Some(tool) = subtask.tool_name() {
+        new = new.with_tool(tool, subtask.tool_args().map(|arguments| with_heads(arguments, name)));
+    }
+    new.after(subtask.dependencies().to_vec())
+}
+
+/// The value with other names in its references.
+fn with_heads(value: &Json, head: &dyn Fn(&str) -> String) -> Json {
+    match value {
+        Json::String(text) => Json::String(text_with_heads(text, head)),
+        Json::Array(items) => items.iter().map(|item| with_heads(item, head)).collect(),
+        Json::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), with_heads(value, head))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+fn text_with_heads(text: &str, head: &dyn Fn(&str) -> String) -> String {
+    let piece = |piece: Piece| match piece {
+        // What was escaped stays escaped.
+        Piece::Text(text) => escaped(&text),
+        Piece::Reference(reference) => {
+            Reference { head: head(&reference.head), path: reference.path }.to_string()
+        }
+    };
+    pieces(text).into_iter().map(piece).collect()
+}
