@@ -128,7 +128,7 @@ async fn what_another_process_writes_is_found_at_once() {
 async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     let (_dir, store) = database();
     let user = store.collection(of("user:x")).unwrap();
-    let puts = (0..13_000).map(|n| {
+    let puts = (0..25_000).map(|n| {
         let text = if n == 777 { "common needle".to_owned() } else { format!("common straw{n}") };
         MemoryChange::put(entry(&n.to_string(), &text))
     });

@@ -87,12 +87,14 @@ impl VectorIndex {
 
     /// Keeps a vector, in place of the row's earlier one. Whether its length fits; nothing is kept if not.
     pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
-        self.insert_quantized(group, row, &Quantized::of(vector))
+        let Quantized { values, scale } = Quantized::of(vector);
+        let bytes: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
+        self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// The same with a vector in bytes, as a store may have kept it.
-    pub fn insert_quantized(&mut self, group: &str, row: u64, vector: &Quantized) -> bool {
-        if vector.values.len() != self.dimensions {
+    /// The same with the values and the scale of a [`Quantized`], as a store has kept them: two's complement.
+    pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
+        if bytes.len() != self.dimensions {
             return false;
         }
         if !self.groups.contains_key(group) {
@@ -100,14 +102,16 @@ impl VectorIndex {
         }
         let Some(group) = self.groups.get_mut(group) else { return false };
         let slot = *group.slots.entry(row).or_insert(group.rows.len());
+        let values = bytes.iter().map(|byte| byte.cast_signed());
         if slot == group.rows.len() {
             group.rows.push(row);
-            group.scales.push(vector.scale);
-            group.values.extend_from_slice(&vector.values);
+            group.scales.push(scale);
+            group.values.extend(values);
             self.rows += 1;
         } else {
-            group.scales[slot] = vector.scale;
-            group.values[slot * self.dimensions..][..self.dimensions].copy_from_slice(&vector.values);
+            group.scales[slot] = scale;
+            let old = &mut group.values[slot * self.dimensions..][..self.dimensions];
+            old.iter_mut().zip(values).for_each(|(old, new)| *old = new);
         }
         true
     }
