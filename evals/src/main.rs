@@ -21,7 +21,8 @@ use crate::{embedder::Remembering, locomo::Conversation, measure::Setting};
 /// Conversations that the settings were chosen on; the others are for judging.
 const DEVELOPMENT: usize = 5;
 
-const USAGE: &str = "usage: eval_memory FILE --models FOLDER [--development] [--ablations] [--sqlite] [--check]";
+const USAGE: &str =
+    "usage: eval_memory FILE --models FOLDER [--development] [--ablations] [--sqlite] [--check]";
 
 struct Wanted {
     file: PathBuf,

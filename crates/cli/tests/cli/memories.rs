@@ -71,7 +71,7 @@ async fn another_embedder_is_chosen_and_what_was_there_embedded_again() {
     assert!(!place.archon("memory stats --embedder hash", &[]).await.out.contains("without"));
     // Found by how it is written, though no word of it is asked for.
     let found = place.archon("memory search --json --embedder hash", &["parsers"]).await.json();
-    assert!(found[0]["vector"].as_f64().is_some_and(|cosine| cosine > 0.1), "{found}");
+    assert!(found[0]["vector"].as_f64().is_some_and(|cosine| cosine > 0.1), "{found:?}");
     #[cfg(not(feature = "embedder"))]
     {
         let ran = place.archon("memory search --embedder local", &["tea"]).await;
