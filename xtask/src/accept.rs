@@ -57,6 +57,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-cli memories",
             "bench -p archon-vectors",
             "bench -p archon-store --features sqlite-memory --bench memories",
+            "bench -p archon-evals --no-default-features --bench recall",
         ],
         with_model: &[],
     },

@@ -43,7 +43,7 @@ impl Words<'_> {
         self.forget_old_counts(newest);
         let entries = if owner.is_empty() { newest } else { self.count(&owner, newest)? };
         let questions = words.into_iter().map(|word| match owner.as_str() {
-            "" => format!("\"{word}\""),
+            "" => format!("content : \"{word}\""),
             owner => format!("(content : \"{word}\") AND {owner}"),
         });
         let mut scored = Vec::new();
