@@ -128,7 +128,7 @@ async fn batches_that_cross_each_other_are_all_kept() {
                     })
                     .map(MemoryChange::put)
                     .collect();
-                if task % 2 == 0 {
+                if task.is_multiple_of(2) {
                     batch.reverse();
                 }
                 store.apply(batch).await.unwrap();
