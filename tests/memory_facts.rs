@@ -1,5 +1,7 @@
 //! Facts that change, in every store: the newest valid one comes first, and what held at a time is exact.
 
+#![allow(clippy::print_stdout, reason = "says how many were right")]
+
 use std::sync::Arc;
 
 use archon::{

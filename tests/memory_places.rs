@@ -1,5 +1,7 @@
 //! Where memories are kept in tests that every such place has to pass.
 
+#![allow(clippy::print_stderr, reason = "says what it skips")]
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
