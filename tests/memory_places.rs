@@ -1,10 +1,12 @@
 //! Where memories are kept in tests that every such place has to pass.
 
-#![allow(clippy::print_stderr, reason = "says what it skips")]
-
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use archon::{
@@ -26,6 +28,9 @@ pub(crate) fn seed() -> u64 {
 pub(crate) fn of(name: &str) -> Collection {
     Collection::new(name).unwrap()
 }
+
+/// Tests that had nothing to test.
+static SKIPPED: AtomicU32 = AtomicU32::new(0);
 
 /// A database of memories.
 pub(crate) enum Place {
@@ -58,9 +63,10 @@ impl Place {
                     !required,
                     "ARCHON_TEST_POSTGRES names no PostgreSQL, or the feature `postgres` is off"
                 );
-                eprintln!(
-                    "SKIP: memories in PostgreSQL: `cargo xtask postgres test -p archon-tests --features postgres`"
-                );
+                // Not by `eprintln!`, which is shown for tests that fail only.
+                let how = "`cargo xtask postgres test -p archon-tests --features postgres -- memory`";
+                let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+                _ = writeln!(std::io::stderr(), "SKIP {skipped}: {schema}: no PostgreSQL: {how}");
                 None
             }
         }

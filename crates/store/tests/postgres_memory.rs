@@ -2,10 +2,11 @@
 //! `host=127.0.0.1 port=15432 user=postgres`; without it nothing is tested, and that is said aloud. `cargo xtask postgres`
 //! starts one.
 
-#![allow(clippy::print_stderr, clippy::unwrap_used, reason = "says what it skips, and a test may panic")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::{
     env,
+    io::Write as _,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -33,9 +34,9 @@ impl Schema {
         let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
             assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
             let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-            eprintln!(
-                "SKIP {skipped}: {name}: no PostgreSQL; `cargo xtask postgres test -p archon-store --features postgres-memory`"
-            );
+            // Not by `eprintln!`, which is shown for tests that fail only.
+            let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
+            _ = writeln!(std::io::stderr(), "SKIP {skipped}: {name}: no PostgreSQL: {how}");
             return None;
         };
         let schema = Self { config, name };
