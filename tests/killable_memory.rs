@@ -1,9 +1,10 @@
-//! Work on a store of memories, for tests that kill it: `killable_memory DIR ingest|embed|compact ROUND`. A line on
+//! Work on a store of memories, for tests that kill it: `killable_memory PLACE ingest|embed|compact ROUND`. A place is
+//! SQLite's file or, as `postgres:SCHEMA`, a schema of the PostgreSQL that `ARCHON_TEST_POSTGRES` names. A line on
 //! standard output says what is done, after it is done.
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
-use std::{io::Write as _, path::Path, sync::Arc};
+use std::{io::Write as _, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
 use archon::{
@@ -18,22 +19,42 @@ use archon::{
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [dir, mode, round] = &args[..] else {
-        bail!("usage: killable_memory DIR ingest|embed|compact ROUND")
+    let [place, mode, round] = &args[..] else {
+        bail!("usage: killable_memory PLACE ingest|embed|compact ROUND")
     };
     let round: u64 = round.parse().context("ROUND")?;
-    let all = SqliteMemory::open(Path::new(dir).join("memory.db"))?;
-    let store = all.collection(Collection::new("user:victim")?)?;
+    let store = open(place).await?;
     match mode.as_str() {
-        "ingest" => ingest(&store, round).await,
+        "ingest" => ingest(&*store, round).await,
         "embed" => embed(store, round).await,
-        "compact" => compact(&all).await,
+        "compact" => compact(&SqliteMemory::open(place)?).await,
         other => bail!("{other}: ingest, embed or compact"),
     }
 }
 
+async fn open(place: &str) -> Result<Arc<dyn MemoryStore>> {
+    let victim = Collection::new("user:victim")?;
+    let Some(schema) = place.strip_prefix("postgres:") else {
+        return Ok(Arc::new(SqliteMemory::open(place)?.collection(victim)?));
+    };
+    in_postgres(schema, victim).await
+}
+
+#[cfg(feature = "postgres")]
+async fn in_postgres(schema: &str, collection: Collection) -> Result<Arc<dyn MemoryStore>> {
+    let config = std::env::var("ARCHON_TEST_POSTGRES").context("ARCHON_TEST_POSTGRES")?;
+    let all = archon::store::PostgresMemory::connect(&config, schema).await?;
+    Ok(Arc::new(all.collection(collection)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+#[allow(clippy::unused_async, reason = "as with the feature")]
+async fn in_postgres(schema: &str, _: Collection) -> Result<Arc<dyn MemoryStore>> {
+    bail!("{schema}: built without PostgreSQL")
+}
+
 /// Batches of three, which belong together.
-async fn ingest(store: &SqliteMemory, round: u64) -> Result<()> {
+async fn ingest(store: &dyn MemoryStore, round: u64) -> Result<()> {
     for batch in 0..200 {
         let entry = |part: u64| {
             let id = format!("r{round}-b{batch}-p{part}");
@@ -49,10 +70,10 @@ async fn ingest(store: &SqliteMemory, round: u64) -> Result<()> {
 }
 
 /// Each round has an embedder of its own, so that all is to be embedded again.
-async fn embed(store: SqliteMemory, round: u64) -> Result<()> {
+async fn embed(store: Arc<dyn MemoryStore>, round: u64) -> Result<()> {
     let mut options = MemoryOptions::default();
     options.batch = 8;
-    let memory = Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds));
+    let memory = Memory::new(store, Arc::new(SystemClock), Arc::new(RandomIds));
     let memory = memory.with_options(options).with_embedder(Arc::new(OfRound(format!("round:{round}"))));
     memory.embed_missing(|count| _ = done(&count.to_string())).await?;
     Ok(())

@@ -4,21 +4,20 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader},
-    path::Path,
     process::{Command, Stdio},
-    sync::Arc,
 };
 
 use archon::{
     memory::HashEmbedder,
-    store::SqliteMemory,
-    types::{Collection, Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
+    types::{Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
 };
 
+use crate::memory_places::{Place, full, of, seed};
+
 /// Runs the program, kills it after `lines` lines, and returns all that it said.
-fn killed_after(dir: &Path, mode: &str, round: u64, lines: usize) -> Vec<String> {
+fn killed_after(place: &Place, mode: &str, round: u64, lines: usize) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_killable_memory"))
-        .arg(dir)
+        .arg(place.argument())
         .args([mode, &round.to_string()])
         .stdout(Stdio::piped())
         .spawn()
@@ -32,38 +31,44 @@ fn killed_after(dir: &Path, mode: &str, round: u64, lines: usize) -> Vec<String>
     done
 }
 
-fn open(dir: &Path) -> Arc<SqliteMemory> {
-    let store = SqliteMemory::open(dir.join("memory.db")).expect("the store opens");
-    Arc::new(store.collection(Collection::new("user:victim").expect("a name")).expect("within the root"))
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_kill_leaves_no_half_entry_and_loses_none() {
+    let dir = tempfile::tempdir().expect("a directory");
+    kill_and_check(&Place::sqlite(dir.path()), &["ingest", "embed", "compact"]).await;
 }
 
 // spec: M-18, M-20
 #[tokio::test]
-async fn a_kill_leaves_no_half_entry_and_loses_none() {
-    let full = std::env::var("ARCHON_ACCEPT").as_deref() == Ok("full");
-    let seed: u64 = std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    let kills = if full { 200 } else { 9 };
-    let dir = tempfile::tempdir().expect("a directory");
+async fn a_kill_leaves_no_half_entry_and_loses_none_in_postgres() {
+    let Some(place) = Place::postgres("archon_test_kill").await else { return };
+    // It tidies itself.
+    kill_and_check(&place, &["ingest", "embed"]).await;
+    place.drop().await;
+}
+
+async fn kill_and_check(place: &Place, modes: &[&str]) {
+    let kills = if full() { 200 } else { 9 };
     // Batches that were said to be kept.
     let mut promised: Vec<String> = Vec::new();
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     for round in 0..kills {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         let lines = usize::try_from(state >> 16).expect("64 bits") % 12;
-        let mode = ["ingest", "embed", "compact"][usize::try_from(round % 3).expect("small")];
-        let done = killed_after(dir.path(), mode, round, lines);
+        let mode = modes[round % modes.len()];
+        let done = killed_after(place, mode, round as u64, lines);
         if mode == "ingest" {
             promised.extend(done);
         }
-        check(&open(dir.path()), &promised, &format!("round {round}, {mode}, killed after {lines} lines"))
-            .await;
+        let store = place.open(&of("user:victim")).await;
+        check(&*store, &promised, &format!("round {round}, {mode}, killed after {lines} lines")).await;
     }
     assert!(!promised.is_empty());
 }
 
-async fn check(store: &SqliteMemory, promised: &[String], when: &str) {
+async fn check(store: &dyn MemoryStore, promised: &[String], when: &str) {
     let listing = Listing::new(MemoryFilter::all(), MemoryOrder::First, usize::MAX >> 1);
     let page = store.list(&listing).await.expect("the store can be read");
     assert_eq!(page.damaged, [], "{when}");

@@ -13,6 +13,7 @@ mod table;
 use std::{path::PathBuf, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
+use archon_store::SqliteMemory;
 use archon_types::Embedder;
 
 use crate::{embedder::Remembering, locomo::Conversation, measure::Setting};
@@ -20,7 +21,8 @@ use crate::{embedder::Remembering, locomo::Conversation, measure::Setting};
 /// Conversations that the settings were chosen on; the others are for judging.
 const DEVELOPMENT: usize = 5;
 
-const USAGE: &str = "usage: eval_memory FILE --models FOLDER [--development] [--ablations] [--check]";
+const USAGE: &str =
+    "usage: eval_memory FILE --models FOLDER [--development] [--ablations] [--sqlite] [--check]";
 
 struct Wanted {
     file: PathBuf,
@@ -28,6 +30,8 @@ struct Wanted {
     /// Leaves the judging conversations alone.
     development: bool,
     ablations: bool,
+    /// In one SQLite database, each conversation a collection of it, and not in a store of this process.
+    sqlite: bool,
     check: bool,
 }
 
@@ -47,7 +51,7 @@ async fn main() -> Result<()> {
     table::heading(&conversations);
     let mut full = None;
     for setting in settings {
-        let results = results(&conversations, &setting, &remembering).await?;
+        let results = results(&conversations, &setting, &remembering, wanted.sqlite).await?;
         table::rows(setting.name, &results);
         full.get_or_insert(results);
     }
@@ -65,11 +69,14 @@ async fn results(
     conversations: &[Conversation],
     setting: &Setting,
     embedder: &Arc<Remembering>,
+    sqlite: bool,
 ) -> Result<Vec<Vec<measure::Answer>>> {
+    let folder = tempfile::tempdir()?;
+    let database = if sqlite { Some(SqliteMemory::open(folder.path().join("memory.db"))?) } else { None };
     let mut all = Vec::new();
     for conversation in conversations {
         let embedder = setting.embeds.then(|| -> Arc<dyn Embedder> { embedder.clone() });
-        let answers = measure::conversation(conversation, setting, embedder).await;
+        let answers = measure::conversation(conversation, setting, embedder, database.as_ref()).await;
         all.push(answers.with_context(|| format!("conversation {}", conversation.name))?);
     }
     Ok(all)
@@ -91,8 +98,9 @@ impl Wanted {
             flags.retain(|flag| flag != name);
             found
         };
-        let (development, ablations, check) = (flag("--development"), flag("--ablations"), flag("--check"));
+        let (development, ablations) = (flag("--development"), flag("--ablations"));
+        let (sqlite, check) = (flag("--sqlite"), flag("--check"));
         let (Some(models), [file], []) = (models, files.as_slice(), flags.as_slice()) else { bail!(USAGE) };
-        Ok(Self { file: file.into(), models: models.into(), development, ablations, check })
+        Ok(Self { file: file.into(), models: models.into(), development, ablations, sqlite, check })
     }
 }

@@ -7,8 +7,11 @@ use archon_memory::{
     InMemoryStore, Memory, MemoryOptions,
     rank::{SESSION, Weights},
 };
+use archon_store::SqliteMemory;
 use archon_testkit::{SeededIds, VirtualClock};
-use archon_types::{Embedder, LongTerm as _, MemoryEntry, MemoryKind, MemoryQuery, Timestamp};
+use archon_types::{
+    Collection, Embedder, LongTerm as _, MemoryEntry, MemoryKind, MemoryQuery, MemoryStore, Timestamp,
+};
 
 use crate::locomo::{Conversation, Question, Turn};
 
@@ -66,12 +69,16 @@ pub(crate) async fn conversation(
     conversation: &Conversation,
     setting: &Setting,
     embedder: Option<Arc<dyn Embedder>>,
+    database: Option<&SqliteMemory>,
 ) -> Result<Vec<Answer>> {
     let end = conversation.turns.iter().map(|turn| turn.at).max().unwrap_or(Timestamp::from_millis(0));
     let clock = VirtualClock::starting_at(end + Duration::from_secs(86_400));
     let mut options = MemoryOptions::default();
     (setting.change)(&mut options.weights);
-    let store = Arc::new(InMemoryStore::default());
+    let store: Arc<dyn MemoryStore> = match database {
+        Some(all) => Arc::new(all.collection(Collection::new(format!("user:{}", conversation.name))?)?),
+        None => Arc::new(InMemoryStore::default()),
+    };
     let mut memory = Memory::new(store, Arc::new(clock), Arc::new(SeededIds::new(1))).with_options(options);
     if let Some(embedder) = embedder {
         memory = memory.with_embedder(embedder);

@@ -52,10 +52,12 @@ const SUITES: &[Suite] = &[
         commands: &[
             "test --profile accept -p archon-vectors -p archon-memory",
             "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
-            "test --profile accept -p archon-tests memory",
+            "xtask postgres test --profile accept -p archon-store --features postgres-memory --test postgres_memory",
+            "xtask postgres test --profile accept -p archon-tests --features postgres memory",
             "test --profile accept -p archon-cli memories",
             "bench -p archon-vectors",
             "bench -p archon-store --features sqlite-memory --bench memories",
+            "bench -p archon-evals --no-default-features --bench recall",
         ],
         with_model: &[],
     },

@@ -37,8 +37,12 @@ const STEPS: &[Step] = &[
         "clippy --workspace --all-targets --features archon/tokens,archon/git,archon/web -- -D warnings",
     ),
     step(
+        "lints of memories in databases",
+        "clippy -p archon-store --features sqlite-memory,postgres-memory --all-targets -- -D warnings",
+    ),
+    step(
         "lints of the local engine",
-        "clippy -p archon-cli -p archon-local-model --features archon-cli/local --all-targets -- -D warnings",
+        "clippy -p archon-cli -p archon-local-model --features archon-cli/local,archon-cli/embedder --all-targets -- -D warnings",
     ),
     Step {
         what: "documentation builds without warnings",
@@ -52,9 +56,17 @@ const STEPS: &[Step] = &[
     Step {
         what: "tests of the local engine",
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
-        line: "test -p archon-local-model -p archon-cli --features archon-cli/local",
+        line: "test -p archon-local-model -p archon-cli --features archon-cli/local,archon-cli/embedder",
     },
     step("tests of memories in SQLite", "test -p archon-store --features sqlite-memory --test sqlite_memory"),
+    step(
+        "tests of memories in PostgreSQL",
+        "xtask postgres test -p archon-store --features postgres-memory --test postgres_memory",
+    ),
+    step(
+        "kills and facts of memories in PostgreSQL",
+        "xtask postgres test -p archon-tests --features postgres -- memory",
+    ),
     step("tests", "test --workspace --features archon/tokens,archon/git,archon/web"),
 ];
 

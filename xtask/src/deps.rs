@@ -66,6 +66,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("strsim", "names that were misspelt"),
     ("syn", "macros"),
     ("thiserror", "error types"),
+    ("tokio-postgres", "memories in PostgreSQL"),
     ("tokio-util", "cancellation"),
     ("toml", "settings"),
     ("tracing-subscriber", "logs on standard error"),

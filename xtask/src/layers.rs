@@ -64,6 +64,7 @@ const EDGES: &[Edge] = &[
     edge("archon", Kind::Optional, "archon-memory"),
     edge("archon", Kind::Dev, "archon-testkit"),
     edge("archon-cli", Kind::Normal, "archon"),
+    edge("archon-cli", Kind::Optional, "archon-local-embedder"),
     edge("archon-cli", Kind::Optional, "archon-local-model"),
     edge("archon-cli", Kind::Dev, "archon-testkit"),
 ];

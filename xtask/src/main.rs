@@ -16,6 +16,7 @@ mod kept_run;
 mod layers;
 mod metadata;
 mod native_tools;
+mod postgres;
 mod prepare;
 mod python;
 mod repository;
@@ -75,6 +76,12 @@ const COMMANDS: &[Command] = &[
         usage: "",
         about: "a provider and the command against llama.cpp's own server",
         run: third_party::run,
+    },
+    Command {
+        name: "postgres",
+        usage: "ARG...",
+        about: "cargo with a PostgreSQL for its tests",
+        run: postgres::run,
     },
     Command {
         name: "conformance",

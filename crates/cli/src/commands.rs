@@ -20,7 +20,7 @@ use clap::Subcommand;
 
 use crate::{
     app::App,
-    config::{Mode, Settings, ToolSelection},
+    config::{EmbedderChoice, Mode, Settings, ToolSelection},
     exit::Exit,
     failure::Failure,
 };
@@ -74,9 +74,9 @@ impl Command {
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
+            Self::Memory(command) => command.settings(),
             Self::Approvals(_)
             | Self::Runs(_)
-            | Self::Memory(_)
             | Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
@@ -141,6 +141,20 @@ pub(crate) struct AgentFlags {
     /// How tools are spoken about [default: as the model can]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
+}
+
+/// Flags that say how memories are found.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct EmbedderFlags {
+    /// What makes vectors of memories, so that they are found by meaning too [default: none]
+    #[arg(long, value_enum)]
+    pub(crate) embedder: Option<EmbedderChoice>,
+}
+
+impl EmbedderFlags {
+    fn apply(&self, settings: &mut Settings) {
+        settings.embedder = self.embedder;
+    }
 }
 
 impl AgentFlags {

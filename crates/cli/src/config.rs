@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 pub(crate) use rules::PermissionRules;
 use value::FromText;
-pub(crate) use value::{LocalServers, Mode, ToolSelection};
+pub(crate) use value::{EmbedderChoice, LocalServers, Mode, ToolSelection};
 
 /// Declares the settings once: the file's keys, the environment's variables and the merge follow.
 macro_rules! settings {
@@ -82,6 +82,9 @@ settings! {
     project_file: PathBuf,
     /// What may be done without asking, what is asked about, and what is never done. Layers add to each other.
     permissions: PermissionRules,
+    /// What makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by how words are
+    /// written) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
+    embedder: EmbedderChoice,
     /// Where runs and models are kept.
     data_dir: PathBuf,
     /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)

@@ -8,6 +8,7 @@ mod choose;
 mod commands;
 mod config;
 mod drive;
+mod embedder;
 mod exit;
 mod failure;
 mod interrupt;

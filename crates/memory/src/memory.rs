@@ -82,6 +82,11 @@ impl Memory {
         &self.parts.store
     }
 
+    /// What makes vectors, if there is anything.
+    pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
+        self.parts.embedder.as_ref()
+    }
+
     /// The choices.
     pub fn options(&self) -> &MemoryOptions {
         &self.parts.options

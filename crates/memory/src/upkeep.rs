@@ -1,9 +1,10 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use archon_types::{
-    Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Timestamp,
+    Embedder, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    Timestamp,
 };
 use archon_vectors::cosine;
 
@@ -129,6 +130,33 @@ impl Memory {
         Ok(())
     }
 
+    /// How many entries have no vector of the memory's embedder: what [`embed_missing`](Self::embed_missing) would do.
+    ///
+    /// # Errors
+    /// The store's, and [`MemoryError::Unsupported`] without an embedder.
+    pub async fn lacking_vectors(&self) -> Result<usize, MemoryError> {
+        let mut listing = Listing::new(self.lacking()?.1, MemoryOrder::First, 1_000);
+        let mut count = 0;
+        loop {
+            let page = self.parts.store.list(&listing).await?;
+            count += page.entries.len();
+            match page.next {
+                Some(next) => listing.after = Some(next),
+                None => return Ok(count),
+            }
+        }
+    }
+
+    fn lacking(&self) -> Result<(&Arc<dyn Embedder>, MemoryFilter), MemoryError> {
+        let Some(embedder) = &self.parts.embedder else {
+            return Err(MemoryError::Unsupported { what: "vectors without an embedder" });
+        };
+        let mut filter = MemoryFilter::all();
+        filter.kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
+        filter.not_embedded_by = Some(embedder.id().to_owned());
+        Ok((embedder, filter))
+    }
+
     /// Gives vectors to what has none of the memory's embedder: what was kept while it failed, and everything after
     /// it changed. `progress` is told how many are done. May be cut off and called again at any time.
     ///
@@ -136,12 +164,7 @@ impl Memory {
     /// [`MemoryError::Embedding`] when the embedder fails, [`MemoryError::Unsupported`] without one. What is done
     /// stays done.
     pub async fn embed_missing(&self, mut progress: impl FnMut(usize) + Send) -> Result<usize, MemoryError> {
-        let Some(embedder) = &self.parts.embedder else {
-            return Err(MemoryError::Unsupported { what: "vectors without an embedder" });
-        };
-        let mut filter = MemoryFilter::all();
-        filter.kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Value).collect();
-        filter.not_embedded_by = Some(embedder.id().to_owned());
+        let (embedder, filter) = self.lacking()?;
         let mut listing = Listing::new(filter, MemoryOrder::First, self.options().batch.max(1));
         let mut done = 0;
         loop {

@@ -23,7 +23,8 @@
 //! could be file names, and a log without records is a run that does not exist. A run that others
 //! continue, or wait for, cannot be deleted.
 //!
-//! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`.
+//! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`, or a
+//! schema of their own in a database of PostgreSQL with pgvector: [`PostgresMemory`], with `postgres-memory`.
 //!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
@@ -31,6 +32,7 @@
 //! [`Locked`]: archon_types::JournalError::Locked
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
+#![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]
 #![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -48,7 +50,11 @@ mod jsonl;
 mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
+#[cfg(any(feature = "sqlite-memory", feature = "postgres-memory"))]
+mod memories;
 mod memory;
+#[cfg(feature = "postgres-memory")]
+mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
@@ -62,6 +68,8 @@ mod sqlite_memory;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+#[cfg(feature = "postgres-memory")]
+pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]

@@ -16,6 +16,7 @@ mod row;
 mod schema;
 mod search;
 mod vectors;
+mod words;
 
 use std::{path::Path, sync::Arc};
 
@@ -24,6 +25,7 @@ use archon_types::{
 };
 use tokio::runtime::Handle;
 
+use crate::memories::narrowed;
 use database::Database;
 
 /// Memories in one SQLite database, seen from a collection. Clones share it.
@@ -78,15 +80,6 @@ impl MemoryStore for SqliteMemory {
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
         let (database, scope, listing) = (self.database.clone(), self.scope.clone(), listing.clone());
         Box::pin(async move { blocking(move || query::list(&database, &scope, &listing)).await })
-    }
-}
-
-/// The collection within `scope` that is meant; `scope` itself if none is named.
-fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Collection, MemoryError> {
-    match collection {
-        None => Ok(scope.clone()),
-        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
-        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
     }
 }
 

@@ -123,12 +123,30 @@ async fn what_another_process_writes_is_found_at_once() {
     assert_eq!(count(&store).await, 1);
 }
 
+// spec: M-27
+#[tokio::test]
+async fn the_number_of_a_collection_is_no_word_of_its_entries() {
+    let (_dir, store) = database();
+    let put = |id: &str, text: &str| MemoryChange::put(entry(id, text));
+    store
+        .collection(of("user:x"))
+        .unwrap()
+        .apply(vec![put("a", "no number"), put("b", "1 2")])
+        .await
+        .unwrap();
+    for scope in [Collection::root(), of("user"), of("user:x")] {
+        let store = store.collection(scope).unwrap();
+        let found = store.candidates(&MemorySearch::words("1 2 3", 9)).await.unwrap().candidates;
+        assert_eq!(found.iter().map(|hit| hit.entry.id.as_str()).collect::<Vec<_>>(), ["b"]);
+    }
+}
+
 // spec: M-16
 #[tokio::test]
 async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     let (_dir, store) = database();
     let user = store.collection(of("user:x")).unwrap();
-    let puts = (0..13_000).map(|n| {
+    let puts = (0..25_000).map(|n| {
         let text = if n == 777 { "common needle".to_owned() } else { format!("common straw{n}") };
         MemoryChange::put(entry(&n.to_string(), &text))
     });

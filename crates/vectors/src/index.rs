@@ -3,7 +3,7 @@
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BinaryHeap, HashMap},
-    ops::Bound,
+    ops::{Bound, Range},
 };
 
 use crate::quantized::{Quantized, dot};
@@ -87,12 +87,14 @@ impl VectorIndex {
 
     /// Keeps a vector, in place of the row's earlier one. Whether its length fits; nothing is kept if not.
     pub fn insert(&mut self, group: &str, row: u64, vector: &[f32]) -> bool {
-        self.insert_quantized(group, row, &Quantized::of(vector))
+        let Quantized { values, scale } = Quantized::of(vector);
+        let bytes: Vec<u8> = values.iter().map(|value| value.cast_unsigned()).collect();
+        self.insert_bytes(group, row, &bytes, scale)
     }
 
-    /// The same with a vector in bytes, as a store may have kept it.
-    pub fn insert_quantized(&mut self, group: &str, row: u64, vector: &Quantized) -> bool {
-        if vector.values.len() != self.dimensions {
+    /// The same with the values and the scale of a [`Quantized`], as a store has kept them: two's complement.
+    pub fn insert_bytes(&mut self, group: &str, row: u64, bytes: &[u8], scale: f32) -> bool {
+        if bytes.len() != self.dimensions {
             return false;
         }
         if !self.groups.contains_key(group) {
@@ -100,14 +102,16 @@ impl VectorIndex {
         }
         let Some(group) = self.groups.get_mut(group) else { return false };
         let slot = *group.slots.entry(row).or_insert(group.rows.len());
+        let values = bytes.iter().map(|byte| byte.cast_signed());
         if slot == group.rows.len() {
             group.rows.push(row);
-            group.scales.push(vector.scale);
-            group.values.extend_from_slice(&vector.values);
+            group.scales.push(scale);
+            group.values.extend(values);
             self.rows += 1;
         } else {
-            group.scales[slot] = vector.scale;
-            group.values[slot * self.dimensions..][..self.dimensions].copy_from_slice(&vector.values);
+            group.scales[slot] = scale;
+            let old = &mut group.values[slot * self.dimensions..][..self.dimensions];
+            old.iter_mut().zip(values).for_each(|(old, new)| *old = new);
         }
         true
     }
@@ -142,33 +146,109 @@ impl VectorIndex {
         groups: &GroupRange,
         vector: &[f32],
         count: usize,
-        keep: impl Fn(u64) -> bool,
+        keep: impl Fn(u64) -> bool + Sync,
     ) -> Vec<Near> {
         let query = Quantized::of(vector);
         if query.values.len() != self.dimensions || query.scale == 0.0 || count == 0 {
             return Vec::new();
         }
         let wide: Vec<i16> = query.values.iter().map(|x| i16::from(*x)).collect();
-        let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(count.min(self.rows) + 1);
-        for (_, group) in groups.select(&self.groups) {
-            for (slot, values) in group.values.chunks_exact(self.dimensions).enumerate() {
-                let scale = group.scales[slot];
-                #[allow(clippy::cast_precision_loss, reason = "good to 24 bits, far finer than the bytes")]
-                let cosine = dot(&wide, values) as f32 * scale * query.scale;
-                let near = Near { row: group.rows[slot], cosine };
-                let full = best.len() == count;
-                if scale == 0.0 || (full && best.peek().is_some_and(|worst| Worst(near) >= *worst)) {
-                    continue;
-                }
-                if keep(near.row) {
-                    if full {
-                        best.pop();
-                    }
-                    best.push(Worst(near));
+        let scan = Scan { dimensions: self.dimensions, wide: &wide, scale: query.scale, count, keep: &keep };
+        let groups: Vec<&Group> = groups.select(&self.groups).map(|(_, group)| group).collect();
+        let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
+        let mut best = match threads(rows) {
+            1 => scan.nearest(&Part { groups: &groups, first: 0, rows }),
+            threads => scan.in_threads(&groups, rows, threads),
+        };
+        best.sort_unstable();
+        best.truncate(count);
+        best.into_iter().map(|worst| worst.0).collect()
+    }
+}
+
+/// Rows that are worth a thread of their own: some tenths of a millisecond.
+const ROWS_OF_A_THREAD: usize = 16 * 1024;
+
+/// More threads than memory has paths to it do not help.
+const MOST_THREADS: usize = 4;
+
+fn threads(rows: usize) -> usize {
+    match rows / ROWS_OF_A_THREAD {
+        0 | 1 => 1,
+        worth => {
+            let there = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            worth.min(there).min(MOST_THREADS)
+        }
+    }
+}
+
+/// What all parts of one search share.
+struct Scan<'a, K> {
+    dimensions: usize,
+    wide: &'a [i16],
+    scale: f32,
+    count: usize,
+    keep: &'a K,
+}
+
+/// `rows` rows of these groups, as one list, from the row `first` on.
+struct Part<'a> {
+    groups: &'a [&'a Group],
+    first: usize,
+    rows: usize,
+}
+
+impl<K: Fn(u64) -> bool + Sync> Scan<'_, K> {
+    fn in_threads(&self, groups: &[&Group], rows: usize, threads: usize) -> Vec<Worst> {
+        let each = rows.div_ceil(threads);
+        let part = |first: usize| Part { groups, first, rows: each.min(rows - first) };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads)
+                .map(|n| part((n * each).min(rows)))
+                .map(|part| scope.spawn(move || self.nearest(&part)))
+                .collect();
+            let mut best = self.nearest(&part(0));
+            for other in others {
+                match other.join() {
+                    Ok(more) => best.extend(more),
+                    Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
+            best
+        })
+    }
+
+    /// The nearest of a part, in no order.
+    fn nearest(&self, part: &Part<'_>) -> Vec<Worst> {
+        let mut best: BinaryHeap<Worst> = BinaryHeap::with_capacity(self.count.min(part.rows) + 1);
+        let (mut skip, mut left) = (part.first, part.rows);
+        for group in part.groups {
+            let from = skip.min(group.rows.len());
+            let to = group.rows.len().min(from + left);
+            (skip, left) = (skip - from, left - (to - from));
+            self.look(group, from..to, &mut best);
         }
-        best.into_sorted_vec().into_iter().map(|worst| worst.0).collect()
+        best.into_vec()
+    }
+
+    fn look(&self, group: &Group, slots: Range<usize>, best: &mut BinaryHeap<Worst>) {
+        let values = &group.values[slots.start * self.dimensions..slots.end * self.dimensions];
+        for (slot, values) in slots.zip(values.chunks_exact(self.dimensions)) {
+            let scale = group.scales[slot];
+            #[allow(clippy::cast_precision_loss, reason = "good to 24 bits, far finer than the bytes")]
+            let cosine = dot(self.wide, values) as f32 * scale * self.scale;
+            let near = Near { row: group.rows[slot], cosine };
+            let full = best.len() == self.count;
+            if scale == 0.0 || (full && best.peek().is_some_and(|worst| Worst(near) >= *worst)) {
+                continue;
+            }
+            if (self.keep)(near.row) {
+                if full {
+                    best.pop();
+                }
+                best.push(Worst(near));
+            }
+        }
     }
 }
 
@@ -235,6 +315,34 @@ mod tests {
             all += 10;
         }
         assert!(same * 1000 >= all * 998, "{same} of {all}");
+    }
+
+    // spec: M-06
+    #[test]
+    fn many_rows_are_searched_side_by_side_with_the_same_answer() {
+        let mut index = VectorIndex::new(4);
+        let rows = ROWS_OF_A_THREAD as u64 * 3 + 7;
+        for row in 0..rows {
+            index.insert(["a", "a:b", "c"][usize::try_from(row % 3).unwrap()], row, &vector(row, 4));
+        }
+        for (group, among) in [("", vec![0, 1, 2]), ("a", vec![0, 1]), ("c", vec![2])] {
+            let query = vector(rows + 1, 4);
+            let found = index.nearest(&GroupRange::of(group), &query, 40, |row| row % 5 != 0);
+            let wide: Vec<i16> = Quantized::of(&query).values.iter().map(|x| i16::from(*x)).collect();
+            let mut all: Vec<Worst> = (0..rows)
+                .filter(|row| among.contains(&(row % 3)) && row % 5 != 0)
+                .map(|row| {
+                    let kept = Quantized::of(&vector(row, 4));
+                    #[allow(clippy::cast_precision_loss, reason = "a test")]
+                    let cosine = dot(&wide, &kept.values) as f32 * kept.scale * Quantized::of(&query).scale;
+                    Worst(Near { row, cosine })
+                })
+                .collect();
+            all.sort_unstable();
+            all.truncate(40);
+            assert!(found.iter().zip(&all).all(|(found, all)| *found == all.0), "{group}");
+            assert_eq!(found.len(), 40);
+        }
     }
 
     // spec: M-27

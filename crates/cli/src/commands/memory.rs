@@ -20,7 +20,10 @@ use clap::Subcommand;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::{app::App, exit::Exit, failure::Failure, output::Look, text::one_line};
+use super::EmbedderFlags;
+use crate::{
+    app::App, config::Settings, embedder, exit::Exit, failure::Failure, output::Look, text::one_line,
+};
 
 /// What to do with memories.
 #[derive(Debug, Subcommand)]
@@ -72,6 +75,11 @@ pub(crate) enum MemoryCommand {
         /// The file; `-` reads standard input
         file: PathBuf,
     },
+    /// Make vectors for what has none of the chosen embedder, as after another was chosen
+    Embed {
+        #[command(flatten)]
+        of: Of,
+    },
     /// Write all memories as lines of JSON
     Export {
         #[command(flatten)]
@@ -88,9 +96,25 @@ pub(crate) struct Of {
     /// The collection, with all within it: `user:anna`, `team:eng`
     #[arg(long, value_name = "NAME", default_value = "user:local")]
     collection: Collection,
+    #[command(flatten)]
+    vectors: EmbedderFlags,
 }
 
 impl MemoryCommand {
+    pub(crate) fn settings(&self) -> Settings {
+        let (Self::Add { of, .. }
+        | Self::Search { of, .. }
+        | Self::List { of, .. }
+        | Self::Forget { of, .. }
+        | Self::Stats { of }
+        | Self::Import { of, .. }
+        | Self::Embed { of }
+        | Self::Export { of, .. }) = self;
+        let mut settings = Settings::default();
+        of.vectors.apply(&mut settings);
+        settings
+    }
+
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Add { of, text } => add(app, &of, &super::run::task(&text)?).await,
@@ -99,19 +123,24 @@ impl MemoryCommand {
             Self::Forget { of, ids } => forget(app, &of, ids).await,
             Self::Stats { of } => stats(app, &of).await,
             Self::Import { of, file } => import(app, &of, &file).await,
+            Self::Embed { of } => embed(app, &of).await,
             Self::Export { of, out } => export(app, &of, out).await,
         }
     }
 }
 
 /// The memories of a collection.
-pub(crate) fn open(app: &App, collection: &Collection) -> Result<Memory, Failure> {
+pub(crate) async fn open(app: &App, collection: &Collection) -> Result<Memory, Failure> {
     let store = SqliteMemory::open(app.data_dir.join("memory.db"))?.collection(collection.clone())?;
-    Ok(Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds)))
+    let memory = Memory::new(Arc::new(store), Arc::new(SystemClock), Arc::new(RandomIds));
+    Ok(match embedder::chosen(app).await? {
+        Some(embedder) => memory.with_embedder(embedder),
+        None => memory,
+    })
 }
 
 async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection)?;
+    let memory = open(app, &of.collection).await?;
     let mut entry = MemoryEntry::new("", text, SystemClock.now());
     // A person at the keyboard says it.
     entry.trust = Trust::Trusted;
@@ -125,7 +154,7 @@ async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
 async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Exit, Failure> {
     let mut query = MemoryQuery::new(question);
     query.limit = limit;
-    let found = open(app, &of.collection)?.long_term().query(&query).await?;
+    let found = open(app, &of.collection).await?.long_term().query(&query).await?;
     if found.is_empty() && !app.json {
         app.output.note(Look::Dim, format!("nothing in {} fits", of.collection));
     }
@@ -142,7 +171,7 @@ fn row(entry: &MemoryEntry) -> String {
 }
 
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection)?;
+    let memory = open(app, &of.collection).await?;
     let page = memory.store().list(&Listing::new(MemoryFilter::all(), MemoryOrder::Latest, limit)).await?;
     for damaged in &page.damaged {
         app.output.note(Look::Dim, format!("{} is damaged: {}", damaged.id, damaged.problem));
@@ -158,7 +187,7 @@ async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
 }
 
 async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection)?;
+    let memory = open(app, &of.collection).await?;
     for id in ids {
         if memory.store().apply(vec![MemoryChange::forget(&id)]).await? == 0 {
             let what = format!("there is no memory {id} in {}", of.collection);
@@ -169,7 +198,7 @@ async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
 }
 
 async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection)?;
+    let memory = open(app, &of.collection).await?;
     let mut counts: BTreeMap<(String, &str), u64> = BTreeMap::new();
     let (mut damaged, mut listing) = (0, Listing::new(MemoryFilter::all(), MemoryOrder::First, 1_000));
     loop {
@@ -187,6 +216,13 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
         let item = json!({"collection": collection, "kind": kind, "count": count});
         app.item(&item, || format!("{count:>8}  {kind:<7} {collection}"));
     }
+    let lacking = if memory.embedder().is_some() { memory.lacking_vectors().await? } else { 0 };
+    if let Some(embedder) = memory.embedder().filter(|_| lacking > 0) {
+        let item = json!({"embedder": embedder.id(), "lacking": lacking});
+        app.item(&item, || {
+            format!("{lacking:>8}  without a vector of {}: `archon memory embed`", embedder.id())
+        });
+    }
     if damaged > 0 {
         app.item(&json!({"damaged": damaged}), || format!("{damaged:>8}  damaged"));
     }
@@ -194,7 +230,7 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
 }
 
 async fn import(app: &App, of: &Of, file: &PathBuf) -> Result<Exit, Failure> {
-    let memory = open(app, &of.collection)?;
+    let memory = open(app, &of.collection).await?;
     let mut bytes = Vec::new();
     let read = match file.as_os_str() == "-" {
         true => std::io::stdin().read_to_end(&mut bytes).map(drop),
@@ -218,8 +254,19 @@ async fn import(app: &App, of: &Of, file: &PathBuf) -> Result<Exit, Failure> {
     }
 }
 
+async fn embed(app: &App, of: &Of) -> Result<Exit, Failure> {
+    let memory = open(app, &of.collection).await?;
+    let bar = ProgressBar::new(memory.lacking_vectors().await? as u64);
+    let embedded = memory.embed_missing(|done| bar.set_position(done as u64)).await;
+    bar.finish_and_clear();
+    // What was done stays done; the rest is for the next time.
+    let embedded = embedded?;
+    app.item(&json!({"embedded": embedded}), || format!("{embedded} embedded"));
+    Ok(Exit::Finished)
+}
+
 async fn export(app: &App, of: &Of, out: Option<PathBuf>) -> Result<Exit, Failure> {
-    let lines = open(app, &of.collection)?.export().await?;
+    let lines = open(app, &of.collection).await?.export().await?;
     let Some(path) = out else {
         lines.into_iter().for_each(|line| app.output.line(line));
         return Ok(Exit::Finished);

@@ -10,7 +10,7 @@ use archon::{
     types::{AskLater, Collection, ExecutionLimits, SessionId},
 };
 
-use super::{AgentFlags, Asking, ModelFlags, ToolFlags};
+use super::{AgentFlags, Asking, EmbedderFlags, ModelFlags, ToolFlags};
 use crate::{
     app::App,
     ask::Prompt,
@@ -40,6 +40,8 @@ pub(crate) struct RunArgs {
     /// Remember in this collection, as in user:anna, and recall from it
     #[arg(long, value_name = "COLLECTION")]
     memory: Option<Collection>,
+    #[command(flatten)]
+    vectors: EmbedderFlags,
     /// Make a plan first, and follow it
     #[arg(long, conflicts_with_all = ["go_on", "session"])]
     plan: bool,
@@ -55,12 +57,16 @@ impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = super::settings(&self.model, &self.tools);
         self.agent.apply(&mut settings);
+        self.vectors.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let memory = self.memory.as_ref().map(|of| super::memory::open(app, of)).transpose()?;
+        let memory = match &self.memory {
+            Some(of) => Some(super::memory::open(app, of).await?),
+            None => None,
+        };
         let archon = remembering(app, memory).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;

@@ -117,6 +117,19 @@ pub(crate) enum Mode {
     Text,
 }
 
+/// What makes vectors of memories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EmbedderChoice {
+    /// Nothing: memories are found by words
+    #[default]
+    None,
+    /// How words are written: no model, and no meaning
+    Hash,
+    /// all-MiniLM-L6-v2, in this program
+    Local,
+}
+
 impl From<Mode> for ToolMode {
     fn from(mode: Mode) -> Self {
         match mode {
@@ -166,6 +179,12 @@ impl FromText for u32 {
 impl FromText for Mode {
     fn from_text(text: &str) -> Result<Self, String> {
         Self::from_str(text, true).map_err(|_| "`native` or `text` is needed".to_owned())
+    }
+}
+
+impl FromText for EmbedderChoice {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Self::from_str(text, true).map_err(|_| "`none`, `hash` or `local` is needed".to_owned())
     }
 }
 

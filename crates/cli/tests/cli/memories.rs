@@ -51,3 +51,37 @@ async fn a_run_remembers_what_another_was_told() {
     let asked = server.requests()[1].body.to_string();
     assert!(asked.contains("[Memory from past session] I am vegetarian, please remember."), "{asked}");
 }
+
+// spec: M-18
+#[tokio::test]
+async fn another_embedder_is_chosen_and_what_was_there_embedded_again() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    for text in ["Anna prefers tea.", "The parser is slow."] {
+        assert_eq!(place.archon("memory add", &[text]).await.code, Some(0));
+    }
+    let ran = place.archon("memory embed", &[]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("vectors without an embedder"), "{ran:?}");
+    let stats = place.archon("memory stats --embedder hash", &[]).await.out;
+    assert!(stats.contains("2  without a vector of hash:1:384"), "{stats}");
+    let ran = place.archon("memory embed --embedder hash", &[]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "2 embedded\n"), "{ran:?}");
+    assert_eq!(place.archon("memory embed --embedder hash", &[]).await.out, "0 embedded\n");
+    assert!(!place.archon("memory stats --embedder hash", &[]).await.out.contains("without"));
+    // Found by how it is written, though no word of it is asked for.
+    let found = place.archon("memory search --json --embedder hash", &["parsers"]).await.json();
+    assert!(found[0]["vector"].as_f64().is_some_and(|cosine| cosine > 0.1), "{found:?}");
+    #[cfg(not(feature = "embedder"))]
+    {
+        let ran = place.archon("memory search --embedder local", &["tea"]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("built without an embedder"), "{ran:?}");
+    }
+    #[cfg(feature = "embedder")]
+    {
+        let ran = place.archon("memory search --embedder local", &["tea"]).await;
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains("archon model pull all-minilm-l6-v2"), "{ran:?}");
+    }
+}

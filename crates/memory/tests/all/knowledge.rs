@@ -6,7 +6,7 @@ use archon_memory::{Fact, Knowledge, Learnt, LlmExtractor, Passage, RuleExtracto
 use archon_testkit::FnProvider;
 use archon_types::{Clock, LongTerm, MemoryKind, MemoryQuery, Timestamp, Trust};
 
-use crate::support::{cases, memory, seed};
+use crate::support::memory;
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
@@ -107,62 +107,6 @@ async fn a_relation_may_have_many_objects_and_a_fact_its_own_end() {
     assert_eq!((entities.len(), entities[0].name.as_str(), entities[0].facets.len()), (1, "Alice", 2));
     let error = knowledge.learn([Fact::new("Alice", " ", "x")]).await.unwrap_err().to_string();
     assert!(error.ends_with("the fact has no relation"), "{error}");
-}
-
-// spec: M-25
-#[tokio::test]
-async fn of_1000_updated_facts_the_newest_valid_one_comes_first() {
-    let (memory, _) = memory("user:x");
-    let knowledge = memory.knowledge();
-    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 16) % n
-    };
-    let relations = ["lives in", "works for", "drives", "is married to"];
-    let subjects = cases(60, 250);
-    let mut expected = Vec::new();
-    for s in 0..subjects {
-        for relation in relations {
-            let (subject, mut line) = (format!("Person{s}"), Vec::new());
-            // Times are whole hundreds, each once, and learnt in any order; some are hearsay.
-            for n in 0..2 + below(4) {
-                let trust = if below(4) == 0 { Trust::Untrusted } else { Trust::Trusted };
-                line.push((100 * (n + 1), format!("Thing{}", below(1_000_000)), trust));
-            }
-            for i in (1..line.len()).rev() {
-                line.swap(i, usize::try_from(below(i as u64 + 1)).unwrap());
-            }
-            let fact = |(since, object, trust): &(u64, String, Trust)| {
-                Fact::new(&subject, relation, object).since(at(*since)).trusted(*trust)
-            };
-            knowledge.learn(line.iter().map(fact)).await.unwrap();
-            expected.push((subject, relation, line));
-        }
-    }
-    // What held at a time, by its definition: the most believed, and of these the last that had begun.
-    let truth = |line: &[(u64, String, Trust)], time: u64| {
-        let begun = line.iter().filter(|(since, ..)| *since <= time);
-        begun.max_by_key(|(since, _, trust)| (*trust, *since)).map(|(_, object, _)| object.clone())
-    };
-    let (mut first, mut exact, mut asked) = (0, 0, 0);
-    for (subject, relation, line) in &expected {
-        let newest = truth(line, u64::MAX).unwrap();
-        let found =
-            memory.long_term().query(&MemoryQuery::new(format!("{subject} {relation}"))).await.unwrap();
-        let content = format!("{subject} {relation} {newest}");
-        let right = found.first().is_some_and(|hit| hit.entry.content == content);
-        first += usize::from(right);
-        for time in [50, 150, 250, 350, 450, 550] {
-            let found = knowledge.as_of(subject, relation, at(time)).await.unwrap();
-            asked += 1;
-            exact += usize::from(found.first().map(|fact| fact.object.clone()) == truth(line, time));
-        }
-    }
-    assert_eq!(exact, asked);
-    assert!(first * 100 >= expected.len() * 98, "{first} of {}", expected.len());
 }
 
 // spec: M-25

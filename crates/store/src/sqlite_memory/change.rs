@@ -7,10 +7,11 @@ use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::
 use super::{
     damage::failed,
     database::Database,
-    narrowed,
     query::Conditions,
-    row::{Texts, bytes_of, number, read},
+    row::{bytes_of, length_of, read},
+    words::number_of,
 };
+use crate::memories::{Texts, check, number, other_length};
 
 pub(super) fn apply(
     database: &Database,
@@ -34,28 +35,6 @@ pub(super) fn compact(database: &Database) -> Result<(), MemoryError> {
         transaction.execute_batch(sql).map_err(failed("tidy", database.path()))
     })?;
     database.tidy("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
-}
-
-fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
-    match change {
-        MemoryChange::Put(entry) => {
-            entry.check()?;
-            match entry.collection.is_root() {
-                true => Ok(()),
-                false => narrowed(scope, Some(&entry.collection)).map(drop),
-            }
-        }
-        MemoryChange::Forget(filter) => narrowed(scope, filter.collection.as_ref()).map(drop),
-        MemoryChange::Embed { id, collection, vector, .. } => {
-            narrowed(scope, Some(collection))?;
-            if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
-                let problem = "its vector is empty or has a value that is no number".to_owned();
-                return Err(MemoryError::Invalid { id: id.clone(), problem });
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }
 
 struct Work<'a> {
@@ -94,7 +73,7 @@ impl Work<'_> {
     }
 
     fn put_row(&self, entry: &MemoryEntry) -> Result<i64, MemoryError> {
-        let texts = Texts::of(entry, self.database.path())?;
+        let texts = Texts::of(entry).map_err(failed("write to", self.database.path()))?;
         let session = entry.metadata.get("session").and_then(|session| session.as_str());
         let place = params![
             entry.collection.as_str(),
@@ -111,6 +90,7 @@ impl Work<'_> {
             texts.metadata,
             texts.body,
             texts.checksum,
+            length_of(&entry.content),
         ];
         let write = || {
             let old = self.position(&entry.collection, &entry.id)?;
@@ -118,15 +98,16 @@ impl Work<'_> {
                 self.drop_index(old)?;
             }
             let sql = "INSERT INTO entries (collection, id, kind, trust, key, session, timestamp, valid_from, \
-                       valid_to, used, embedder, metadata, body, checksum) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+                       valid_to, used, embedder, metadata, body, checksum, length) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
                        ON CONFLICT (collection, id) DO UPDATE SET kind = ?3, trust = ?4, key = ?5, session = ?6, \
                        timestamp = ?7, valid_from = ?8, valid_to = ?9, used = ?10, embedder = ?11, \
-                       metadata = ?12, body = ?13, checksum = ?14 RETURNING position";
+                       metadata = ?12, body = ?13, checksum = ?14, length = ?15 RETURNING position";
             let mut insert = self.transaction.prepare_cached(sql)?;
             let position: i64 = insert.query_row(place, |row| row.get(0))?;
-            let words = "INSERT INTO words (rowid, content) VALUES (?1, ?2)";
-            self.transaction.prepare_cached(words)?.execute(params![position, entry.content])?;
+            let words = "INSERT INTO words (rowid, content, owners) VALUES (?1, ?2, ?3)";
+            let row = params![position, entry.content, self.owners(&entry.collection)?];
+            self.transaction.prepare_cached(words)?.execute(row)?;
             Ok(position)
         };
         write().map_err(self.failed())
@@ -136,6 +117,24 @@ impl Work<'_> {
         let sql = "SELECT position FROM entries WHERE collection = ?1 AND id = ?2";
         let mut statement = self.transaction.prepare_cached(sql)?;
         statement.query_row([collection.as_str(), id], |row| row.get(0)).optional()
+    }
+
+    /// The numbers of a collection and of those around it, as a text.
+    fn owners(&self, collection: &Collection) -> rusqlite::Result<String> {
+        let name = collection.as_str();
+        let ends = name.match_indices(':').map(|(end, _)| end).chain([name.len()]);
+        let mut owners = String::new();
+        for name in ends.map(|end| &name[..end]).filter(|name| !name.is_empty()) {
+            let number = match number_of(self.transaction, name)? {
+                Some(number) => number,
+                None => {
+                    let sql = "INSERT INTO collections (name) VALUES (?1) RETURNING number";
+                    self.transaction.prepare_cached(sql)?.query_row([name], |row| row.get(0))?
+                }
+            };
+            owners.push_str(&format!("{number} "));
+        }
+        Ok(owners)
     }
 
     /// Takes an entry out of the indexes.
@@ -187,8 +186,7 @@ impl Work<'_> {
         if expected == length {
             return Ok(());
         }
-        let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
-        Err(MemoryError::Invalid { id: id.to_owned(), problem })
+        Err(other_length(id, embedder, found, expected))
     }
 
     fn forget(&self, filter: &MemoryFilter) -> Result<usize, MemoryError> {
@@ -232,7 +230,7 @@ impl Work<'_> {
         }
         let position = i64::try_from(entry.position).unwrap_or(i64::MAX);
         entry.embedder = Some(embedder.to_owned());
-        let texts = Texts::of(&entry, self.database.path())?;
+        let texts = Texts::of(&entry).map_err(failed("write to", self.database.path()))?;
         let write = || {
             self.drop_vector(position)?;
             let sql = "UPDATE entries SET embedder = ?2, metadata = ?3, body = ?4, checksum = ?5 WHERE position = ?1";

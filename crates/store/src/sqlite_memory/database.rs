@@ -30,11 +30,11 @@ pub(super) struct Database {
     pub(super) frequencies: Mutex<Frequencies>,
 }
 
-/// In how many entries words are, as far as it was asked, and up to a bound; and how many entries there were then.
+/// In how many entries words are, as far as it was asked, and up to a bound; and the newest position at that time.
 #[derive(Default)]
 pub(super) struct Frequencies {
-    pub(super) entries: i64,
-    pub(super) words: HashMap<String, i64>,
+    pub(super) newest: i64,
+    pub(super) counts: HashMap<String, i64>,
 }
 
 impl Database {

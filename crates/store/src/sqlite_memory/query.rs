@@ -9,9 +9,9 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use super::{
     damage::failed,
     database::Database,
-    narrowed,
-    row::{COLUMNS, number, read, vector_of},
+    row::{COLUMNS, read, vector_of},
 };
+use crate::memories::{narrowed, number};
 
 /// Conditions on `entries e`, joined by AND, with the values of their parameters.
 pub(super) struct Conditions {

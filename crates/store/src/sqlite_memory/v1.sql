@@ -2,6 +2,7 @@
 
 -- One entry per row. `body` is the entry as JSON without its vector, `used` and `metadata`; the columns beside it
 -- repeat what queries look at. `checksum` is the CRC-32 of collection, id, metadata and body with a zero byte between.
+-- `length` is how many words the content has.
 CREATE TABLE entries (
     position   INTEGER PRIMARY KEY AUTOINCREMENT,
     collection TEXT    NOT NULL,
@@ -18,14 +19,22 @@ CREATE TABLE entries (
     metadata   TEXT    NOT NULL,
     body       TEXT    NOT NULL,
     checksum   INTEGER NOT NULL,
+    length     INTEGER NOT NULL,
     UNIQUE (collection, id)
 ) STRICT;
 CREATE INDEX entries_by_key ON entries (key, collection) WHERE key IS NOT NULL;
 CREATE INDEX entries_by_session ON entries (session, collection, position) WHERE session IS NOT NULL;
 
--- The words of the contents; the texts themselves are in the entries only.
+-- The collections that entries are in, and those around them.
+CREATE TABLE collections (
+    number INTEGER PRIMARY KEY,
+    name   TEXT    NOT NULL UNIQUE
+) STRICT;
+
+-- The words of the contents; the texts themselves are in the entries only. `owners` has the numbers of the entry's
+-- collection and of those around it, so that a question to one collection walks past nobody else's words.
 CREATE VIRTUAL TABLE words USING fts5(
-    content, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    content, owners, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
 );
 
 -- How long the vectors of each embedder are.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use archon_vectors::{Quantized, VectorIndex};
+use archon_vectors::VectorIndex;
 use rusqlite::Connection;
 
 /// What is scanned, as of a moment of the database.
@@ -35,14 +35,12 @@ impl Scan {
         let mut rows = statement.query([self.written])?;
         while let Some(row) = rows.next()? {
             let bytes = row.get_ref(5)?.as_blob()?;
-            let values = bytes.iter().map(|byte| i8::from_le_bytes([*byte])).collect();
-            let vector = Quantized { values, scale: row.get(4)? };
             let embedder = row.get_ref(3)?.as_str()?;
             if !self.indexes.contains_key(embedder) {
                 self.indexes.insert(embedder.to_owned(), VectorIndex::new(bytes.len()));
             }
             if let Some(index) = self.indexes.get_mut(embedder) {
-                index.insert_quantized(row.get_ref(2)?.as_str()?, position(row)?, &vector);
+                index.insert_bytes(row.get_ref(2)?.as_str()?, position(row)?, bytes, row.get(4)?);
             }
             self.written = row.get(0)?;
         }

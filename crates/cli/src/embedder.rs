@@ -1,0 +1,38 @@
+//! What makes vectors of memories, as the settings choose it.
+
+use std::sync::Arc;
+
+use archon::{memory::HashEmbedder, types::Embedder};
+
+use crate::{app::App, config::EmbedderChoice, failure::Failure};
+
+/// The embedder that the settings choose, if they choose one.
+pub(crate) async fn chosen(app: &App) -> Result<Option<Arc<dyn Embedder>>, Failure> {
+    match app.config.settings.embedder.unwrap_or_default() {
+        EmbedderChoice::None => Ok(None),
+        EmbedderChoice::Hash => Ok(Some(Arc::new(HashEmbedder))),
+        EmbedderChoice::Local => local(app).await.map(Some),
+    }
+}
+
+#[cfg(feature = "embedder")]
+async fn local(app: &App) -> Result<Arc<dyn Embedder>, Failure> {
+    let folder = crate::local::directory(app);
+    app.output.wait("loading the embedder");
+    let loaded = tokio::task::spawn_blocking(move || archon_local_embedder::MiniLm::in_folder(&folder)).await;
+    app.output.stop_waiting();
+    match loaded {
+        Ok(Ok(model)) => Ok(Arc::new(model)),
+        Ok(Err(e)) => Err(Failure::usage(e.to_string(), e.advice())),
+        Err(e) => Err(Failure::failed(format!("cannot load the embedder: {e}"), "try again")),
+    }
+}
+
+#[cfg(not(feature = "embedder"))]
+#[allow(clippy::unused_async, reason = "as with the feature")]
+async fn local(_: &App) -> Result<Arc<dyn Embedder>, Failure> {
+    Err(Failure::usage(
+        "this program was built without an embedder",
+        "build it with one: cargo build --release -p archon-cli --features local,embedder",
+    ))
+}

@@ -1,0 +1,108 @@
+//! What the stores of memories in databases share: what may be changed, and entries as texts with a checksum.
+
+mod question;
+
+use archon_types::{Collection, Damaged, MemoryChange, MemoryEntry, MemoryError, Timestamp};
+
+pub(crate) use question::words_of;
+
+/// The collection within `scope` that is meant; `scope` itself if none is named.
+pub(crate) fn narrowed(
+    scope: &Collection,
+    collection: Option<&Collection>,
+) -> Result<Collection, MemoryError> {
+    match collection {
+        None => Ok(scope.clone()),
+        Some(inner) if scope.contains(inner) => Ok(inner.clone()),
+        Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
+    }
+}
+
+/// What can be said against a change without the database.
+pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), MemoryError> {
+    match change {
+        MemoryChange::Put(entry) => {
+            entry.check()?;
+            match entry.collection.is_root() {
+                true => Ok(()),
+                false => narrowed(scope, Some(&entry.collection)).map(drop),
+            }
+        }
+        MemoryChange::Forget(filter) => narrowed(scope, filter.collection.as_ref()).map(drop),
+        MemoryChange::Embed { id, collection, vector, .. } => {
+            narrowed(scope, Some(collection))?;
+            if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
+                let problem = "its vector is empty or has a value that is no number".to_owned();
+                return Err(MemoryError::Invalid { id: id.clone(), problem });
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A vector of `found` dimensions where the embedder's have `expected`.
+pub(crate) fn other_length(id: &str, embedder: &str, found: usize, expected: i64) -> MemoryError {
+    let problem = format!("its vector has {found} dimensions, those of {embedder} here have {expected}");
+    MemoryError::Invalid { id: id.to_owned(), problem }
+}
+
+/// Why a question's vector cannot be compared with vectors of `expected` dimensions, if it cannot.
+pub(crate) fn check_question(vector: &[f32], expected: Option<usize>) -> Result<(), MemoryError> {
+    let problem = match expected {
+        _ if vector.iter().any(|x| !x.is_finite()) => "the vector has a value that is no number".to_owned(),
+        Some(expected) if expected != vector.len() => {
+            format!("the vector has {} dimensions, those that are kept have {expected}", vector.len())
+        }
+        _ => return Ok(()),
+    };
+    Err(MemoryError::Question { problem })
+}
+
+/// The texts of an entry's row, and their sum. The vector and `used` stand elsewhere.
+pub(crate) struct Texts {
+    pub(crate) metadata: String,
+    pub(crate) body: String,
+    pub(crate) checksum: u32,
+}
+
+impl Texts {
+    pub(crate) fn of(entry: &MemoryEntry) -> Result<Self, serde_json::Error> {
+        let mut bare = entry.clone();
+        let metadata = std::mem::take(&mut bare.metadata);
+        (bare.embedding, bare.used) = (None, None);
+        let (metadata, body) = (serde_json::to_string(&metadata)?, serde_json::to_string(&bare)?);
+        let checksum = checksum(entry.collection.as_str(), &entry.id, &metadata, &body);
+        Ok(Self { metadata, body, checksum })
+    }
+
+    /// The entry, or what is wrong with it.
+    pub(crate) fn read(&self, position: i64, collection: &str, id: &str) -> Result<MemoryEntry, Damaged> {
+        let damaged = |problem: String| Damaged::new(id, problem);
+        if self.checksum != checksum(collection, id, &self.metadata, &self.body) {
+            return Err(damaged("its checksum does not fit".to_owned()));
+        }
+        let mut entry: MemoryEntry = serde_json::from_str(&self.body).map_err(|e| damaged(e.to_string()))?;
+        entry.metadata = serde_json::from_str(&self.metadata).map_err(|e| damaged(e.to_string()))?;
+        entry.position = u64::try_from(position).unwrap_or(0);
+        Ok(entry)
+    }
+}
+
+fn checksum(collection: &str, id: &str, metadata: &str, body: &str) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [collection, id, metadata, body] {
+        hasher.update(part.as_bytes());
+        hasher.update(&[0]);
+    }
+    hasher.finalize()
+}
+
+/// As a database has it; a time past the year 292,000,000 is that.
+pub(crate) fn number(time: Timestamp) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn time(number: i64) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(number).unwrap_or(0))
+}

@@ -1,0 +1,51 @@
+//! What a question looks for by words.
+
+/// Most words of a question that are looked for: the longest ones, which tend to be the rarest.
+const WORDS: usize = 24;
+
+/// The words of a question, in lower case and without stop words. They have letters and digits only, so that in quotes
+/// nothing is syntax.
+pub(crate) fn words_of(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.iter().any(|word| !STOP_WORDS.contains(&word.as_str())) {
+        words.retain(|word| !STOP_WORDS.contains(&word.as_str()));
+    }
+    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
+    words.truncate(WORDS);
+    words
+}
+
+/// English words, and what apostrophes leave of them, that are in most texts and say nothing about them.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
+    "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i",
+    "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our", "she", "so",
+    "some", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "up",
+    "us", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would",
+    "you", "your", "s", "t", "d", "m", "ll", "re", "ve",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_words_only() {
+        let table = [
+            ("What is NEAR(tyres*)?", "tyres near"),
+            ("where is it", "where is it"),
+            ("\"';--", ""),
+            ("Anna's and the dogs'", "anna dogs"),
+            ("", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(words_of(text).join(" "), expected, "{text}");
+        }
+    }
+}

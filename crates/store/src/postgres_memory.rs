@@ -1,0 +1,165 @@
+//! The store that keeps memories in PostgreSQL with pgvector.
+//!
+//! - **Words** are found by PostgreSQL's text search with English stems, **vectors** by an exact scan: filters and the
+//!   collection are conditions of it, so nothing is missed.
+//! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
+//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left out and reported.
+//! - **Connections** are opened as they are needed and kept for the next question; a broken one is not used again.
+
+mod change;
+mod query;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archon_types::{
+    BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
+};
+use tokio_postgres::{Client, NoTls};
+
+use crate::memories::narrowed;
+
+/// Memories in one schema of a PostgreSQL database, seen from a collection. Clones share it.
+#[derive(Clone)]
+pub struct PostgresMemory {
+    pool: Arc<Pool>,
+    scope: Collection,
+}
+
+struct Pool {
+    config: tokio_postgres::Config,
+    schema: String,
+    idle: Mutex<Vec<Client>>,
+}
+
+/// Connections that are kept open.
+const IDLE: usize = 4;
+
+/// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("postgres_memory/v1.sql")];
+
+impl PostgresMemory {
+    /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and makes the schema and
+    /// its tables if they are not there. The extension `vector` has to be installed in the database, or the user be
+    /// allowed to. The connection is not encrypted: reach other machines through a tunnel.
+    ///
+    /// # Errors
+    /// [`MemoryError::Storage`], and [`MemoryError::FutureStore`].
+    pub async fn connect(config: &str, schema: &str) -> Result<Self, MemoryError> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if schema.is_empty() || schema.len() > 60 || !schema.chars().all(plain) {
+            let problem = "a schema is named by up to 60 of a-z, 0-9 and _";
+            return Err(failed("open", schema)(std::io::Error::other(problem)));
+        }
+        let config = config.parse::<tokio_postgres::Config>().map_err(failed("open", "PostgreSQL"))?;
+        let pool = Pool { config, schema: schema.to_owned(), idle: Mutex::default() };
+        let mut client = pool.connect().await?;
+        prepare(&mut client, schema).await?;
+        pool.give_back(client);
+        Ok(Self { pool: Arc::new(pool), scope: Collection::root() })
+    }
+
+    /// The same database, seen from a collection within this one.
+    ///
+    /// # Errors
+    /// [`MemoryError::OutOfScope`].
+    pub fn collection(&self, collection: Collection) -> Result<Self, MemoryError> {
+        let scope = narrowed(&self.scope, Some(&collection))?;
+        Ok(Self { pool: self.pool.clone(), scope })
+    }
+}
+
+async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
+    let failed = || failed("upgrade", schema);
+    let transaction = client.transaction().await.map_err(failed())?;
+    // Of two who open a new schema one makes the tables, and the other sees them.
+    let start = format!(
+        "SELECT pg_advisory_xact_lock(4702111234474983745);
+         CREATE EXTENSION IF NOT EXISTS vector;
+         CREATE SCHEMA IF NOT EXISTS {schema};
+         CREATE TABLE IF NOT EXISTS {schema}.schema_version (version int NOT NULL)"
+    );
+    transaction.batch_execute(&start).await.map_err(failed())?;
+    let version = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
+    let row = transaction.query_one(&version, &[]).await.map_err(failed())?;
+    let found = u32::try_from(row.try_get::<_, i32>(0).map_err(failed())?).unwrap_or(u32::MAX);
+    let supported = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    if found > supported {
+        return Err(MemoryError::FutureStore { place: schema.to_owned(), found, supported });
+    }
+    for (version, migration) in (1_i32..).zip(MIGRATIONS).skip(found as usize) {
+        transaction.batch_execute(migration).await.map_err(failed())?;
+        transaction.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).await.map_err(failed())?;
+    }
+    transaction.commit().await.map_err(failed())
+}
+
+impl Pool {
+    async fn take(&self) -> Result<Client, MemoryError> {
+        loop {
+            let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            match kept {
+                Some(client) if client.is_closed() => {}
+                Some(client) => return Ok(client),
+                None => return self.connect().await,
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Client, MemoryError> {
+        let failed = || failed("connect to", &self.schema);
+        let (client, connection) = self.config.connect(NoTls).await.map_err(failed())?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::warn!(%error, "a connection to PostgreSQL ended");
+            }
+        });
+        // The extension may be in `public`.
+        let path = format!("SET search_path TO {}, public", self.schema);
+        client.batch_execute(&path).await.map_err(failed())?;
+        Ok(client)
+    }
+
+    fn give_back(&self, client: Client) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE && !client.is_closed() {
+            idle.push(client);
+        }
+    }
+}
+
+impl MemoryStore for PostgresMemory {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async move {
+            let mut client = self.pool.take().await?;
+            let done = change::apply(&mut client, &self.scope, changes).await;
+            self.pool.give_back(client);
+            done
+        })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        Box::pin(async move {
+            let client = self.pool.take().await?;
+            let found = query::candidates(&client, &self.scope, search).await;
+            self.pool.give_back(client);
+            found
+        })
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        Box::pin(async move {
+            let client = self.pool.take().await?;
+            let page = query::list(&client, &self.scope, listing).await;
+            self.pool.give_back(client);
+            page
+        })
+    }
+}
+
+fn failed<E>(action: &'static str, place: &str) -> impl FnOnce(E) -> MemoryError + use<E>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let place = format!("PostgreSQL, {place}");
+    move |error| MemoryError::Storage { action, place, source: Box::new(error) }
+}

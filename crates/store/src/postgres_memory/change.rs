@@ -1,0 +1,155 @@
+//! Changes, each batch in one transaction.
+
+use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError};
+use tokio_postgres::{Client, Transaction};
+
+use super::{
+    failed,
+    query::{COLUMNS, Conditions, borrowed, labels, length_of, read},
+};
+use crate::memories::{Texts, check, number, other_length};
+
+pub(super) async fn apply(
+    client: &mut Client,
+    scope: &Collection,
+    changes: Vec<MemoryChange>,
+) -> Result<usize, MemoryError> {
+    for change in &changes {
+        check(scope, change)?;
+        check_zeros(change)?;
+    }
+    let transaction = client.transaction().await.map_err(failed("write to", "a batch"))?;
+    // One batch at a time for each schema: those that change the same entries in another order would wait for each
+    // other, and positions would not be in the order in which others see the entries.
+    let turn = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))";
+    transaction.execute(turn, &[]).await.map_err(failed("write to", "a batch"))?;
+    let mut met = 0;
+    for change in changes {
+        met += one(&transaction, scope, change).await?;
+    }
+    // Without this, what was done is undone.
+    transaction.commit().await.map_err(failed("write to", "a batch"))?;
+    Ok(met)
+}
+
+/// What stands in a column of its own must not have what no text of PostgreSQL may have. In contents and metadata it is
+/// written as JSON does.
+fn check_zeros(change: &MemoryChange) -> Result<(), MemoryError> {
+    let MemoryChange::Put(entry) = change else { return Ok(()) };
+    let columns = [Some(&entry.id), entry.key.as_ref(), entry.embedder.as_ref()];
+    if columns.into_iter().flatten().any(|text| text.contains('\0')) {
+        let problem =
+            "its id, key or embedder has a zero character, which PostgreSQL does not keep".to_owned();
+        return Err(MemoryError::Invalid { id: entry.id.replace('\0', "\u{fffd}"), problem });
+    }
+    Ok(())
+}
+
+async fn one(
+    transaction: &Transaction<'_>,
+    scope: &Collection,
+    change: MemoryChange,
+) -> Result<usize, MemoryError> {
+    match change {
+        MemoryChange::Put(entry) => put(transaction, scope, *entry).await,
+        MemoryChange::Forget(filter) => {
+            let Conditions { sql, values } = Conditions::of(scope, &filter)?;
+            let sql = format!("DELETE FROM entries e WHERE {sql}");
+            let gone = transaction.execute(&sql, &borrowed(&values)).await;
+            Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
+        }
+        MemoryChange::Embed { id, collection, content, embedder, vector } => {
+            check_length(transaction, &id, &embedder, vector.len()).await?;
+            let sql =
+                format!("SELECT {COLUMNS} FROM entries e WHERE e.collection = $1 AND e.id = $2 FOR UPDATE");
+            let row = transaction.query_opt(&sql, &[&collection.as_str(), &id]).await;
+            let entry = row.map_err(failed("read", "an entry"))?.map(|row| read(&row));
+            let Some(Ok(mut entry)) = entry.filter(|e| e.as_ref().is_ok_and(|e| e.content == content)) else {
+                return Ok(0);
+            };
+            (entry.embedder, entry.embedding) = (Some(embedder), Some(vector));
+            put(transaction, scope, entry).await
+        }
+        MemoryChange::Use { id, at } => {
+            let mut filter = archon_types::MemoryFilter::all();
+            filter.ids = vec![id];
+            let mut conditions = Conditions::of(scope, &filter)?;
+            let at = conditions.value(number(at));
+            let sql = format!(
+                "UPDATE entries e SET used = greatest(coalesce(used, 0), {at}) WHERE {}",
+                conditions.sql
+            );
+            let met = transaction.execute(&sql, &borrowed(&conditions.values)).await;
+            Ok(usize::try_from(met.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
+        }
+        _ => Ok(0),
+    }
+}
+
+async fn put(
+    transaction: &Transaction<'_>,
+    scope: &Collection,
+    mut entry: MemoryEntry,
+) -> Result<usize, MemoryError> {
+    if entry.collection.is_root() {
+        entry.collection = scope.clone();
+    }
+    let (vector, used) = (entry.embedding.take(), entry.used.take());
+    entry.embedder = entry.embedder.filter(|_| vector.is_some());
+    if let Some((embedder, vector)) = entry.embedder.as_ref().zip(vector.as_ref()) {
+        check_length(transaction, &entry.id, embedder, vector.len()).await?;
+    }
+    let Texts { metadata, body, checksum } = Texts::of(&entry).map_err(failed("write to", "entries"))?;
+    // A text of PostgreSQL has no zero characters; for words they are spaces.
+    let words = entry.content.replace('\0', " ");
+    let sql = "INSERT INTO entries (collection, id, kind, trust, key, timestamp, valid_from, valid_to, used, \
+               embedder, metadata, labels, body, checksum, words, vector) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::jsonb, $13, $14, \
+               to_tsvector('english', $15), $16::real[]::vector) \
+               ON CONFLICT (collection, id) DO UPDATE SET kind = $3, trust = $4, key = $5, timestamp = $6, \
+               valid_from = $7, valid_to = $8, used = $9, embedder = $10, metadata = $11, \
+               labels = excluded.labels, body = $13, checksum = $14, words = excluded.words, \
+               vector = excluded.vector";
+    let done = transaction
+        .execute(
+            sql,
+            &[
+                &entry.collection.as_str(),
+                &entry.id,
+                &entry.kind.as_str(),
+                &(entry.trust as i16),
+                &entry.key,
+                &number(entry.timestamp),
+                &entry.valid_from.map(number),
+                &entry.valid_to.map(number),
+                &used.map(number),
+                &entry.embedder,
+                &metadata,
+                &labels(&metadata),
+                &body,
+                &i64::from(checksum),
+                &words,
+                &vector,
+            ],
+        )
+        .await;
+    done.map_err(failed("write to", "entries"))?;
+    Ok(1)
+}
+
+async fn check_length(
+    transaction: &Transaction<'_>,
+    id: &str,
+    embedder: &str,
+    found: usize,
+) -> Result<(), MemoryError> {
+    let length = i64::try_from(found).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO embedders VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    transaction.execute(sql, &[&embedder, &length]).await.map_err(failed("write to", "embedders"))?;
+    match length_of(transaction, embedder).await? {
+        Some(expected) if expected != found => {
+            Err(other_length(id, embedder, found, i64::try_from(expected).unwrap_or(i64::MAX)))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,247 @@
+//! Conditions as SQL, listings, and candidates by words and by vector.
+
+use std::collections::BTreeMap;
+
+use archon_types::{
+    Candidate, Collection, Damaged, Found, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder,
+    MemoryPage, MemorySearch, Trust, Validity,
+};
+use archon_vectors::GroupRange;
+use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
+
+use super::failed;
+use crate::memories::{Texts, check_question, narrowed, number, time, words_of};
+
+/// What a row is read from.
+pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
+
+/// A value of a statement.
+pub(super) type Value = Box<dyn ToSql + Sync + Send>;
+
+/// Values as the client takes them.
+pub(super) fn borrowed(values: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
+    values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+}
+
+/// Conditions on `entries e`, joined by AND, with the values of their parameters.
+pub(super) struct Conditions {
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
+}
+
+impl Conditions {
+    /// The collection first: nothing is ever asked without it.
+    pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
+        let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
+        let range = GroupRange::of(narrowed(scope, filter.collection.as_ref())?.as_str());
+        if let Some(to) = range.to {
+            let (name, from, to) =
+                (conditions.value(range.name), conditions.value(range.from), conditions.value(to));
+            conditions
+                .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
+        }
+        conditions.add(filter)?;
+        Ok(conditions)
+    }
+
+    fn and(&mut self, sql: &str) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(sql);
+    }
+
+    /// The mark of a parameter with this value.
+    pub(super) fn value(&mut self, value: impl ToSql + Sync + Send + 'static) -> String {
+        self.values.push(Box::new(value));
+        format!("${}", self.values.len())
+    }
+
+    fn add(&mut self, filter: &MemoryFilter) -> Result<(), MemoryError> {
+        if !filter.ids.is_empty() {
+            let ids = self.value(filter.ids.clone());
+            self.and(&format!("e.id = ANY({ids})"));
+        }
+        if !filter.kinds.is_empty() {
+            let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
+            let kinds = self.value(kinds);
+            self.and(&format!("e.kind = ANY({kinds})"));
+        }
+        if let Some(key) = &filter.key {
+            let key = self.value(key.clone());
+            self.and(&format!("e.key = {key}"));
+        }
+        for (name, value) in &filter.metadata {
+            if let (true, Some(session)) = (name == "session", value.as_str()) {
+                let session = self.value(session.to_owned());
+                self.and(&format!("e.labels ->> 'session' = {session}"));
+            }
+            let (name, value) = (self.value(name.clone()), self.value(labels(&value.to_string())));
+            self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+        }
+        if filter.trust > Trust::Untrusted {
+            let trust = self.value(filter.trust as i16);
+            self.and(&format!("e.trust >= {trust}"));
+        }
+        if let Some(from) = filter.from {
+            let from = self.value(number(from));
+            self.and(&format!("e.timestamp >= {from}"));
+        }
+        if let Some(until) = filter.until {
+            let until = self.value(number(until));
+            self.and(&format!("e.timestamp < {until}"));
+        }
+        match filter.validity {
+            Validity::Any => {}
+            Validity::At(time) => {
+                let time = self.value(number(time));
+                self.and(&format!(
+                    "coalesce(e.valid_from <= {time}, TRUE) AND coalesce({time} < e.valid_to, TRUE)"
+                ));
+            }
+            _ => self.and("e.valid_to IS NULL"),
+        }
+        if let Some(embedder) = &filter.not_embedded_by {
+            let embedder = self.value(embedder.clone());
+            self.and(&format!("e.embedder IS DISTINCT FROM {embedder}"));
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn list(
+    client: &Client,
+    scope: &Collection,
+    listing: &Listing,
+) -> Result<MemoryPage, MemoryError> {
+    let mut conditions = Conditions::of(scope, &listing.filter)?;
+    let (past, order) = match listing.order {
+        MemoryOrder::First => (">", "ASC"),
+        MemoryOrder::Latest => ("<", "DESC"),
+    };
+    if let Some(after) = listing.after {
+        let after = conditions.value(i64::try_from(after).unwrap_or(i64::MAX));
+        conditions.and(&format!("e.position {past} {after}"));
+    }
+    let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
+    let limit = conditions.value(most.saturating_add(1));
+    let sql = format!(
+        "SELECT {COLUMNS}, e.vector::real[] FROM entries e WHERE {} ORDER BY e.position {order} LIMIT {limit}",
+        conditions.sql
+    );
+    let rows = client.query(&sql, &borrowed(&conditions.values)).await.map_err(failed("read", "a list"))?;
+    let mut page = MemoryPage::default();
+    for (count, row) in rows.iter().enumerate() {
+        if count == listing.limit {
+            page.next = rows.get(count.wrapping_sub(1)).and_then(|row| position(row).try_into().ok());
+            break;
+        }
+        match read(row) {
+            Ok(mut entry) => {
+                entry.embedding = row.try_get(7).map_err(failed("read", "a vector"))?;
+                page.entries.push(entry);
+            }
+            Err(damaged) => page.damaged.push(damaged),
+        }
+    }
+    Ok(page)
+}
+
+fn position(row: &Row) -> i64 {
+    row.try_get(0).unwrap_or(0)
+}
+
+pub(super) async fn candidates(
+    client: &Client,
+    scope: &Collection,
+    search: &MemorySearch,
+) -> Result<Found, MemoryError> {
+    let mut found: BTreeMap<i64, Candidate> = BTreeMap::new();
+    let mut damaged: BTreeMap<i64, Damaged> = BTreeMap::new();
+    let limit = i64::try_from(search.limit).unwrap_or(i64::MAX);
+    let mut keep = |row: &Row| -> Option<(i64, f32)> {
+        let (at, score) = (position(row), row.try_get::<_, f32>(7).ok()?);
+        match read(row) {
+            Ok(entry) => _ = found.entry(at).or_insert_with(|| Candidate::new(entry, None, None)),
+            Err(problem) => {
+                damaged.insert(at, problem);
+                return None;
+            }
+        }
+        Some((at, score))
+    };
+    let (mut lexical, mut near) = (Vec::new(), Vec::new());
+    if let Some(question) = question(&search.text) {
+        let mut conditions = Conditions::of(scope, &search.filter)?;
+        let (question, most) = (conditions.value(question), conditions.value(limit));
+        // 1: long texts count less.
+        let sql = format!(
+            "SELECT {COLUMNS}, ts_rank(e.words, q, 1) FROM entries e, to_tsquery('english', {question}) q \
+             WHERE e.words @@ q AND {} ORDER BY 8 DESC, 1 LIMIT {most}",
+            conditions.sql
+        );
+        let rows = client.query(&sql, &borrowed(&conditions.values)).await;
+        lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
+    }
+    if let Some((embedder, vector)) = &search.vector {
+        check_question(vector, length_of(client, embedder).await?)?;
+        let mut conditions = Conditions::of(scope, &search.filter)?;
+        let (embedder, vector) = (conditions.value(embedder.clone()), conditions.value(vector.clone()));
+        let most = conditions.value(limit);
+        // Zero is near to nothing: its distance is no number.
+        let sql = format!(
+            "SELECT {COLUMNS}, (1 - (e.vector <=> {vector}::real[]::vector))::real FROM entries e \
+             WHERE e.embedder = {embedder} AND vector_norm(e.vector) > 0 AND {} \
+             ORDER BY e.vector <=> {vector}::real[]::vector, 1 LIMIT {most}",
+            conditions.sql
+        );
+        let rows = client.query(&sql, &borrowed(&conditions.values)).await;
+        near = rows.map_err(failed("read", "vectors"))?.iter().filter_map(&mut keep).collect();
+    }
+    for (at, score) in lexical {
+        found.entry(at).and_modify(|candidate| candidate.lexical = Some(score));
+    }
+    for (at, cosine) in near.into_iter().filter(|(_, cosine)| cosine.is_finite()) {
+        found.entry(at).and_modify(|candidate| candidate.vector = Some(cosine));
+    }
+    let mut all = Found::default();
+    all.candidates = found.into_values().filter(|c| c.lexical.is_some() || c.vector.is_some()).collect();
+    all.damaged = damaged.into_values().collect();
+    Ok(all)
+}
+
+/// How long the vectors of an embedder are here.
+pub(super) async fn length_of(
+    client: &impl GenericClient,
+    embedder: &str,
+) -> Result<Option<usize>, MemoryError> {
+    let sql = "SELECT dimensions FROM embedders WHERE id = $1";
+    let row = client.query_opt(sql, &[&embedder]).await.map_err(failed("read", "embedders"))?;
+    Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
+}
+
+/// The words of a question, any of which may occur. `None` if there is none.
+fn question(text: &str) -> Option<String> {
+    let words: Vec<String> = words_of(text).into_iter().map(|word| format!("'{word}'")).collect();
+    (!words.is_empty()).then(|| words.join(" | "))
+}
+
+/// Metadata as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
+pub(super) fn labels(metadata: &str) -> String {
+    metadata.replace("\\u0000", "\\ufffd")
+}
+
+/// The entry of a row, without its vector, or what is wrong with it.
+pub(super) fn read(row: &Row) -> Result<MemoryEntry, Damaged> {
+    let text = |i: usize| row.try_get::<_, String>(i);
+    let id = text(1).unwrap_or_default();
+    let damaged = |problem: String| Damaged::new(id.clone(), problem);
+    let (collection, metadata, body) = match (text(2), text(4), text(5)) {
+        (Ok(collection), Ok(metadata), Ok(body)) => (collection, metadata, body),
+        (Err(e), ..) | (_, Err(e), _) | (.., Err(e)) => return Err(damaged(e.to_string())),
+    };
+    let checksum = row.try_get::<_, i64>(6).ok().and_then(|sum| u32::try_from(sum).ok());
+    let Some(checksum) = checksum else { return Err(damaged("its checksum is no number".to_owned())) };
+    let mut entry = Texts { metadata, body, checksum }.read(position(row), &collection, &id)?;
+    let used: Option<i64> = row.try_get(3).ok().flatten();
+    entry.used = used.map(time);
+    Ok(entry)
+}

@@ -1,0 +1,26 @@
+-- Memories in a schema of PostgreSQL with pgvector, format 1. `body` is the entry as JSON without its vector, `used` and
+-- `metadata`; `checksum` is the CRC-32 of collection, id, metadata as written and body with a zero byte between.
+CREATE TABLE entries (
+    position   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    collection text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    kind       text NOT NULL,
+    trust      smallint NOT NULL,
+    key        text,
+    timestamp  bigint NOT NULL,
+    valid_from bigint,
+    valid_to   bigint,
+    used       bigint,
+    embedder   text,
+    metadata   text NOT NULL,
+    labels     jsonb NOT NULL,
+    body       text NOT NULL,
+    checksum   bigint NOT NULL,
+    words      tsvector NOT NULL,
+    vector     vector,
+    UNIQUE (collection, id)
+);
+CREATE INDEX entries_by_key ON entries (key, collection) WHERE key IS NOT NULL;
+CREATE INDEX entries_by_session ON entries ((labels ->> 'session'), collection, position);
+CREATE INDEX entries_by_words ON entries USING gin (words);
+CREATE TABLE embedders (id text PRIMARY KEY, dimensions bigint NOT NULL);

@@ -1,0 +1,168 @@
+//! Memories in PostgreSQL with pgvector. `ARCHON_TEST_POSTGRES` says where one is, as in
+//! `host=127.0.0.1 port=15432 user=postgres`; without it nothing is tested, and that is said aloud. `cargo xtask postgres`
+//! starts one.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::{
+    env,
+    io::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use archon_store::PostgresMemory;
+use archon_testkit::{all_entries, check_memory_store, foreign_memories};
+use archon_types::{
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemoryStore,
+    Timestamp,
+};
+
+/// Tests that had nothing to test.
+static SKIPPED: AtomicU32 = AtomicU32::new(0);
+
+/// A schema of its own, empty.
+struct Schema {
+    config: String,
+    name: &'static str,
+}
+
+impl Schema {
+    async fn new(name: &'static str) -> Option<Self> {
+        let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
+            assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
+            let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+            // Not by `eprintln!`, which is shown for tests that fail only.
+            let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
+            _ = writeln!(std::io::stderr(), "SKIP {skipped}: {name}: no PostgreSQL: {how}");
+            return None;
+        };
+        let schema = Self { config, name };
+        schema.sql(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
+        Some(schema)
+    }
+
+    async fn sql(&self, sql: &str) {
+        let (client, connection) =
+            tokio_postgres::connect(&self.config, tokio_postgres::NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.batch_execute(sql).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    }
+
+    async fn open(&self) -> Result<PostgresMemory, MemoryError> {
+        PostgresMemory::connect(&self.config, self.name).await
+    }
+
+    async fn drop(self) {
+        self.sql(&format!("DROP SCHEMA {} CASCADE", self.name)).await;
+    }
+}
+
+fn scoped(store: PostgresMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
+    move |name| Arc::new(store.collection(name.clone()).unwrap())
+}
+
+// spec: M-07, M-20, M-27, M-28
+#[tokio::test]
+async fn it_is_a_store() {
+    let Some(schema) = Schema::new("archon_test_store").await else { return };
+    check_memory_store(&scoped(schema.open().await.unwrap())).await;
+    schema.drop().await;
+}
+
+// spec: M-27
+#[tokio::test]
+async fn no_question_finds_what_is_anothers() {
+    let Some(schema) = Schema::new("archon_test_fuzz").await else { return };
+    let queries = if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { 20_000 } else { 1_000 };
+    let seed = env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    assert_eq!(foreign_memories(&scoped(schema.open().await.unwrap()), seed, queries).await, 0);
+    schema.drop().await;
+}
+
+// spec: M-20
+#[tokio::test]
+async fn damage_and_newer_versions_are_seen() {
+    let Some(schema) = Schema::new("archon_test_damage").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry = |id: &str| MemoryChange::put(MemoryEntry::new(id, "words", Timestamp::from_millis(1)));
+    store.apply(vec![entry("one"), entry("two")]).await.unwrap();
+    schema
+        .sql("UPDATE archon_test_damage.entries SET body = replace(body, 'words', 'lies') WHERE id = 'two'")
+        .await;
+    let page = store.list(&Listing::new(MemoryFilter::all(), MemoryOrder::First, 9)).await.unwrap();
+    assert_eq!((page.entries.len(), page.damaged.len(), page.damaged[0].id.as_str()), (1, 1, "two"));
+    store.apply(vec![MemoryChange::forget("two")]).await.unwrap();
+    assert_eq!(all_entries(&store, MemoryFilter::all()).await.len(), 1);
+    schema.sql("INSERT INTO archon_test_damage.schema_version VALUES (99)").await;
+    let error = schema.open().await.err().unwrap();
+    assert!(matches!(error, MemoryError::FutureStore { found: 99, .. }), "{error}");
+    schema.drop().await;
+}
+
+#[tokio::test]
+async fn where_there_is_no_postgres_there_is_an_error() {
+    for (config, schema) in
+        [("nonsense", "a"), ("host=127.0.0.1 port=1 user=x", "a"), ("host=127.0.0.1", "A;B")]
+    {
+        let error = PostgresMemory::connect(config, schema).await.err().unwrap();
+        assert!(matches!(error, MemoryError::Storage { .. }), "{error}");
+    }
+}
+
+// spec: M-29
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn batches_that_cross_each_other_are_all_kept() {
+    let Some(schema) = Schema::new("archon_test_cross").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let work = |task: u64| {
+        let store = store.clone();
+        async move {
+            for round in 0..10 {
+                let mut batch: Vec<_> = (0..20_u64)
+                    .map(|n| {
+                        MemoryEntry::new(n.to_string(), format!("{task} {round}"), Timestamp::from_millis(1))
+                    })
+                    .map(MemoryChange::put)
+                    .collect();
+                if task.is_multiple_of(2) {
+                    batch.reverse();
+                }
+                store.apply(batch).await.unwrap();
+            }
+        }
+    };
+    let tasks: Vec<_> = (0..4).map(|task| tokio::spawn(work(task))).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let all = all_entries(&store, MemoryFilter::all()).await;
+    assert_eq!(all.len(), 20);
+    // Each batch is whole: the last one is all that is there.
+    assert!(all.iter().all(|entry| entry.content == all[0].content), "{all:?}");
+    schema.drop().await;
+}
+
+// spec: M-20
+#[tokio::test]
+async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
+    let Some(schema) = Schema::new("archon_test_zero").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry = |id: &str| {
+        let mut entry = MemoryEntry::new(id, "zero\0 here", Timestamp::from_millis(1));
+        entry.metadata.insert("deep".into(), "a\0b".into());
+        entry
+    };
+    store.apply(vec![MemoryChange::put(entry("a"))]).await.unwrap();
+    let mut filter = MemoryFilter::all();
+    filter.metadata = entry("a").metadata;
+    let found = all_entries(&store, filter).await;
+    assert_eq!((found.len(), found[0].content.as_str()), (1, "zero\0 here"));
+    let error = store.apply(vec![MemoryChange::put(entry("b\0"))]).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    schema.drop().await;
+}

