@@ -347,6 +347,24 @@ fn an_answer_of_a_given_form_comes_as_text() {
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.text, "{\"sum\":3}");
     assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // Of several answers at once the one that began first counts.
+    let frames = [
+        start(),
+        call(0, "tooluse_1", "add_2"),
+        call(1, "tooluse_2", "add_2"),
+        input(1, "{\"sum\":4}"),
+        input(0, "{\"sum\":3}"),
+        block_stop(1),
+        block_stop(0),
+        stop("tool_use"),
+        metadata(),
+    ];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // An empty answer is one.
+    let frames = [start(), call(0, "tooluse_1", "add_2"), block_stop(0), stop("tool_use"), metadata()];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{}");
     // Without it, what was said is the answer.
     let heard = replay(&provider(), &request, &stream([text(0, "I can"), text(0, "not."), stop("end_turn")]));
     assert_eq!(heard.text, "I cannot.");
