@@ -119,12 +119,13 @@ enum Phase<F> {
 }
 
 enum Judged {
-    Events(Body),
-    /// An answer that was not streamed, with how it is shown if it turns out to be none.
-    Whole {
-        text: String,
-        shown: String,
+    Events {
+        body: Body,
+        /// How it is shown if no event comes, where it does not begin like a stream of them.
+        odd: Option<String>,
     },
+    /// An answer that was not streamed, with how it is shown if it turns out to be none.
+    Whole { text: String, shown: String },
 }
 
 enum Stopped {
@@ -140,6 +141,8 @@ pub(crate) struct Exchange<D: Decoder> {
     out: VecDeque<ModelEvent>,
     /// Whether it was said that the answer begins.
     begun: bool,
+    /// What came instead of events, until one comes.
+    odd: Option<String>,
 }
 
 impl<D: Decoder> Exchange<D> {
@@ -155,7 +158,7 @@ impl<D: Decoder> Exchange<D> {
             Ok(response) => Phase::Sending { response, watch },
             Err(e) => Phase::Failed(e),
         };
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
+        Self::at(phase, transport, decoder)
     }
 
     /// An exchange whose request has to be finished first, for instance signed with a token that is
@@ -168,12 +171,16 @@ impl<D: Decoder> Exchange<D> {
     ) -> Self {
         let watch = Box::new(Watch::new(cancel, transport.timeouts()));
         let phase = Phase::Preparing { request: Box::pin(request), watch };
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
+        Self::at(phase, transport, decoder)
     }
 
     /// An exchange that failed before anything was sent.
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
-        Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new(), begun: false }
+        Self::at(Phase::Failed(error), transport, decoder)
+    }
+
+    fn at(phase: Phase<D::Frames>, transport: Arc<Transport>, decoder: D) -> Self {
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None }
     }
 
     /// Takes one step; `Pending` when there is nothing to do yet.
@@ -208,7 +215,7 @@ impl<D: Decoder> Exchange<D> {
                 }
             }
             Phase::Judging(judged) => match ready!(judged.as_mut().poll(cx)) {
-                Ok(Judged::Events(body)) => self.begin(body),
+                Ok(Judged::Events { body, odd }) => self.begin(body, odd),
                 Ok(Judged::Whole { text, shown }) => self.whole(text, shown),
                 Err(stopped) => self.stop(stopped),
             },
@@ -269,8 +276,9 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    fn begin(&mut self, body: Body) {
+    fn begin(&mut self, body: Body, odd: Option<String>) {
         self.say_start();
+        self.odd = odd;
         self.phase = Phase::Reading(Box::new(D::Frames::new(body)));
     }
 
@@ -292,6 +300,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn event(&mut self, event: <D::Frames as Framing>::Event) {
+        self.odd = None;
         match self.decoder.event(event, &mut self.out) {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => {
@@ -323,8 +332,11 @@ impl<D: Decoder> Exchange<D> {
 
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        if let Err(e) = self.decoder.end(&mut self.out) {
-            self.fail(e);
+        match (self.decoder.end(&mut self.out), self.odd.take()) {
+            (Ok(()), _) => {}
+            // Nothing broke off: it never was a stream of events.
+            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown)),
+            (Err(e), _) => self.fail(e),
         }
     }
 
@@ -341,6 +353,16 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
+    /// The event; what the service said about an answer that it stopped is told without secrets, as errors are.
+    fn without_secrets(&self, mut event: ModelEvent) -> ModelEvent {
+        if let ModelEvent::Done(message) = &mut event
+            && let Some(because) = &mut message.error_message
+        {
+            *because = self.transport.redactor.clean(mem::take(because));
+        }
+        event
+    }
+
     fn fail(&mut self, error: ProviderError) {
         let AssistantMessage { provider, model, .. } = self.decoder.answer();
         let error = catalogue::with_nearest(error, provider, model);
@@ -354,7 +376,7 @@ impl<D: Decoder> Stream for Exchange<D> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             if let Some(event) = self.out.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
+                return Poll::Ready(Some(Ok(self.without_secrets(event))));
             }
             match &self.phase {
                 Phase::Ended => return Poll::Ready(None),
@@ -406,8 +428,15 @@ async fn judge_success(
 ) -> Result<Judged, Stopped> {
     let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
     let begins_with = |starts: &[&[u8]]| starts.iter().any(|start| beginning.starts_with(start));
-    if begins_with(&EVENTS_BEGIN) || calls_itself_events && !begins_with(&OTHERS_BEGIN) {
-        return Ok(Judged::Events(body));
+    if begins_with(&EVENTS_BEGIN) {
+        return Ok(Judged::Events { body, odd: None });
+    }
+    if calls_itself_events && !begins_with(&OTHERS_BEGIN) {
+        let shown = || failure.excerpt(&String::from_utf8_lossy(&beginning));
+        // Or the connection broke off there.
+        let may_be_events = EVENTS_BEGIN.iter().any(|start| start.starts_with(&beginning));
+        let odd = (!may_be_events).then(shown);
+        return Ok(Judged::Events { body, odd });
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;
