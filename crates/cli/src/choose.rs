@@ -204,7 +204,10 @@ fn cannot_connect(e: SetupError) -> Failure {
         }
         SetupError::Setting { what, reason } if what.to_lowercase().ends_with("proxy") => {
             let reason = reason.split("; ").next().unwrap_or_default();
-            Failure::usage(format!("{what}: {reason}"), format!("set it: export {what}=http://HOST:PORT, or unset it"))
+            Failure::usage(
+                format!("{what}: {reason}"),
+                format!("set it: export {what}=http://HOST:PORT, or unset it"),
+            )
         }
         _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
     }
@@ -251,6 +254,10 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         Ok(ModelRef { profile, base_url, model, .. }) => {
             let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
             return Ok(Chosen { provider, keys, model, why });
+        }
+        // Somebody was named, and something is missing.
+        Err(SetupError::Model { reason, .. }) if name.contains([':', '@']) => {
+            return Err(Failure::usage(format!("the model {name:?} is not complete"), reason));
         }
         Err(wrong) => wrong,
     };

@@ -308,6 +308,18 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
     }
 }
 
+// spec: P-27, P-31
+#[test]
+fn a_text_that_only_calls_itself_an_event_stream_is_shown() {
+    for (text, shown) in [("no", "no"), ("upstream is warming up", "upstream is warming up")] {
+        let fixture = Fixture::new("application/vnd.amazon.eventstream", text);
+        let error = once(&provider(), &ask(), &fixture).end.unwrap_err();
+        assert!(matches!(error, ProviderError::Protocol(_)), "{error:?}");
+        let shown = format!("status 200, application/vnd.amazon.eventstream: {shown}");
+        assert!(error.to_string().contains(&shown), "{error}");
+    }
+}
+
 // spec: P-27
 #[test]
 fn an_answer_of_a_given_form_comes_as_text() {

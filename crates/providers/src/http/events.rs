@@ -45,6 +45,9 @@ pub(crate) trait Framing:
     /// What the header of such a body begins with.
     const CONTENT_TYPE: &'static str;
 
+    /// How such a body begins that does not call itself so, where it can be told.
+    const BEGINS: &'static [&'static [u8]];
+
     /// The events of this body.
     fn new(body: Body) -> Self;
 
@@ -263,7 +266,7 @@ impl<D: Decoder> Exchange<D> {
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
             if status.is_success() {
-                judge_success(body, calls_itself_events, failure, &transport).await
+                judge_success(body, calls_itself_events, D::Frames::BEGINS, failure, &transport).await
             } else {
                 judge_failure(body, failure, &transport).await
             }
@@ -319,6 +322,9 @@ impl<D: Decoder> Exchange<D> {
                 return self.stop(Stopped::Interrupted(Interrupt::Cancelled));
             }
             FrameError::Body(e) => body_error(e, &self.transport),
+            FrameError::BrokeOff(what) | FrameError::Malformed(what) if let Some(shown) = &self.odd => {
+                ProviderError::Protocol(format!("{what} ({shown})"))
+            }
             FrameError::BrokeOff(what) => ProviderError::Network(what),
             FrameError::Malformed(what) => ProviderError::Protocol(what),
         };
@@ -411,9 +417,6 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
-/// How a stream of events begins: a field, a comment, or a byte order mark.
-const EVENTS_BEGIN: [&[u8]; 6] = [b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
-
 /// How a body begins that is no stream of events, whatever its content type: JSON, or a page.
 const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 
@@ -423,19 +426,22 @@ const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 async fn judge_success(
     mut body: Body,
     calls_itself_events: bool,
+    events_begin: &[&[u8]],
     failure: Failure,
     transport: &Transport,
 ) -> Result<Judged, Stopped> {
     let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
     let begins_with = |starts: &[&[u8]]| starts.iter().any(|start| beginning.starts_with(start));
-    if begins_with(&EVENTS_BEGIN) {
+    if begins_with(events_begin) {
         return Ok(Judged::Events { body, odd: None });
     }
     if calls_itself_events && !begins_with(&OTHERS_BEGIN) {
-        let shown = || failure.excerpt(&String::from_utf8_lossy(&beginning));
+        let text = String::from_utf8_lossy(&beginning);
         // Or the connection broke off there.
-        let may_be_events = EVENTS_BEGIN.iter().any(|start| start.starts_with(&beginning));
-        let odd = (!may_be_events).then(shown);
+        let may_be_events =
+            beginning.is_empty() || events_begin.iter().any(|start| start.starts_with(&beginning));
+        let is_text = !text.chars().any(|c| c.is_control() && !c.is_whitespace());
+        let odd = (is_text && !may_be_events).then(|| failure.excerpt(&text));
         return Ok(Judged::Events { body, odd });
     }
     let (text, end) = body.text().await;
