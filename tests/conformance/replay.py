@@ -41,9 +41,9 @@ def differences(ours: dict, theirs: dict) -> list[str]:
 
 
 def is_form(ours: dict, calls: list) -> bool:
-    """Whether the one call that the client reads is the tool that stands for a form of the answer: we read it as the
-    answer's text."""
-    if ours["calls"] or len(calls) != 1 or not ours["text"]:
+    """Whether the calls that the client reads are of the tool that stands for a form of the answer: we read the first
+    as the answer's text, and the others as nothing."""
+    if ours["calls"] or not calls or not ours["text"]:
         return False
     try:
         return json.loads(ours["text"]) == calls[0]

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::eval;
+use crate::{eval, fuzz};
 
 /// A named run: cargo commands in order. A suite without commands is planned, and its name is kept.
 struct Suite {
@@ -14,6 +14,9 @@ struct Suite {
     /// What else is run where the local model was fetched.
     with_model: &'static [&'static str],
 }
+
+/// How long each fuzz target runs if nobody says it: longer than what `cargo xtask fuzz` does by itself.
+const FUZZ_SECONDS: u64 = 1800;
 
 const SUITES: &[Suite] = &[
     Suite {
@@ -42,6 +45,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-providers --all-features",
             "bench -p archon-providers --bench decode",
             "xtask conformance providers",
+            "xtask fuzz sse partial_json event_stream",
         ],
         with_model: &[],
     },
@@ -70,17 +74,19 @@ const SUITES: &[Suite] = &[
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let seed = args.option("--seed")?;
+    let fuzz_seconds = args.option("--fuzz-seconds")?;
+    let fuzz_seconds = fuzz_seconds.map_or(Ok(FUZZ_SECONDS), |said| fuzz::seconds(Some(&said)))?;
     let name = args.name()?;
     args.finish()?;
     let suite = named(&name)?;
-    for line in lines(suite.commands, seed.as_deref())? {
+    for line in lines(suite.commands, seed.as_deref(), fuzz_seconds)? {
         line.run()?;
     }
     let skipped = suite.with_model.join(", ");
     match eval::fetched_model() {
         _ if suite.with_model.is_empty() => {}
         Some(_) => {
-            for line in lines(suite.with_model, None)? {
+            for line in lines(suite.with_model, None, fuzz_seconds)? {
                 line.run()?;
             }
         }
@@ -90,11 +96,13 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
 }
 
 /// The tests read `ARCHON_ACCEPT` (how much to run) and `ARCHON_ACCEPT_SEED` (where random cases start).
-fn lines(commands: &[&str], seed: Option<&str>) -> Result<Vec<CommandLine>> {
+fn lines(commands: &[&str], seed: Option<&str>, fuzz_seconds: u64) -> Result<Vec<CommandLine>> {
     if let Some(seed) = seed.filter(|seed| seed.parse::<u64>().is_err()) {
         bail!("`--seed {seed}` is no whole number; leave it out to let the tests choose");
     }
-    Ok(commands.iter().map(|line| with_settings(line, seed)).collect())
+    let seconds = format!(" --seconds {fuzz_seconds}");
+    let whole = |line: &&str| format!("{line}{}", if line.starts_with("xtask fuzz") { &seconds } else { "" });
+    Ok(commands.iter().map(|line| with_settings(&whole(line), seed)).collect())
 }
 
 fn named(name: &str) -> Result<&'static Suite> {
@@ -124,10 +132,15 @@ mod tests {
 
     #[test]
     fn a_suite_runs_in_full_with_its_seed() {
-        let lines = lines(named("skeleton").unwrap().commands, Some("7")).unwrap();
+        let lines = lines(named("skeleton").unwrap().commands, Some("7"), 1).unwrap();
         assert_eq!(
             lines[0].to_string(),
             "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test --profile accept -p archon-react-loop --test machine"
+        );
+        let lines = lines(named("providers").unwrap().commands, None, 30).unwrap();
+        assert_eq!(
+            lines.last().map(ToString::to_string).as_deref(),
+            Some("ARCHON_ACCEPT=full cargo xtask fuzz sse partial_json event_stream --seconds 30")
         );
     }
 
@@ -143,7 +156,7 @@ mod tests {
             "the acceptance suite `tools` is not written yet; there is: skeleton, loop, providers, planner, memory, orchestrator"
         );
         assert_eq!(
-            lines(&[], Some("x")).err().unwrap().to_string(),
+            lines(&[], Some("x"), 1).err().unwrap().to_string(),
             "`--seed x` is no whole number; leave it out to let the tests choose"
         );
     }

@@ -13,7 +13,7 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::metadata::Metadata;
 use crate::python::environment;
-use crate::{eval, third_party};
+use crate::third_party;
 
 /// Pinned, so that a release of somebody else does not turn a check red; raised by hand.
 const PACKAGES: &[&str] =
@@ -40,14 +40,5 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if without_server {
         return Ok(());
     }
-    match eval::fetched_model() {
-        Some(_) => third_party::check(),
-        None => {
-            println!(
-                "SKIP: the real server: fetch the model first, `archon model pull {}`",
-                eval::LOCAL_MODEL
-            );
-            Ok(())
-        }
-    }
+    third_party::check()
 }

@@ -12,6 +12,7 @@ mod conformance;
 mod demo;
 mod deps;
 mod eval;
+mod fuzz;
 mod kept_run;
 mod layers;
 mod metadata;
@@ -61,7 +62,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {
         name: "accept",
-        usage: "NAME [--seed N]",
+        usage: "NAME [--seed N] [--fuzz-seconds N]",
         about: "one full-length acceptance run",
         run: accept::run,
     },
@@ -70,6 +71,12 @@ const COMMANDS: &[Command] = &[
         usage: "NAME [ARG...]",
         about: "measure how well a model does, or what memories find",
         run: eval::run,
+    },
+    Command {
+        name: "fuzz",
+        usage: "[TARGET...] [--seconds N]",
+        about: "parsers of foreign text against bytes that try to break them",
+        run: fuzz::run,
     },
     Command {
         name: "third-party",

@@ -196,6 +196,19 @@ fn cannot_connect(e: SetupError) -> Failure {
             e.to_string(),
             format!("build this program with the cargo feature `{feature}` of archon"),
         ),
+        SetupError::BaseUrl { url, reason } => {
+            let (reason, more) = reason.split_once("; ").unwrap_or((reason, ""));
+            let like = "the address looks like http://127.0.0.1:8080/v1";
+            let advice = if more.is_empty() { like.to_owned() } else { format!("{more}; {like}") };
+            Failure::usage(format!("base URL {url:?}: {reason}"), advice)
+        }
+        SetupError::Setting { what, reason } if what.to_lowercase().ends_with("proxy") => {
+            let reason = reason.split("; ").next().unwrap_or_default();
+            Failure::usage(
+                format!("{what}: {reason}"),
+                format!("set it: export {what}=http://HOST:PORT, or unset it"),
+            )
+        }
         _ => Failure::usage(e.to_string(), "`archon doctor` shows what can be used"),
     }
 }
@@ -241,6 +254,10 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
         Ok(ModelRef { profile, base_url, model, .. }) => {
             let (provider, keys) = service(app, profile, base_url.as_deref(), origin)?;
             return Ok(Chosen { provider, keys, model, why });
+        }
+        // Somebody was named, and something is missing.
+        Err(SetupError::Model { reason, .. }) if name.contains([':', '@']) => {
+            return Err(Failure::usage(format!("the model {name:?} is not complete"), reason));
         }
         Err(wrong) => wrong,
     };
@@ -344,9 +361,7 @@ fn connect(
         }
         options.connect.api_key = key;
         options.connect.http = app.http.clone();
-        let provider = OpenAiCompatible::new(url.unwrap_or(own), options)
-            .map_err(|e| Failure::usage(e.to_string(), "the address looks like http://127.0.0.1:8080/v1"))?;
-        Ok(Arc::new(provider))
+        Ok(Arc::new(OpenAiCompatible::new(url.unwrap_or(own), options).map_err(cannot_connect)?))
     };
     let mut keys = keys.into_iter();
     let first = with(keys.next())?;

@@ -102,6 +102,7 @@ fn advice(code: &str) -> &'static str {
         "network" | "timeout" => "check the connection, and that the service runs: `archon doctor`",
         "rate_limited" | "overloaded" => "wait a little",
         "context_overflow" => "start a new session, or use a model with a larger context window",
+        "protocol" => "check the address: something else may answer there",
         "api" => "check the model's name: `archon models list`",
         _ => "try again, or choose another model",
     }
@@ -113,7 +114,16 @@ mod tests {
 
     #[test]
     fn every_code_of_a_provider_has_advice() {
-        for code in ["auth", "network", "timeout", "rate_limited", "overloaded", "context_overflow", "api"] {
+        for code in [
+            "auth",
+            "network",
+            "timeout",
+            "rate_limited",
+            "overloaded",
+            "context_overflow",
+            "protocol",
+            "api",
+        ] {
             assert_ne!(advice(code), advice("other"), "{code}");
         }
     }

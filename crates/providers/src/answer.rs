@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     /// What comes next joins nothing.
     apart: bool,
     prose: Prose,
+    /// Whether a call of the tool that stands for the answer was begun.
+    formed: bool,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -54,6 +56,7 @@ impl Answer {
             calls: Vec::new(),
             apart: false,
             prose: Prose::Said,
+            formed: false,
             tools: request.tools.clone(),
             clock,
         }
@@ -108,6 +111,13 @@ impl Answer {
             Prose::Held(prose) => prose.push_str(&delta),
             Prose::Dropped => {}
         }
+    }
+
+    /// A call begins that is the answer which was asked for as a call. Whether it is the first: one message
+    /// holds one answer, and a model that calls several times at once has given it with the first; the other
+    /// calls are nothing.
+    pub(crate) fn begin_form(&mut self) -> bool {
+        !mem::replace(&mut self.formed, true)
     }
 
     /// More of the answer that was asked for as a call. What was said beside it is left out: whoever asked for

@@ -74,6 +74,11 @@ impl Blocks {
         self.answer.hold_prose();
     }
 
+    /// A call begins that is the answer, unless the answer was given already, see [`Answer::begin_form`].
+    pub(crate) fn begin_form(&mut self) -> bool {
+        self.answer.begin_form()
+    }
+
     /// Adds to the block that is the answer which was asked for as a call.
     pub(crate) fn form(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Text);

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use archon_types::{ApiErrorKind, Json, ProviderError};
 
-use crate::{content_filter, redact::Redactor};
+use crate::{
+    content_filter,
+    redact::{CUT, Redactor},
+};
 
 /// Phrases, in lower case, by which services say that the conversation does not fit. The second part
 /// names who says it so.
@@ -299,10 +302,11 @@ pub(crate) fn first_words(text: &str) -> String {
         if !words.is_empty() {
             words.push(' ');
         }
-        words.extend(word.chars().take(200));
+        // One more tells that there is more.
+        words.extend(word.chars().take(201));
         if let Some((end, _)) = words.char_indices().nth(200) {
             words.truncate(end);
-            words.push('…');
+            words.push(CUT);
             break;
         }
     }

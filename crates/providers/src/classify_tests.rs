@@ -266,7 +266,9 @@ fn no_kind_of_error_shows_a_key() {
 fn excerpts_are_short_lines() {
     assert_eq!(first_words(" a\n\tb "), "a b");
     assert_eq!(first_words(""), "an empty body");
-    let long = first_words(&"ä ".repeat(300));
-    assert_eq!((long.chars().count(), long.ends_with('…')), (201, true));
-    assert_eq!(first_words(&"ä".repeat(300)).chars().count(), 200);
+    for text in ["ä ", "ä"] {
+        let long = first_words(&text.repeat(300));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (201, true), "{long}");
+    }
+    assert_eq!(first_words(&"ä".repeat(200)), "ä".repeat(200));
 }

@@ -17,7 +17,10 @@ pub use openai::OpenAiEmbedder;
 use crate::{
     connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
-    http::{time_of, whole},
+    http::{
+        time_of,
+        whole::{self, Whole},
+    },
 };
 
 /// The choices of an embedder, each with a default.
@@ -63,8 +66,8 @@ trait Wire: Send + Sync {
     /// The request for a batch.
     fn request(&self, remote: &Remote, texts: &[String]) -> reqwest::Request;
 
-    /// The vectors in an answer, in the order of the texts, or what is wrong with it.
-    fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String>;
+    /// The vectors in an answer, in the order of the texts, or why there are none.
+    fn vectors(&self, answer: &str) -> serde_json::Result<Vec<Vec<f32>>>;
 }
 
 impl Remote {
@@ -95,7 +98,7 @@ impl Remote {
                 let answer =
                     whole::answer(&self.service.transport, request, time_of(self.service.clock.as_ref()));
                 let answer = answer.await.map_err(|e| self.failed(e.to_string()))?;
-                let vectors = wire.vectors(&answer).map_err(|problem| self.failed(problem))?;
+                let vectors = wire.vectors(&answer.text).map_err(|e| self.none_came(&e, &answer))?;
                 self.check(&vectors, batch.len())?;
                 all.extend(vectors);
             }
@@ -114,6 +117,10 @@ impl Remote {
             }
             None => Ok(()),
         }
+    }
+
+    fn none_came(&self, error: &serde_json::Error, answer: &Whole) -> MemoryError {
+        self.failed(format!("no list of vectors came: {error} ({})", answer.shown))
     }
 
     fn failed(&self, problem: String) -> MemoryError {

@@ -119,7 +119,7 @@ async fn what_goes_wrong_is_said_without_the_key() {
         embedding with openai-compatible:text-embedding-3-small:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
         embedding with openai-compatible:text-embedding-3-small:2 failed: 0 vectors came for 1 texts
         embedding with openai-compatible:text-embedding-3-small:2 failed: a vector of 1 numbers came, 2 were expected
-        embedding with openai-compatible:text-embedding-3-small:2 failed: no list of vectors came: expected ident at line 1 column 2
+        embedding with openai-compatible:text-embedding-3-small:2 failed: no list of vectors came: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
         embedding with openai-compatible:text-embedding-3-small:2 failed: network: request or response body error: error reading a body from connection: unexpected EOF during chunk size line
         embedding with gemini:gemini-embedding-001:2 failed: not authorised: the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: rate limited by the service: the key **** and **** are wrong
@@ -128,7 +128,7 @@ async fn what_goes_wrong_is_said_without_the_key() {
         embedding with gemini:gemini-embedding-001:2 failed: the service is overloaded or failed (status 502): status 502, text/html: <html>the key **** and **** are wrong
         embedding with gemini:gemini-embedding-001:2 failed: 0 vectors came for 1 texts
         embedding with gemini:gemini-embedding-001:2 failed: a vector of 1 numbers came, 2 were expected
-        embedding with gemini:gemini-embedding-001:2 failed: no list of vectors came: expected ident at line 1 column 2
+        embedding with gemini:gemini-embedding-001:2 failed: no list of vectors came: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
         embedding with gemini:gemini-embedding-001:2 failed: network: request or response body error: error reading a body from connection: unexpected EOF during chunk size line
     "#]].assert_eq(&table);
     let shown = format!("{:?} {:?}", options(), OpenAiEmbedder::new("http://h", "m", 1, options()).unwrap());

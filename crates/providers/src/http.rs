@@ -118,7 +118,7 @@ impl Transport {
                 Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
             password.iter().for_each(|password| redactor.add(password));
         }
-        client::check(&options)?;
+        client::check(&options, &url, |name| std::env::var(name).ok())?;
         Ok(Self { url, headers: HeaderMap::new(), options, redactor })
     }
 

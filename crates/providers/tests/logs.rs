@@ -13,9 +13,11 @@ use std::{
     time::Duration,
 };
 
-use archon_providers::{ConnectOptions, HttpOptions, PROTOCOLS, Timeouts, resolve};
+use archon_providers::{
+    ConnectOptions, EmbedderOptions, HttpOptions, OpenAiEmbedder, PROTOCOLS, Protocol, Timeouts, resolve,
+};
 use archon_testkit::{MockResponse, MockServer};
-use archon_types::{CancellationToken, Message, ProviderError, Request, Timestamp};
+use archon_types::{CancellationToken, Embedder, Message, ModelEvent, Request, Timestamp};
 use serde_json::json;
 
 const KEY: &str = "canary-key-1234567890";
@@ -53,10 +55,17 @@ fn variable(name: &str) -> Option<String> {
     let value = match name {
         "GOOGLE_CLOUD_PROJECT" => "project",
         "GOOGLE_CLOUD_LOCATION" | "GOOGLE_CLOUD_REGION" | "AWS_REGION" | "AWS_DEFAULT_REGION" => "us-east-1",
+        // Names the key and opens nothing; it is sent as it is.
+        "AWS_ACCESS_KEY_ID" => "AKIDEXAMPLE",
         "OPENAI_API_VERSION" => return None,
         _ => KEY,
     };
     Some(value.to_owned())
+}
+
+/// The same without the protocol's first key: another is used then, and perhaps in another way.
+fn other_variable(protocol: &Protocol) -> impl Fn(&str) -> Option<String> {
+    move |name| variable(name).filter(|_| Some(&name) != protocol.key_variables.first())
 }
 
 /// Every way to fail; each repeats what it was sent, as some gateways do.
@@ -71,6 +80,10 @@ fn failures() -> Vec<MockResponse> {
         echo(200),
         MockResponse::new(502).header("content-type", "text/html").chunk(format!("<html>{KEY} {HEADER}")),
         MockResponse::new(200).header("content-type", "text/html").chunk(format!("<html>{KEY} {HEADER}")),
+        // The key is cut where the text is.
+        MockResponse::new(502).chunk(format!("{} {KEY}", "x".repeat(190))),
+        MockResponse::sse(format!("{} {KEY}", "x".repeat(190))),
+        MockResponse::json(200, &json!({"x": "x".repeat(185), "y": KEY})),
         MockResponse::new(302).header("location", &format!("http://h/?key={KEY}")),
         MockResponse::events([format!(r#"{{"error":{{"message":"{KEY} {HEADER}"}}}}"#)]),
         MockResponse::events([format!("garbage {KEY} {HEADER}")]),
@@ -83,21 +96,48 @@ fn failures() -> Vec<MockResponse> {
     all
 }
 
+/// Answers that the service stopped, and why, in each protocol's words.
+fn stopped() -> Vec<MockResponse> {
+    let said = format!("{KEY} and {HEADER} are not to be spoken of");
+    let claude = json!({"type": "message", "content": [], "stop_reason": "refusal",
+        "stop_details": {"explanation": said}});
+    let gemini = json!({"candidates": [{"finishReason": "SAFETY", "finishMessage": said}]});
+    let chat = json!({"choices": [{"message": {"refusal": said}, "finish_reason": "content_filter"}]});
+    let responses = json!({"object": "response", "status": "failed", "error": {"message": said}});
+    [claude, gemini, chat, responses].iter().map(|body| MockResponse::json(200, body)).collect()
+}
+
 /// What is told of the failure.
-async fn fails(model: &str, options: ConnectOptions) -> String {
+async fn fails(model: &str, variable: impl Fn(&str) -> Option<String>, options: ConnectOptions) -> String {
     let resolved = resolve(model, variable, options).unwrap();
     let request = Request::new(resolved.model.as_str(), vec![Message::user("hi", Timestamp::default())]);
     let mut events = resolved.provider.stream(request, CancellationToken::new());
     loop {
         match poll_fn(|cx| events.as_mut().poll_next(cx)).await {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => {
-                let error: ProviderError = error;
-                return format!("{error} {error:?} {:?}", resolved.provider.id());
+            Some(Ok(ModelEvent::Done(message))) => {
+                return message.error_message.unwrap_or_else(|| panic!("{model} did not fail"));
             }
-            None => panic!("{model} did not fail"),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return format!("{error} {error:?} {:?}", resolved.provider.id()),
+            None => panic!("{model} did not end"),
         }
     }
+}
+
+async fn cannot_embed(embedder: &dyn Embedder) -> String {
+    let error = embedder.embed(&["hi".to_owned()]).await.unwrap_err();
+    format!("{error} {error:?} {:?}", embedder.id())
+}
+
+/// The embedders of this build.
+fn embedders(url: &str, options: &ConnectOptions) -> Vec<Box<dyn Embedder>> {
+    let options = EmbedderOptions::default().with_connect(options.clone().with_api_key(KEY));
+    let openai = OpenAiEmbedder::new(url, "m", 2, options.clone()).unwrap();
+    #[allow(unused_mut, reason = "a build may hold one only")]
+    let mut all: Vec<Box<dyn Embedder>> = vec![Box::new(openai)];
+    #[cfg(feature = "gemini")]
+    all.push(Box::new(archon_providers::GeminiEmbedder::new(url, "m", 2, options).unwrap()));
+    all
 }
 
 // spec: P-05, P-31
@@ -110,23 +150,42 @@ async fn no_log_and_no_error_holds_a_key() {
     log::set_max_level(log::LevelFilter::Trace);
     let mut timeouts = Timeouts::default();
     timeouts.idle = Duration::from_millis(50);
+    let mut options = ConnectOptions::default().with_header("x-team", HEADER);
+    options.http = HttpOptions::default().with_timeouts(timeouts);
     let (mut protocols, mut shown) = (0, String::new());
-    for protocol in PROTOCOLS {
-        let mut options = ConnectOptions::default().with_header("x-team", HEADER);
-        options.http = HttpOptions::default().with_timeouts(timeouts);
-        let server = MockServer::start(failures()).await;
-        let model = format!("{}@{}/v1:m", protocol.name, server.url());
-        if let Err(error) = resolve(&model, variable, options.clone()) {
-            assert!(error.to_string().contains("feature"), "{error}");
-            continue;
-        }
+    for protocol in PROTOCOLS.iter().filter(|protocol| protocol.is_built()) {
         protocols += 1;
-        for _ in failures() {
-            shown += &fails(&model, options.clone()).await;
+        let all = || failures().into_iter().chain(stopped());
+        let server = MockServer::start(all().chain(failures())).await;
+        let model = format!("{}@{}/v1:m", protocol.name, server.url());
+        for _ in all() {
+            shown += &fails(&model, variable, options.clone()).await;
+            shown.push('\n');
+        }
+        // Without any key there is nothing to hide.
+        for _ in failures().into_iter().filter(|_| protocol.key_variables.len() > 1) {
+            shown += &fails(&model, other_variable(protocol), options.clone()).await;
             shown.push('\n');
         }
         drop(server);
-        shown += &fails(&model, options).await;
+        shown += &fails(&model, variable, options.clone()).await;
+    }
+    // Through a proxy that repeats its password.
+    let proxy = MockServer::start([MockResponse::new(407).chunk(KEY), MockResponse::nothing()]).await;
+    let mut proxied = options.clone();
+    proxied.http = proxied.http.with_proxy(proxy.url().replace("http://", &format!("http://me:{KEY}@")));
+    for _ in 0..2 {
+        shown += &fails("openai-compatible@http://service.invalid/v1:m", |_| None, proxied.clone()).await;
+    }
+    for which in 0..embedders("http://h", &options).len() {
+        let server = MockServer::start(failures()).await;
+        let embedder = embedders(&server.url(), &options).swap_remove(which);
+        for _ in failures() {
+            shown += &cannot_embed(&*embedder).await;
+            shown.push('\n');
+        }
+        drop(server);
+        shown += &cannot_embed(&*embedder).await;
     }
     let lines = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
     assert!(

@@ -17,5 +17,6 @@ mod logs;
 mod memories;
 mod plans;
 mod runs;
+mod services;
 mod setup;
 mod terminal;

@@ -36,9 +36,9 @@ enum Open {
     Redacted,
     /// A call, by its number, and the arguments that it began with in case no others come.
     Call(usize, Option<String>),
-    /// A call of the tool that stands for the answer's form.
+    /// The call that is the answer, and all of it in case nothing else comes.
     Format(Option<String>),
-    /// Nothing that we asked for.
+    /// Nothing that we asked for, or another answer behind the first.
     Other,
 }
 
@@ -134,10 +134,13 @@ impl MessagesDecoder {
                     Json::Object(input) if input.is_empty() => None,
                     input => Some(input.to_string()),
                 };
-                if self.format_tool.as_ref() == Some(&block.name) {
-                    Open::Format(begun)
-                } else {
+                if self.format_tool.as_ref() != Some(&block.name) {
                     Open::Call(self.answer.begin_call(&block.id, &block.name, out), begun)
+                } else if self.answer.begin_form() {
+                    // No arguments are `{}`, as for any call.
+                    Open::Format(begun.or_else(|| Some("{}".to_owned())))
+                } else {
+                    Open::Other
                 }
             }
             _ => Open::Other,

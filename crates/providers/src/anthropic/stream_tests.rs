@@ -345,21 +345,25 @@ fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
     options.response_format =
         Some(ResponseFormat { name: "answer".into(), schema: json!({"type": "object"}) });
     request.options = Arc::new(options);
-    let [delta, stop] = stop("tool_use");
-    let events = [
-        start(),
-        begin(0, json!({"type": "tool_use", "id": "toolu_f", "name": "answer", "input": {}})),
-        arguments(0, "{\"n\":"),
-        arguments(0, " 7}"),
-        end(0),
-        delta,
-        stop,
-    ];
-    let heard = replay(&provider(), &request, &Fixture::sse(stream(&events)));
+    let answer = |index| begin(index, json!({"type": "tool_use", "id": "t", "name": "answer", "input": {}}));
+    let heard = |blocks: &[Vec<serde_json::Value>]| {
+        let events = [vec![start()], blocks.concat(), stop("tool_use").to_vec()].concat();
+        replay(&provider(), &request, &Fixture::sse(stream(&events))).line()
+    };
+    let seven = vec![answer(0), arguments(0, "{\"n\":"), arguments(0, " 7}"), end(0)];
+    let first = expect![[r#"
+        stop claude-sonnet-4-5-20250929 in 25 out 15 read 3 written 7 total 0
+          text "{\"n\": 7}""#]];
+    first.assert_eq(&heard(std::slice::from_ref(&seven)));
+    // Of several answers at once the one that began first counts.
+    let eight = vec![answer(1), arguments(1, "{\"n\": 8}"), end(1)];
+    first.assert_eq(&heard(&[seven.clone(), eight.clone()]));
+    first.assert_eq(&heard(&[seven[..1].to_vec(), eight, seven[1..].to_vec()]));
+    // An empty answer is one.
     expect![[r#"
         stop claude-sonnet-4-5-20250929 in 25 out 15 read 3 written 7 total 0
-          text "{\"n\": 7}""#]]
-    .assert_eq(&heard.line());
+          text "{}""#]]
+    .assert_eq(&heard(&[vec![answer(0), end(0)]]));
 }
 
 // spec: P-41

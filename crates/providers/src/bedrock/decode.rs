@@ -21,8 +21,8 @@ pub(super) struct ConverseDecoder {
     blocks: Blocks,
     /// The tool whose arguments are the answer, as it is called on the wire.
     answer_tool: Option<String>,
-    /// The blocks that are calls of it.
-    answers: Vec<u64>,
+    /// The block that is a call of it, and whether its arguments began. Calls behind the first are nothing.
+    form: Option<(u64, bool)>,
     /// The signature of the block that is open, which may come in pieces.
     signature: String,
     stop: Option<Stop>,
@@ -33,7 +33,7 @@ impl ConverseDecoder {
         if answer_tool.is_some() {
             blocks.hold_prose();
         }
-        Self { blocks, answer_tool, answers: Vec::new(), signature: String::new(), stop: None }
+        Self { blocks, answer_tool, form: None, signature: String::new(), stop: None }
     }
 
     /// What an event of this type means. Types that are not named here say nothing that is kept.
@@ -54,6 +54,7 @@ impl ConverseDecoder {
                 if !self.signature.is_empty() {
                     self.blocks.sign(content_block_index, std::mem::take(&mut self.signature));
                 }
+                self.end_form(content_block_index, out);
                 self.blocks.end(content_block_index, out);
             }
             "messageStop" => {
@@ -79,9 +80,21 @@ impl ConverseDecoder {
         if call.kind.is_some_and(|kind| kind == "server_tool_use") {
             // The service runs it and goes on by itself.
         } else if self.answer_tool.as_ref() == Some(&call.name) {
-            self.answers.push(block.content_block_index);
+            if self.blocks.begin_form() {
+                self.form = Some((block.content_block_index, false));
+            }
         } else {
             self.blocks.begin_call(block.content_block_index, &call.tool_use_id, &call.name, out);
+        }
+    }
+
+    /// An answer that came without arguments is `{}`, as for any call.
+    fn end_form(&mut self, number: u64, out: &mut VecDeque<ModelEvent>) {
+        if let Some((form, begun @ false)) = &mut self.form
+            && *form == number
+        {
+            *begun = true;
+            self.blocks.form(number, "{}".to_owned(), out);
         }
     }
 
@@ -90,10 +103,12 @@ impl ConverseDecoder {
             self.blocks.text(number, text, out);
         }
         if let Some(call) = delta.tool_use {
-            if self.answers.contains(&number) {
-                self.blocks.form(number, call.input, out);
-            } else {
-                self.blocks.arguments(number, call.input, out);
+            match &mut self.form {
+                Some((form, begun)) if *form == number => {
+                    *begun |= !call.input.is_empty();
+                    self.blocks.form(number, call.input, out);
+                }
+                _ => self.blocks.arguments(number, call.input, out),
             }
         }
         if let Some(reasoning) = delta.reasoning_content {

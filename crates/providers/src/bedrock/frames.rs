@@ -56,6 +56,8 @@ impl Framing for Frames {
 
     const CONTENT_TYPE: &'static str = "application/vnd.amazon.eventstream";
 
+    const BEGINS: &'static [&'static [u8]] = &[];
+
     fn new(body: Body) -> Self {
         Self { body, cutter: Cutter::default(), ended: false }
     }

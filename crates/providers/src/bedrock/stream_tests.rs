@@ -308,6 +308,18 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
     }
 }
 
+// spec: P-27, P-31
+#[test]
+fn a_text_that_only_calls_itself_an_event_stream_is_shown() {
+    for (text, shown) in [("no", "no"), ("upstream is warming up", "upstream is warming up")] {
+        let fixture = Fixture::new("application/vnd.amazon.eventstream", text);
+        let error = once(&provider(), &ask(), &fixture).end.unwrap_err();
+        assert!(matches!(error, ProviderError::Protocol(_)), "{error:?}");
+        let shown = format!("status 200, application/vnd.amazon.eventstream: {shown}");
+        assert!(error.to_string().contains(&shown), "{error}");
+    }
+}
+
 // spec: P-27
 #[test]
 fn an_answer_of_a_given_form_comes_as_text() {
@@ -347,6 +359,24 @@ fn an_answer_of_a_given_form_comes_as_text() {
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.text, "{\"sum\":3}");
     assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // Of several answers at once the one that began first counts.
+    let frames = [
+        start(),
+        call(0, "tooluse_1", "add_2"),
+        call(1, "tooluse_2", "add_2"),
+        input(1, "{\"sum\":4}"),
+        input(0, "{\"sum\":3}"),
+        block_stop(1),
+        block_stop(0),
+        stop("tool_use"),
+        metadata(),
+    ];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // An empty answer is one.
+    let frames = [start(), call(0, "tooluse_1", "add_2"), block_stop(0), stop("tool_use"), metadata()];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{}");
     // Without it, what was said is the answer.
     let heard = replay(&provider(), &request, &stream([text(0, "I can"), text(0, "not."), stop("end_turn")]));
     assert_eq!(heard.text, "I cannot.");

@@ -81,9 +81,8 @@ impl Wire for BatchEmbedContents {
         remote.service.transport.post_below(&path, None, body.to_string().into_bytes())
     }
 
-    fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {
-        let answer: Answer =
-            serde_json::from_str(answer).map_err(|e| format!("no list of vectors came: {e}"))?;
+    fn vectors(&self, answer: &str) -> serde_json::Result<Vec<Vec<f32>>> {
+        let answer: Answer = serde_json::from_str(answer)?;
         Ok(answer.embeddings.into_iter().map(|embedding| embedding.values).collect())
     }
 }

@@ -74,9 +74,8 @@ impl Wire for Embeddings {
         remote.service.transport.post(body.to_string().into_bytes())
     }
 
-    fn vectors(&self, answer: &str) -> Result<Vec<Vec<f32>>, String> {
-        let answer: Answer =
-            serde_json::from_str(answer).map_err(|e| format!("no list of vectors came: {e}"))?;
+    fn vectors(&self, answer: &str) -> serde_json::Result<Vec<Vec<f32>>> {
+        let answer: Answer = serde_json::from_str(answer)?;
         let mut items = answer.data;
         // Services may answer in another order.
         items.sort_by_key(|item| item.index);

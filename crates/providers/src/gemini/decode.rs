@@ -88,8 +88,10 @@ impl ChunkDecoder {
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
             if self.format_tool.as_ref() == Some(&call.name) {
-                let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
-                self.answer.form(arguments.to_string(), out);
+                if self.answer.begin_form() {
+                    let arguments = call.args.unwrap_or_else(|| Json::Object(serde_json::Map::new()));
+                    self.answer.form(arguments.to_string(), out);
+                }
                 return;
             }
             if let Some(signature) = signature {

@@ -248,6 +248,11 @@ fn the_tool_of_the_answers_form_is_the_text_of_the_answer() {
     let heard = replay(&provider(), &request, &Fixture::sse(stream(&[last(call, "STOP")])));
     assert_eq!(heard.line().lines().last(), Some("  text \"{\\\"n\\\":7}\""));
     assert_eq!(heard.end.unwrap().stop_reason, StopReason::Stop);
+    // Of several answers at once the first counts.
+    let answer = |n| json!({"functionCall": {"name": "answer", "args": {"n": n}}});
+    let several = [parts(json!([answer(1), answer(2)])), last(json!([answer(3)]), "STOP")];
+    let heard = replay(&provider(), &request, &Fixture::sse(stream(&several)));
+    assert_eq!(heard.end.unwrap().text(), "{\"n\":1}");
 }
 
 /// Chunks of all kinds, sensible and not.

@@ -83,7 +83,9 @@ impl Body {
         let mut ahead = Vec::new();
         let beginning = loop {
             let begun: &[u8] = ahead.trim_ascii_start();
-            let tells_at_once = begun.first().is_some_and(|byte| !byte.is_ascii_alphabetic());
+            // Or a byte order mark, which is three bytes.
+            let may_go_on = |byte: &u8| byte.is_ascii_alphabetic() || *byte == 0xEF;
+            let tells_at_once = begun.first().is_some_and(|byte| !may_go_on(byte));
             if tells_at_once || begun.len() >= ENOUGH {
                 break begun.to_vec();
             }

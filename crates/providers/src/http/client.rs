@@ -101,18 +101,16 @@ fn certificates(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
     if certificates.is_empty() { Err(wrong()) } else { Ok(certificates) }
 }
 
-/// What cannot be right whatever the address is.
-pub(super) fn check(options: &HttpOptions) -> Result<(), SetupError> {
-    if let Some(proxy) = &options.proxy {
-        let text = proxy.expose().trim();
-        if !text.contains("://") {
-            return Err(setting("proxy", "has no scheme; write http://HOST:PORT"));
-        }
-        let scheme = text.split("://").next().unwrap_or_default();
-        if !matches!(scheme, "http" | "https") {
-            return Err(setting("proxy", "only http and https proxies work"));
-        }
-        Proxy::all(text).map_err(|_| setting("proxy", "is not a URL"))?;
+/// What cannot be right, before anything is sent.
+pub(super) fn check(
+    options: &HttpOptions,
+    url: &Url,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<(), SetupError> {
+    match &options.proxy {
+        Some(proxy) => check_proxy("proxy", proxy.expose().trim())?,
+        None if is_this_machine(url) => {}
+        None => check_environment(url, variable)?,
     }
     #[cfg(feature = "tls")]
     if let Some(pem) = &options.ca_certificates {
@@ -121,9 +119,43 @@ pub(super) fn check(options: &HttpOptions) -> Result<(), SetupError> {
     Ok(())
 }
 
+fn check_proxy(what: &str, text: &str) -> Result<(), SetupError> {
+    if !text.contains("://") {
+        return Err(setting(what, "has no scheme; write http://HOST:PORT"));
+    }
+    let scheme = text.split("://").next().unwrap_or_default();
+    if !matches!(scheme, "http" | "https") {
+        return Err(setting(what, "only http and https proxies work"));
+    }
+    let has_host = Url::parse(text).is_ok_and(|url| url.has_host());
+    let is_url = has_host && Proxy::all(text).is_ok();
+    if is_url { Ok(()) } else { Err(setting(what, "is not a URL; write http://HOST:PORT")) }
+}
+
+/// The proxy that the environment names for this address. One that cannot be used would be passed over in
+/// silence by the client, and requests would go out directly.
+fn check_environment(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Result<(), SetupError> {
+    let own =
+        if url.scheme() == "https" { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+    let named = own.into_iter().chain(["ALL_PROXY", "all_proxy"]);
+    let set = named.filter_map(|name| Some((name, variable(name).filter(|value| !value.trim().is_empty())?)));
+    match set.into_iter().next() {
+        // Here a scheme may be left out.
+        Some((name, proxy)) if !proxy.contains("://") => {
+            check_proxy(name, &format!("http://{}", proxy.trim()))
+        }
+        Some((name, proxy)) => check_proxy(name, proxy.trim()),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(options: &HttpOptions) -> Result<(), SetupError> {
+        super::check(options, &Url::parse("http://h").unwrap(), |_| None)
+    }
 
     fn clients(options: &HttpOptions) -> usize {
         options.clients.0.lock().unwrap().len()
@@ -158,11 +190,36 @@ mod tests {
             ("::hunter2", "proxy: has no scheme; write http://HOST:PORT"),
             ("hunter2:3128", "proxy: has no scheme; write http://HOST:PORT"),
             ("ftp://hunter2", "proxy: only http and https proxies work"),
-            ("http://hunter2:x", "proxy: is not a URL"),
+            ("http://hunter2:x", "proxy: is not a URL; write http://HOST:PORT"),
         ] {
             assert_eq!(check(&with_proxy(proxy)).unwrap_err().to_string(), error, "{proxy}");
         }
         check(&with_proxy("http://me:hunter2@proxy:3128")).unwrap();
+    }
+
+    // spec: P-15
+    #[test]
+    fn a_proxy_of_the_environment_that_would_be_passed_over_is_refused() {
+        let of = |url: &str, set: &[(&str, &str)]| {
+            let variable = |name: &str| Some(set.iter().find(|(set, _)| *set == name)?.1.to_owned());
+            let checked = super::check(&HttpOptions::default(), &Url::parse(url).unwrap(), variable);
+            checked.map_err(|error| error.to_string())
+        };
+        for (variable, value) in
+            [("HTTPS_PROXY", "me:hunter2@proxy:3128"), ("all_proxy", "http://proxy"), ("https_proxy", "")]
+        {
+            assert_eq!(of("https://h/v1", &[(variable, value)]), Ok(()), "{value}");
+        }
+        for (variable, value, reason) in [
+            ("HTTPS_PROXY", "hunter2:x", "is not a URL; write http://HOST:PORT"),
+            ("https_proxy", "http://", "is not a URL; write http://HOST:PORT"),
+            ("ALL_PROXY", "socks5://hunter2", "only http and https proxies work"),
+        ] {
+            assert_eq!(of("https://h/v1", &[(variable, value)]), Err(format!("{variable}: {reason}")));
+            // Another address, or this machine.
+            assert_eq!(of("http://127.0.0.1:1/v1", &[(variable, value)]), Ok(()));
+        }
+        assert_eq!(of("http://h/v1", &[("HTTPS_PROXY", "hunter2:x")]), Ok(()));
     }
 
     #[cfg(feature = "tls")]

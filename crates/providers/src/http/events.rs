@@ -45,6 +45,9 @@ pub(crate) trait Framing:
     /// What the header of such a body begins with.
     const CONTENT_TYPE: &'static str;
 
+    /// How such a body begins that does not call itself so, where it can be told.
+    const BEGINS: &'static [&'static [u8]];
+
     /// The events of this body.
     fn new(body: Body) -> Self;
 
@@ -119,12 +122,13 @@ enum Phase<F> {
 }
 
 enum Judged {
-    Events(Body),
-    /// An answer that was not streamed, with how it is shown if it turns out to be none.
-    Whole {
-        text: String,
-        shown: String,
+    Events {
+        body: Body,
+        /// How it is shown if no event comes, where it does not begin like a stream of them.
+        odd: Option<String>,
     },
+    /// An answer that was not streamed, with how it is shown if it turns out to be none.
+    Whole { text: String, shown: String },
 }
 
 enum Stopped {
@@ -140,6 +144,8 @@ pub(crate) struct Exchange<D: Decoder> {
     out: VecDeque<ModelEvent>,
     /// Whether it was said that the answer begins.
     begun: bool,
+    /// What came instead of events, until one comes.
+    odd: Option<String>,
 }
 
 impl<D: Decoder> Exchange<D> {
@@ -155,7 +161,7 @@ impl<D: Decoder> Exchange<D> {
             Ok(response) => Phase::Sending { response, watch },
             Err(e) => Phase::Failed(e),
         };
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
+        Self::at(phase, transport, decoder)
     }
 
     /// An exchange whose request has to be finished first, for instance signed with a token that is
@@ -168,12 +174,16 @@ impl<D: Decoder> Exchange<D> {
     ) -> Self {
         let watch = Box::new(Watch::new(cancel, transport.timeouts()));
         let phase = Phase::Preparing { request: Box::pin(request), watch };
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false }
+        Self::at(phase, transport, decoder)
     }
 
     /// An exchange that failed before anything was sent.
     pub(crate) fn failed(transport: Arc<Transport>, error: ProviderError, decoder: D) -> Self {
-        Self { transport, decoder, phase: Phase::Failed(error), out: VecDeque::new(), begun: false }
+        Self::at(Phase::Failed(error), transport, decoder)
+    }
+
+    fn at(phase: Phase<D::Frames>, transport: Arc<Transport>, decoder: D) -> Self {
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None }
     }
 
     /// Takes one step; `Pending` when there is nothing to do yet.
@@ -208,7 +218,7 @@ impl<D: Decoder> Exchange<D> {
                 }
             }
             Phase::Judging(judged) => match ready!(judged.as_mut().poll(cx)) {
-                Ok(Judged::Events(body)) => self.begin(body),
+                Ok(Judged::Events { body, odd }) => self.begin(body, odd),
                 Ok(Judged::Whole { text, shown }) => self.whole(text, shown),
                 Err(stopped) => self.stop(stopped),
             },
@@ -256,7 +266,7 @@ impl<D: Decoder> Exchange<D> {
         let body = Body::new(response, *watch);
         self.phase = Phase::Judging(Box::pin(async move {
             if status.is_success() {
-                judge_success(body, calls_itself_events, failure, &transport).await
+                judge_success(body, calls_itself_events, D::Frames::BEGINS, failure, &transport).await
             } else {
                 judge_failure(body, failure, &transport).await
             }
@@ -269,8 +279,9 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
-    fn begin(&mut self, body: Body) {
+    fn begin(&mut self, body: Body, odd: Option<String>) {
         self.say_start();
+        self.odd = odd;
         self.phase = Phase::Reading(Box::new(D::Frames::new(body)));
     }
 
@@ -292,6 +303,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn event(&mut self, event: <D::Frames as Framing>::Event) {
+        self.odd = None;
         match self.decoder.event(event, &mut self.out) {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => {
@@ -310,6 +322,9 @@ impl<D: Decoder> Exchange<D> {
                 return self.stop(Stopped::Interrupted(Interrupt::Cancelled));
             }
             FrameError::Body(e) => body_error(e, &self.transport),
+            FrameError::BrokeOff(what) | FrameError::Malformed(what) if let Some(shown) = &self.odd => {
+                ProviderError::Protocol(format!("{what} ({shown})"))
+            }
             FrameError::BrokeOff(what) => ProviderError::Network(what),
             FrameError::Malformed(what) => ProviderError::Protocol(what),
         };
@@ -323,8 +338,11 @@ impl<D: Decoder> Exchange<D> {
 
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        if let Err(e) = self.decoder.end(&mut self.out) {
-            self.fail(e);
+        match (self.decoder.end(&mut self.out), self.odd.take()) {
+            (Ok(()), _) => {}
+            // Nothing broke off: it never was a stream of events.
+            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown)),
+            (Err(e), _) => self.fail(e),
         }
     }
 
@@ -341,6 +359,16 @@ impl<D: Decoder> Exchange<D> {
         }
     }
 
+    /// The event; what the service said about an answer that it stopped is told without secrets, as errors are.
+    fn without_secrets(&self, mut event: ModelEvent) -> ModelEvent {
+        if let ModelEvent::Done(message) = &mut event
+            && let Some(because) = &mut message.error_message
+        {
+            *because = self.transport.redactor.clean(mem::take(because));
+        }
+        event
+    }
+
     fn fail(&mut self, error: ProviderError) {
         let AssistantMessage { provider, model, .. } = self.decoder.answer();
         let error = catalogue::with_nearest(error, provider, model);
@@ -354,7 +382,7 @@ impl<D: Decoder> Stream for Exchange<D> {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
             if let Some(event) = self.out.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
+                return Poll::Ready(Some(Ok(self.without_secrets(event))));
             }
             match &self.phase {
                 Phase::Ended => return Poll::Ready(None),
@@ -389,9 +417,6 @@ async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> R
     }
 }
 
-/// How a stream of events begins: a field, a comment, or a byte order mark.
-const EVENTS_BEGIN: [&[u8]; 6] = [b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
-
 /// How a body begins that is no stream of events, whatever its content type: JSON, or a page.
 const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 
@@ -401,13 +426,23 @@ const OTHERS_BEGIN: [&[u8]; 3] = [b"{", b"[", b"<"];
 async fn judge_success(
     mut body: Body,
     calls_itself_events: bool,
+    events_begin: &[&[u8]],
     failure: Failure,
     transport: &Transport,
 ) -> Result<Judged, Stopped> {
     let beginning = body.beginning().await.map_err(|e| stopped(e, transport))?;
     let begins_with = |starts: &[&[u8]]| starts.iter().any(|start| beginning.starts_with(start));
-    if begins_with(&EVENTS_BEGIN) || calls_itself_events && !begins_with(&OTHERS_BEGIN) {
-        return Ok(Judged::Events(body));
+    if begins_with(events_begin) {
+        return Ok(Judged::Events { body, odd: None });
+    }
+    if calls_itself_events && !begins_with(&OTHERS_BEGIN) {
+        let text = String::from_utf8_lossy(&beginning);
+        // Or the connection broke off there.
+        let may_be_events =
+            beginning.is_empty() || events_begin.iter().any(|start| start.starts_with(&beginning));
+        let is_text = !text.chars().any(|c| c.is_control() && !c.is_whitespace());
+        let odd = (is_text && !may_be_events).then(|| failure.excerpt(&text));
+        return Ok(Judged::Events { body, odd });
     }
     let (text, end) = body.text().await;
     end.map_err(|e| stopped(e, transport))?;

@@ -22,6 +22,9 @@ impl Framing for Sse {
 
     const CONTENT_TYPE: &'static str = "text/event-stream";
 
+    /// A field, a comment, or a byte order mark.
+    const BEGINS: &'static [&'static [u8]] = &[b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
+
     fn new(body: Body) -> Self {
         Self(EventStream::new(SseBytes { body, place: Place::Start(0) }))
     }

@@ -11,13 +11,20 @@ use super::{
 };
 use crate::classify;
 
-/// Sends a request and reads the answer's text. What is no success is an error, as in a stream. Dropping
+/// An answer that is a success.
+pub(crate) struct Whole {
+    pub(crate) text: String,
+    /// How it is shown if it turns out to be none.
+    pub(crate) shown: String,
+}
+
+/// Sends a request and reads the answer. What is no success is an error, as in a stream. Dropping
 /// the future closes the connection.
 pub(crate) async fn answer(
     transport: &Transport,
     request: Request,
     now: Timestamp,
-) -> Result<String, ProviderError> {
+) -> Result<Whole, ProviderError> {
     let redacted = |error| classify::redacted(error, &transport.redactor);
     let mut watch = Watch::new(CancellationToken::new(), transport.timeouts());
     let mut sent = transport.send(request)?;
@@ -37,7 +44,7 @@ pub(crate) async fn answer(
         return Err(failure.classify(&text));
     }
     end.map_err(|e| redacted(body_error(e, transport)))?;
-    Ok(text)
+    Ok(Whole { shown: failure.excerpt(&text), text })
 }
 
 fn interrupted(limit: Interrupt, transport: &Transport) -> ProviderError {

@@ -232,6 +232,10 @@ async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key(
     let text = MockResponse::new(200).header("content-type", "text/plain").chunk("upstream is warming up");
     let list = MockResponse::json(200, &json!([1, 2]));
     let detail = MockResponse::json(200, &json!({"detail": format!("{KEY} is not known")}));
+    // Where the text is cut, the key is cut, too.
+    let cut = MockResponse::json(200, &json!({"x": "x".repeat(180), "y": KEY}));
+    // What was asked for, by its name only.
+    let odd = MockResponse::sse(format!("upstream is warming up {KEY}\n\n"));
     for (response, parts) in [
         (html(200, page.clone()), vec!["status 200", "text/html", "<!DOCTYPE html>", "****"]),
         (html(504, page), vec!["status 504", "text/html", "<!DOCTYPE html>", "****"]),
@@ -241,7 +245,9 @@ async fn bad_input_is_told_with_status_type_and_first_bytes_and_without_the_key(
         ),
         (list, vec!["status 200", "application/json", "[1,2]"]),
         (detail, vec!["**** is not known (status 200, application/json: {"]),
-        (text, vec!["upstream is warming up"]),
+        (text, vec!["status 200, text/plain: upstream is warming up"]),
+        (cut, vec!["status 200", "xx\",\"y\":\"****…"]),
+        (odd, vec!["status 200, text/event-stream: upstream is warming up ****"]),
     ] {
         let said = failure(response).await.to_string();
         assert!(!said.contains("canary") && said.len() < 500, "{said}");
