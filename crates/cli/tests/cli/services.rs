@@ -291,7 +291,6 @@ async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without
             let ran = Ran::from(command.env("GOOGLE_CLOUD_PROJECT", "p").output().await.unwrap());
             assert!(!ran.err.contains("canary") && ran.out.is_empty(), "{ran:?}");
             let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();
-            let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();
             let [why, advice] = lines.as_slice() else { panic!("not two lines: {ran:?}") };
             let (advice, _) = advice.split_once("; then: archon resume").expect("a way on");
             told += &format!("{model} {}: {why} /{advice}\n", ran.code.unwrap());
