@@ -87,7 +87,7 @@ async fn a_run_of_that_name_that_works_for_nobody_or_for_another_call_is_not_tak
     );
     let called = context(&journal, 0);
     let mut own = called.clone();
-    own.delegation = None;
+    (own.delegation, own.depth) = (None, 0);
     assert!(agent.run("Do it", &own).await.is_finished());
     let refused = agent.run("Do it", &called).await;
     let says = refused.error.unwrap_or_default();

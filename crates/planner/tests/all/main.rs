@@ -10,5 +10,6 @@ mod fixed;
 mod machine;
 mod planners;
 mod processes;
+mod reach;
 mod support;
 mod templates;
