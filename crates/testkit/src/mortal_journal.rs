@@ -58,13 +58,12 @@ fn died() -> JournalError {
 impl Journal for MortalJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(async move {
-            let mut state = self.state();
+            let state = self.state();
             let records = match (state.logs.get(run).cloned(), mode) {
                 (Some(_), OpenMode::Create) => return Err(JournalError::Exists { run: run.clone() }),
                 (None, OpenMode::Existing) => return Err(JournalError::UnknownRun { run: run.clone() }),
                 (records, _) => records.unwrap_or_default(),
             };
-            state.logs.entry(run.clone()).or_default();
             Ok(OpenRun { records, writer: Box::new(Writer(self.clone(), run.clone())) })
         })
     }

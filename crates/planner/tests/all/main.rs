@@ -1,6 +1,7 @@
 //! The planner from the outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
 
+mod called;
 mod corpus;
 mod dags;
 mod expenses;
@@ -9,5 +10,6 @@ mod fixed;
 mod machine;
 mod planners;
 mod processes;
+mod reach;
 mod support;
 mod templates;
