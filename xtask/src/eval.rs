@@ -39,7 +39,7 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
-/// `cargo xtask eval memory [FILE] [--development] [--ablations] [--check]`. The file is `data/locomo10.json` of the
+/// `cargo xtask eval memory [FILE] [--development] [--ablations] [--sqlite] [--check]`. The file is `data/locomo10.json` of the
 /// repository snap-research/locomo; it is looked for in the cache if none is named, and never fetched: its licence
 /// (CC BY-NC 4.0) is for whoever wants it to accept.
 fn memory(words: Vec<String>) -> Result<()> {

@@ -3,7 +3,8 @@
 //! - **Words** are found by PostgreSQL's text search with English stems, **vectors** by an exact scan: filters and the
 //!   collection are conditions of it, so nothing is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
-//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left out and reported.
+//! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left
+//!   out and reported.
 //! - **Connections** are opened as they are needed and kept for the next question; a broken one is not used again.
 
 mod change;

@@ -169,15 +169,12 @@ pub(super) async fn candidates(
         Some((at, score))
     };
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
-    if let Some(question) = question(&search.text) {
+    let words: Vec<String> = words_of(&search.text).into_iter().map(|word| format!("'{word}'")).collect();
+    if !words.is_empty() {
         let mut conditions = Conditions::of(scope, &search.filter)?;
-        let (question, most) = (conditions.value(question), conditions.value(limit));
-        // 1: long texts count less.
-        let sql = format!(
-            "SELECT {COLUMNS}, ts_rank(e.words, q, 1) FROM entries e, to_tsquery('english', {question}) q \
-             WHERE e.words @@ q AND {} ORDER BY 8 DESC, 1 LIMIT {most}",
-            conditions.sql
-        );
+        let any = conditions.value(words.join(" | "));
+        let (words, most) = (conditions.value(words), conditions.value(limit));
+        let sql = by_words(&conditions.sql, &any, &words, &most);
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
         lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
     }
@@ -218,10 +215,20 @@ pub(super) async fn length_of(
     Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
 }
 
-/// The words of a question, any of which may occur. `None` if there is none.
-fn question(text: &str) -> Option<String> {
-    let words: Vec<String> = words_of(text).into_iter().map(|word| format!("'{word}'")).collect();
-    (!words.is_empty()).then(|| words.join(" | "))
+/// BM25 with each word counted once in an entry, and its frequency among the entries that have any of the words:
+/// `ts_rank` knows no frequencies, so that a word that is everywhere would count as much as a name.
+fn by_words(conditions: &str, any: &str, words: &str, most: &str) -> String {
+    format!(
+        "WITH matched AS MATERIALIZED (SELECT e.position, e.words, length(e.words) AS size \
+             FROM entries e, to_tsquery('english', {any}) q WHERE e.words @@ q AND {conditions}), \
+         whole AS (SELECT count(*) AS entries, greatest(avg(size), 1) AS size FROM matched), \
+         asked AS (SELECT DISTINCT q FROM unnest({words}::text[]) w, to_tsquery('english', w) q WHERE numnode(q) > 0), \
+         weighed AS (SELECT q, ln(1 + (entries - count(*) + 0.5) / (count(*) + 0.5)) AS weight \
+             FROM asked JOIN matched ON words @@ q, whole GROUP BY q, entries), \
+         scored AS (SELECT position, sum(weight) AS score FROM matched JOIN weighed ON words @@ q GROUP BY position) \
+         SELECT {COLUMNS}, (s.score * 2 / (1.6 + 0.4 * length(e.words) / whole.size))::real \
+         FROM scored s JOIN entries e USING (position), whole ORDER BY 8 DESC, 1 DESC LIMIT {most}"
+    )
 }
 
 /// Metadata as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
