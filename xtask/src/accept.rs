@@ -132,14 +132,13 @@ mod tests {
 
     #[test]
     fn a_suite_runs_in_full_with_its_seed() {
-        let skeleton = lines(named("skeleton").unwrap().commands, Some("7"), 1).unwrap();
+        let lines = |name, seed| lines(named(name).unwrap().commands, seed, 30).unwrap();
         assert_eq!(
-            skeleton[0].to_string(),
+            lines("skeleton", Some("7"))[0].to_string(),
             "ARCHON_ACCEPT=full ARCHON_ACCEPT_SEED=7 cargo test --profile accept -p archon-react-loop --test machine"
         );
-        let providers = lines(named("providers").unwrap().commands, None, 30).unwrap();
         assert_eq!(
-            providers.last().map(ToString::to_string).as_deref(),
+            lines("providers", None).last().map(ToString::to_string).as_deref(),
             Some("ARCHON_ACCEPT=full cargo xtask fuzz sse partial_json event_stream --seconds 30")
         );
     }

@@ -3,7 +3,8 @@
 //! The tests of the providers write down every exchange with a fixture. Python packages of the services (openai,
 //! anthropic, google-genai, botocore) then say whether the requests are such as they would send, and read the same
 //! answers; `tests/conformance/providers.py` compares. Last, a real server of an OpenAI-compatible protocol, see
-//! `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory.
+//! `third_party.rs`. The packages come from PyPI, into a folder under cargo's target directory; the model of the real
+//! server is fetched as by `archon model pull`.
 
 use std::fs;
 
@@ -40,5 +41,5 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     if without_server {
         return Ok(());
     }
-    third_party::check()
+    third_party::provider()
 }

@@ -93,7 +93,7 @@ fn program(target: &str, host: &str, seconds: u64, corpus: &str, artifacts: &str
     // An input that takes a minute is as wrong as one that breaks something.
     CommandLine::new(program.display().to_string())
         .args([format!("-max_total_time={seconds}"), "-timeout=60".to_owned()])
-        .args(["-verbosity=0", "-print_final_stats=1"])
+        .args(["-verbosity=0", "-print_funcs=0", "-print_final_stats=1"])
         .args([format!("-artifact_prefix={artifacts}"), corpus.to_owned()])
 }
 

@@ -2,6 +2,7 @@
 //! the local engine is tested with. The server comes from a package of PyPI, into a folder under `target`.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
@@ -17,40 +18,70 @@ const PACKAGE: &str = "xllamacpp==2026.10.11549";
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
-    check()
+    let server = Server::fetch()?;
+    provider_with(&server)?;
+    plan_with(&server)?;
+    command_with(&server)
 }
 
-/// Also a part of `cargo xtask conformance providers`.
-pub(crate) fn check() -> Result<()> {
-    let model = model()?;
-    CommandLine::cargo("build --quiet -p archon-cli").run()?;
-    CommandLine::cargo("build --quiet -p archon-providers --example real_server").run()?;
-    CommandLine::cargo("build --quiet -p archon --features planner --example trip").run()?;
-    let metadata = Metadata::load()?;
-    let archon = metadata.binary("debug", "archon").display().to_string();
-    let example = metadata.binary("debug/examples", "real_server").display().to_string();
-    let trip = metadata.binary("debug/examples", "trip").display().to_string();
-    let folder = metadata.target_directory.join("third-party");
-    let python = environment(&folder, &[PACKAGE])?;
-    // The first argument of the script is the model, the rest a command that is given the server's address.
-    let serve = || CommandLine::new(&python).args(["tests/third_party/llama_server.py", &model]);
-    serve().args([&example, "{url}", LOCAL_MODEL]).run()?;
-    // A plan that the model makes and works on; a plan is longer than an answer.
-    CommandLine::new(&python)
-        .args(["tests/third_party/llama_server.py", "--template", "plan_template.jinja", "--most", "400"])
-        .args([&model, &trip, "{url}", LOCAL_MODEL])
-        .run()?;
+/// The provider alone: streaming, an answer of a given form, a tool call and a cancel. Also the last part of `cargo
+/// xtask conformance providers`.
+pub(crate) fn provider() -> Result<()> {
+    provider_with(&Server::fetch()?)
+}
 
-    let data = folder.join("data");
+fn provider_with(server: &Server) -> Result<()> {
+    CommandLine::cargo("build --quiet -p archon-providers --example real_server").run()?;
+    let example = Metadata::load()?.binary("debug/examples", "real_server").display().to_string();
+    server.serve(&[]).args([&example, "{url}", LOCAL_MODEL]).run()
+}
+
+/// A plan that the model makes and works on; a plan is longer than an answer.
+fn plan_with(server: &Server) -> Result<()> {
+    CommandLine::cargo("build --quiet -p archon --features planner --example trip").run()?;
+    let trip = Metadata::load()?.binary("debug/examples", "trip").display().to_string();
+    let longer = ["--template", "plan_template.jinja", "--most", "400"];
+    server.serve(&longer).args([&trip, "{url}", LOCAL_MODEL]).run()
+}
+
+fn command_with(server: &Server) -> Result<()> {
+    CommandLine::cargo("build --quiet -p archon-cli").run()?;
+    let archon = Metadata::load()?.binary("debug", "archon").display().to_string();
+    let data = server.folder.join("data");
     if data.exists() {
         fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
     }
     let data = data.display().to_string();
-    serve()
+    server
+        .serve(&[])
         .args([&archon, "run", "--base-url", "{url}"])
         .args(["--model", LOCAL_MODEL, "--tools", TOOL, "--max-turns", "4", "--data-dir", &data, TASK])
         .run()?;
     kept_run::check_newest(&archon, &["--data-dir", &data], TOOL, ANSWER)
+}
+
+/// The server of others, with the model.
+struct Server {
+    folder: PathBuf,
+    python: String,
+    model: String,
+}
+
+impl Server {
+    /// What is not there yet is fetched.
+    fn fetch() -> Result<Self> {
+        let folder = Metadata::load()?.target_directory.join("third-party");
+        let python = environment(&folder, &[PACKAGE])?;
+        Ok(Self { python, model: model()?, folder })
+    }
+
+    /// Serves while a command runs, whose words follow; the server's address stands for `{url}` in them.
+    fn serve(&self, options: &[&str]) -> CommandLine {
+        CommandLine::new(&self.python)
+            .args(["tests/third_party/llama_server.py"])
+            .args(options.iter().copied())
+            .args([&self.model])
+    }
 }
 
 /// The model's file; it is fetched unless it is there.
