@@ -7,6 +7,7 @@ mod approvals_below;
 mod approvals_kept;
 mod auto_save;
 mod call_order;
+mod credentials;
 mod failures;
 mod fork;
 mod goal_checks;

@@ -50,6 +50,7 @@ const SUITES: &[Suite] = &[
         commands: &[
             "test --profile accept -p archon-tools --all-features",
             "test --profile accept -p archon-macros",
+            "test --profile accept -p archon-store --features encryption --test credentials",
             "bench -p archon-tools --bench call_overhead",
         ],
         with_model: &[],

@@ -25,13 +25,16 @@
 //!
 //! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`.
 //!
+//! Credentials, the accounts that tools act with: [`MemoryCredentials`], and [`SqliteCredentials`] with the feature
+//! `sqlite`, sealed with a key with the feature `encryption`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
 //! [`Locked`]: archon_types::JournalError::Locked
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
-#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
+#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
@@ -49,6 +52,7 @@ mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
 mod memory;
+mod memory_credentials;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod records;
 mod rules;
@@ -56,17 +60,24 @@ mod rules;
 mod session_files;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_credentials;
 #[cfg(feature = "sqlite-memory")]
 mod sqlite_memory;
 
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+pub use memory_credentials::MemoryCredentials;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
+#[cfg(feature = "encryption")]
+pub use sqlite_credentials::SealingKey;
+#[cfg(feature = "sqlite")]
+pub use sqlite_credentials::SqliteCredentials;
 #[cfg(feature = "sqlite-memory")]
 pub use sqlite_memory::SqliteMemory;
