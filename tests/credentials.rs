@@ -90,8 +90,10 @@ async fn a_missing_account_is_told_to_the_user() {
     show.says("List them.", on_behalf_of("eve")).await;
     assert_eq!(
         show.results(),
-        ["Error: No 'github' account is connected. Tell the user to connect their 'github' account, and go on without \
-          it until then."]
+        [
+            "Error: No 'github' account is connected. Tell the user to connect their 'github' account, and go on without \
+          it until then."
+        ]
     );
 }
 
@@ -118,9 +120,11 @@ fn refreshing() -> Arc<dyn archon::Tool> {
     let work = |_: Json, context: ToolContext| async move {
         let credentials = context.credentials();
         let before = credentials.get("github").await?;
-        let fresh = Secret::new(json!({ "user": before.expose()["user"], "token": format!("{CANARY}-fresh") }));
+        let fresh =
+            Secret::new(json!({ "user": before.expose()["user"], "token": format!("{CANARY}-fresh") }));
         credentials.save("github", "primary", fresh).await?;
-        let names: Vec<_> = credentials.list(None).await?.into_iter().map(|entry| entry.key.account).collect();
+        let names: Vec<_> =
+            credentials.list(None).await?.into_iter().map(|entry| entry.key.account).collect();
         Ok(ToolResult::success(format!("refreshed {}: {CANARY}-fresh", names.join(", "))))
     };
     Arc::new(FnTool::new(spec, work))

@@ -8,9 +8,9 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore, ExecutionLimits,
-    GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode,
-    RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
+    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore,
+    ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure,
+    Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};

@@ -59,10 +59,12 @@ impl CredentialStore for MemoryCredentials {
         tenant: &'a TenantId,
         service: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>> {
-        let is_meant =
-            |key: &CredentialKey| key.tenant == *tenant && service.is_none_or(|service| key.service == service);
+        let is_meant = |key: &CredentialKey| {
+            key.tenant == *tenant && service.is_none_or(|service| key.service == service)
+        };
         let kept = self.kept();
-        let found = kept.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
+        let found =
+            kept.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
         Box::pin(std::future::ready(Ok(found)))
     }
 }

@@ -77,7 +77,9 @@ impl SqliteCredentials {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
             connection.busy_timeout(PATIENCE)?;
-            connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON")?;
+            connection.execute_batch(
+                "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON",
+            )?;
             Ok(connection)
         };
         let connection = open().map_err(failed::<rusqlite::Error>("open", path))?;
@@ -158,7 +160,8 @@ impl Database {
     ) -> Result<T, CredentialError> {
         // A transaction that a panic interrupted was undone when it was dropped.
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let behavior = if action == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
+        let behavior =
+            if action == "read" { TransactionBehavior::Deferred } else { TransactionBehavior::Immediate };
         let transaction = connection.transaction_with_behavior(behavior).map_err(self.failed(action))?;
         let done = work(&transaction)?;
         transaction.commit().map_err(self.failed(action))?;
@@ -278,10 +281,12 @@ impl Database {
         transaction: &Transaction<'_>,
     ) -> Result<Vec<(CredentialKey, Vec<u8>)>, CredentialError> {
         let read = || {
-            let mut statement = transaction.prepare("SELECT tenant, service, account, body FROM credentials")?;
+            let mut statement =
+                transaction.prepare("SELECT tenant, service, account, body FROM credentials")?;
             let rows = statement.query_map([], |row| {
                 let tenant = TenantId::new(row.get::<_, String>(0)?);
-                let key = CredentialKey::primary(tenant, row.get::<_, String>(1)?).named(row.get::<_, String>(2)?);
+                let key =
+                    CredentialKey::primary(tenant, row.get::<_, String>(1)?).named(row.get::<_, String>(2)?);
                 Ok((key, row.get(3)?))
             })?;
             rows.collect::<Result<Vec<_>, _>>()

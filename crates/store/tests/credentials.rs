@@ -126,7 +126,8 @@ fn what_is_not_ours_or_newer_is_left_alone() {
     assert!(matches!(error, CredentialError::FutureStore { found: 2, supported: 1, .. }), "{error}");
     outside.pragma_update(None, "application_id", 7).unwrap();
     assert!(open(&path).unwrap_err().to_string().ends_with("it is the database of another program"));
-    fs::write(dir.path().join("text"), "not a database, and long enough to be looked at ".repeat(99)).unwrap();
+    fs::write(dir.path().join("text"), "not a database, and long enough to be looked at ".repeat(99))
+        .unwrap();
     assert!(matches!(open(&dir.path().join("text")), Err(CredentialError::Storage(_))));
 }
 
@@ -196,7 +197,10 @@ mod sealed {
             said(sealed(&path, 2)),
             "credentials are sealed: this is not the key that the database was sealed with: DB"
         );
-        assert_eq!(*sealed(&path, 1).unwrap().get(&github("ann")).await.unwrap().unwrap().expose(), json!("x"));
+        assert_eq!(
+            *sealed(&path, 1).unwrap().get(&github("ann")).await.unwrap().unwrap().expose(),
+            json!("x")
+        );
         let none = SealingKey::from_hex("abc").unwrap_err().to_string();
         assert_eq!(none, "credentials are sealed: a key is 64 hexadecimal digits, 32 random bytes");
         assert!(SealingKey::from_hex(&"+1".repeat(32)).is_err());

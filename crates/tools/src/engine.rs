@@ -174,6 +174,19 @@ impl ToolEngine {
         self.statistics.all()
     }
 
+    #[cfg(feature = "composite")]
+    pub(crate) fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// The same engine for calls whose results other tools read: as the tools wrote them.
+    #[cfg(feature = "composite")]
+    pub(crate) fn for_parts(mut self) -> Self {
+        (self.options.output_level, self.options.storage_dir) = (None, None);
+        self.context_usage = None;
+        self
+    }
+
     /// Prepares a call; what `options` say goes before the tool and the engine.
     pub(crate) async fn prepare_with(
         &self,
@@ -308,7 +321,7 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
-        if spec.annotations.agent {
+        if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
             let (options, next) = (Arc::new(self.options.clone()), run.ceiling.clone());
             context.run.ceiling = Some(Arc::new(Above { options, next }));
         }

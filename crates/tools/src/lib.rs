@@ -16,6 +16,7 @@
 //! | [`process`], what tools start outside this process | `process.rs` |
 //! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
+//! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
 //! *Invariant*: a tool sees validated arguments only, exactly those that the model sent. Whatever
@@ -49,6 +50,8 @@ mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
 mod ceiling;
+#[cfg(feature = "composite")]
+mod composite;
 mod dialect;
 #[cfg(feature = "files")]
 mod diff;
@@ -90,6 +93,8 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
+#[cfg(feature = "composite")]
+pub use composite::{Composite, CompositeProblem, CompositeTool, ForEach, Mapping, OnNodeFailure, ToolNode};
 #[cfg(feature = "files")]
 pub use diff::DiffOptions;
 pub use engine::ToolEngine;

@@ -15,7 +15,8 @@ const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
 /// Makes the tables, or brings them up to date, or says why not.
 pub(super) fn prepare(transaction: &Transaction<'_>, place: &Path) -> Result<(), CredentialError> {
-    let number = |sql| transaction.query_row(sql, [], |row| row.get::<_, i32>(0)).map_err(failed("open", place));
+    let number =
+        |sql| transaction.query_row(sql, [], |row| row.get::<_, i32>(0)).map_err(failed("open", place));
     let found = match number("PRAGMA application_id")? {
         APPLICATION => number("PRAGMA user_version")?,
         0 if number("SELECT count(*) FROM sqlite_schema")? == 0 => 0,

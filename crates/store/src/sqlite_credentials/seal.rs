@@ -35,13 +35,15 @@ mod with {
         /// [`CredentialError::Sealed`]: it is none.
         pub fn from_hex(digits: &str) -> Result<Self, CredentialError> {
             let digits = digits.trim().as_bytes();
-            let no_key = || CredentialError::Sealed("a key is 64 hexadecimal digits, 32 random bytes".to_owned());
+            let no_key =
+                || CredentialError::Sealed("a key is 64 hexadecimal digits, 32 random bytes".to_owned());
             if digits.len() != 64 {
                 return Err(no_key());
             }
             let mut key = [0; 32];
             for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
-                let value = |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+                let value =
+                    |digit: u8| char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
                 *byte = match (value(pair[0]), value(pair[1])) {
                     (Some(high), Some(low)) => high << 4 | low,
                     _ => return Err(no_key()),
@@ -76,7 +78,8 @@ mod with {
         }
 
         fn close_for(&self, place: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
-            let nonce = XNonce::try_generate().map_err(|e| format!("the system has no random numbers: {e}"))?;
+            let nonce =
+                XNonce::try_generate().map_err(|e| format!("the system has no random numbers: {e}"))?;
             let sealed = self.0.encrypt(&nonce, Payload { msg: text, aad: place });
             let sealed = sealed.map_err(|_| "credentials are too large to be sealed".to_owned())?;
             Ok([nonce.as_slice(), &sealed].concat())

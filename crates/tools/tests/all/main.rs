@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod calculator;
+#[cfg(feature = "composite")]
+mod composite;
 mod consent;
 mod engine;
 mod error_texts;
