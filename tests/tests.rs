@@ -31,6 +31,7 @@ mod project_file;
 mod replay;
 mod scenarios;
 mod scenarios_agents;
+mod scenarios_results;
 mod scenarios_tools;
 mod scenarios_window;
 mod side_questions;
