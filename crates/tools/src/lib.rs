@@ -83,6 +83,7 @@ mod schema;
 mod seen;
 mod statistics;
 mod suggestion;
+mod summary;
 mod violations;
 #[cfg(feature = "web")]
 mod web;
@@ -110,7 +111,8 @@ pub use registry::ToolRegistry;
 pub use result_schema::ResultSchema;
 pub use retry::ToolRetryPolicy;
 pub use schema::schema_of;
-pub use statistics::ToolStats;
+pub use statistics::{ToolStats, ToolUsage, prometheus};
+pub use summary::Summarizer;
 #[cfg(feature = "web")]
 pub use web::WebOptions;
 #[cfg(feature = "files")]
