@@ -129,7 +129,8 @@ impl Archon {
             return Ok(());
         }
         let call = ToolCall::new("edit", name, arguments.clone());
-        let mut context = self.context(pending.run.clone(), pending.session.clone(), RunOptions::default());
+        let options = RunOptions { tenant: Some(pending.tenant.clone()), ..RunOptions::default() };
+        let mut context = self.context(pending.run.clone(), pending.session.clone(), options);
         context.can_ask = true;
         match self.toolbox.prepare(pending.call, &call, &context).await {
             Prepared::Refused(result) => Err(Error::Edit { problem: result.text() }),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
-    Agent, BoxFuture, CancellationToken, Clock, Context, Event, Ids, InboxEntry, InboxRequest, Journal,
-    Message, NullSink, Origin, Outcome, RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    Agent, BoxFuture, CancellationToken, Clock, Context, CredentialStore, Event, Ids, InboxEntry,
+    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, RecordBody, RunHead, RunId, SessionId,
+    Sink, TenantId, Toolbox,
 };
 
 use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
@@ -22,6 +23,7 @@ pub struct Archon {
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) memory_limit: Option<MemoryLimit>,
+    pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
 /// How a run is started; the default is a new run in a new session that nobody watches.
@@ -97,9 +99,7 @@ impl Archon {
     /// The run is unknown; or it is in use, has ended or follows a plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
         let records = self.journal.read(&run).await?;
-        let head = RunHead::of(run.clone(), &records);
-        let session = head.session.unwrap_or_else(|| SessionId::new(""));
-        let context = self.context(run, session, RunOptions::default());
+        let context = self.context_of(run, &records);
         Ok(self.spawn(context, |agent, context| async move { Ok(agent.resume(&context).await?) }))
     }
 
@@ -197,7 +197,18 @@ impl Archon {
         if let Some(tenant) = options.tenant {
             context.tenant = tenant;
         }
+        context.credentials.clone_from(&self.credentials);
         context
+    }
+
+    /// The context in which a run is taken up: on behalf of whom it was started for.
+    pub(crate) fn context_of(&self, run: RunId, records: &[Arc<Record>]) -> Context {
+        let tenant = records.first().and_then(|record| match &record.body {
+            RecordBody::RunStarted(started) => Some(started.tenant.clone()),
+            _ => None,
+        });
+        let session = RunHead::of(run.clone(), records).session.unwrap_or_else(|| SessionId::new(""));
+        self.context(run, session, RunOptions { tenant, ..RunOptions::default() })
     }
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {

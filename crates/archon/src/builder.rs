@@ -8,9 +8,9 @@ use archon_react_loop::{ContextParts, Fallback, ReactAgent, ReactAgentOptions};
 use archon_store::MemoryJournal;
 use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry};
 use archon_types::{
-    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, ExecutionLimits, GoalCheck,
-    Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure, Provider, QueueMode,
-    RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
+    AgentId, ApprovalSettings, Approver, CircuitBreaker, Clock, ContextConfig, CredentialStore,
+    ExecutionLimits, GoalCheck, Hooks, Ids, InputFilter, Instructions, Journal, ModelPrice, OnStorageFailure,
+    Provider, QueueMode, RequestOptions, RetryConfig, RunMemory, Secret, Tool, ToolMode, Toolbox,
 };
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
@@ -41,6 +41,7 @@ pub struct ArchonBuilder {
     pub(crate) memory_limit: Option<MemoryLimit>,
     http: Http,
     run_memory: Option<Arc<dyn RunMemory>>,
+    credentials: Option<Arc<dyn CredentialStore>>,
 }
 
 impl Default for ArchonBuilder {
@@ -67,6 +68,7 @@ impl Default for ArchonBuilder {
             memory_limit: None,
             http: Http::default(),
             run_memory: None,
+            credentials: None,
         }
     }
 }
@@ -158,6 +160,13 @@ impl ArchonBuilder {
     /// Another door to tools instead of the registry and its guards.
     pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.toolbox = Some(toolbox);
+        self
+    }
+
+    /// The accounts that tools act with, each tenant's apart; tools reach them by
+    /// [`ToolContext::credentials`](archon_types::ToolContext::credentials). By default there are none.
+    pub fn credentials(mut self, store: Arc<dyn CredentialStore>) -> Self {
+        self.credentials = Some(store);
         self
     }
 
@@ -414,6 +423,7 @@ impl ArchonBuilder {
             ids,
             auto_save: self.auto_save,
             memory_limit: self.memory_limit,
+            credentials: self.credentials,
         })
     }
 }

@@ -9,7 +9,7 @@ use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, LoopError, ReactAgent};
 use archon_types::{
     Agent, Answer, CallId, Clock, Context, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig,
-    RunHead, RunId, SessionId, SubTask, Toolbox,
+    RunId, SessionId, SubTask, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -171,9 +171,7 @@ impl Planning {
 
     async fn context_of(&self, run: RunId) -> Result<Context, Error> {
         let records = self.archon.journal.read(&run).await?;
-        let session = RunHead::of(run.clone(), &records).session;
-        let session = session.unwrap_or_else(|| SessionId::new(""));
-        Ok(self.archon.context(run, session, RunOptions::default()))
+        Ok(self.archon.context_of(run, &records))
     }
 }
 

@@ -26,6 +26,9 @@
 //! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`, or a
 //! schema of their own in a database of PostgreSQL with pgvector: [`PostgresMemory`], with `postgres-memory`.
 //!
+//! Credentials, the accounts that tools act with: [`MemoryCredentials`], and [`SqliteCredentials`] with the feature
+//! `sqlite`, sealed with a key with the feature `encryption`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
@@ -33,7 +36,7 @@
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
 #![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]
-#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
+#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
@@ -53,6 +56,7 @@ mod lock;
 #[cfg(any(feature = "sqlite-memory", feature = "postgres-memory"))]
 mod memories;
 mod memory;
+mod memory_credentials;
 #[cfg(feature = "postgres-memory")]
 mod postgres_memory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -62,12 +66,15 @@ mod rules;
 mod session_files;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_credentials;
 #[cfg(feature = "sqlite-memory")]
 mod sqlite_memory;
 
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;
+pub use memory_credentials::MemoryCredentials;
 #[cfg(feature = "postgres-memory")]
 pub use postgres_memory::PostgresMemory;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -76,5 +83,9 @@ pub use records::Salvaged;
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteJournal;
+#[cfg(feature = "encryption")]
+pub use sqlite_credentials::SealingKey;
+#[cfg(feature = "sqlite")]
+pub use sqlite_credentials::SqliteCredentials;
 #[cfg(feature = "sqlite-memory")]
 pub use sqlite_memory::SqliteMemory;

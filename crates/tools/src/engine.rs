@@ -1,6 +1,11 @@
 //! The engine: lets a call through to its tool, or answers in the tool's place.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Encoded, Executed, Json,
@@ -15,7 +20,7 @@ use crate::process::{self, CallProcesses};
 use archon_types::ProcessGroup;
 
 use crate::{
-    EngineOptions, MetricsCollector, ToolRegistry, ToolStats,
+    EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
@@ -25,7 +30,8 @@ use crate::{
     rate::Rates,
     registry::Registered,
     retry,
-    statistics::Statistics,
+    statistics::{Phase, Statistics},
+    summary::{self, Summarizer},
 };
 
 /// The [`Toolbox`] over a [`ToolRegistry`]: each call passes the guards in their one order, then
@@ -65,6 +71,7 @@ pub struct ToolEngine {
     statistics: Statistics,
     metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
+    summarizer: Option<Arc<dyn Summarizer>>,
     rates: Rates,
     #[cfg(unix)]
     processes: process::Table,
@@ -78,6 +85,8 @@ type ContextUsage = Arc<dyn Fn(&RunId) -> f64 + Send + Sync>;
 pub(crate) struct CallOptions {
     pub(crate) timeout: Option<Duration>,
     pub(crate) wanted: Wanted,
+    /// What the caller may do: a name among [`EngineOptions::levels`].
+    pub(crate) level: Option<String>,
     pub(crate) tries: Tries,
 }
 
@@ -132,6 +141,7 @@ impl ToolEngine {
             statistics: Statistics::default(),
             metrics: None,
             context_usage: None,
+            summarizer: None,
             rates: Rates::default(),
             #[cfg(unix)]
             processes: process::Table::default(),
@@ -164,6 +174,13 @@ impl ToolEngine {
         self
     }
 
+    /// The same engine with somebody who sums up texts that go to a file, for instance a small model. Without one their
+    /// beginning stands for them.
+    pub fn with_summarizer(mut self, summarizer: Arc<dyn Summarizer>) -> Self {
+        self.summarizer = Some(summarizer);
+        self
+    }
+
     /// The tools; adding or removing one takes effect with the next call.
     pub fn registry(&self) -> &ToolRegistry {
         &self.registry
@@ -172,6 +189,24 @@ impl ToolEngine {
     /// What was counted of each tool by this engine and its clones, by name.
     pub fn stats(&self) -> BTreeMap<String, ToolStats> {
         self.statistics.all()
+    }
+
+    /// The same with what is under way and what waits; [`prometheus`](crate::prometheus) makes a text of it.
+    pub fn usage(&self) -> BTreeMap<String, ToolUsage> {
+        self.statistics.usage()
+    }
+
+    #[cfg(feature = "composite")]
+    pub(crate) fn options(&self) -> &EngineOptions {
+        &self.options
+    }
+
+    /// The same engine for calls whose results other tools read: as the tools wrote them.
+    #[cfg(feature = "composite")]
+    pub(crate) fn for_parts(mut self) -> Self {
+        (self.options.output_level, self.options.storage_dir) = (None, None);
+        self.context_usage = None;
+        self
     }
 
     /// Prepares a call; what `options` say goes before the tool and the engine.
@@ -183,7 +218,7 @@ impl ToolEngine {
         options: CallOptions,
     ) -> Prepared {
         let started = run.clock.now();
-        let admitted = self.admit(call, run, Consent::Needed).await;
+        let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
             Ok(Admitted { tool, edited, argument_bytes }) => {
@@ -210,8 +245,14 @@ impl ToolEngine {
     }
 
     /// Asks every guard in order, and whoever a guard wants asked.
-    async fn admit(&self, call: &ToolCall, run: &Context, mut consent: Consent) -> Result<Admitted, Stopped> {
-        let mut inspection = Inspection::new(call, run, &self.registry, &self.options);
+    async fn admit(
+        &self,
+        call: &ToolCall,
+        run: &Context,
+        level: Option<&str>,
+        mut consent: Consent,
+    ) -> Result<Admitted, Stopped> {
+        let mut inspection = Inspection::new(call, run, &self.registry, &self.options, level);
         loop {
             let question = match first_objection(&mut inspection, consent) {
                 Verdict::Pass => break,
@@ -275,7 +316,7 @@ impl ToolEngine {
         let notes = ready.notes.take().and_then(|notes| notes.downcast::<Notes>().ok());
         let notes = match notes {
             Some(notes) => *notes,
-            None => match self.admit(&ready.call, run, Consent::Given).await {
+            None => match self.admit(&ready.call, run, None, Consent::Given).await {
                 Ok(Admitted { tool, argument_bytes, .. }) => Notes {
                     tool,
                     validation: Duration::ZERO,
@@ -308,9 +349,12 @@ impl ToolEngine {
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
-        if spec.annotations.agent {
-            let (options, next) = (Arc::new(self.options.clone()), run.ceiling.clone());
-            context.run.ceiling = Some(Arc::new(Above { options, next }));
+        if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
+            let level = notes.options.level.as_deref();
+            let mut options = self.options.clone();
+            options.grants.retain(|permission| self.options.has(permission, level));
+            let next = run.ceiling.clone();
+            context.run.ceiling = Some(Arc::new(Above { options: Arc::new(options), next }));
         }
         let mut attempt = 1;
         let mut result = loop {
@@ -332,6 +376,7 @@ impl ToolEngine {
             // A call that ran out of time has a token that says so.
             context.cancel = run.cancel.child_token();
         };
+        let to_sum_up = OnceLock::new();
         let ended = Ended {
             tool: &notes.tool,
             context: &context,
@@ -341,12 +386,25 @@ impl ToolEngine {
             context_usage: self.context_usage.as_ref().map(|usage| usage(&run.run)),
             argument_bytes: notes.argument_bytes,
             wanted: notes.options.wanted,
+            to_sum_up: self.summarizer.is_some().then_some(&to_sum_up),
             validation: notes.validation,
             execution: run.clock.now().since(started),
             attempts: attempt,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
+        if let (Some(summarizer), Some(text)) = (&self.summarizer, to_sum_up.into_inner()) {
+            summary::replace(&**summarizer, text, &mut result, &context).await;
+        }
         Ok(result)
+    }
+
+    /// Waits until the tool may be called; false if the call was cancelled meanwhile.
+    async fn may_begin(&self, context: &ToolContext) -> bool {
+        if !self.rates.limits(&context.tool_name) {
+            return true;
+        }
+        let _waiting = self.statistics.under(&context.tool_name, Phase::Waiting);
+        self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await
     }
 
     async fn run_once(
@@ -357,10 +415,11 @@ impl ToolEngine {
         context: &mut ToolContext,
         limit: Duration,
     ) -> Result<ToolResult, Box<ApprovalRequest>> {
-        if !self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await {
+        if !self.may_begin(context).await {
             let result = ToolResult::cancelled("Cancelled before it started");
             return Ok(result.with_metadata("error_type", "cancelled"));
         }
+        let _running = self.statistics.under(&tool.spec.name, Phase::Running);
         let partial = Partial::default();
         context.progress = Some(partial.listener(&context.run, id));
         #[cfg(unix)]

@@ -43,6 +43,8 @@ pub(crate) struct Inspection<'c> {
     pub(crate) run: &'c Context,
     pub(crate) registry: &'c ToolRegistry,
     pub(crate) options: &'c EngineOptions,
+    /// What the caller may do, where it said so.
+    pub(crate) level: Option<&'c str>,
     /// What a person wants done instead of what the model sent.
     pub(crate) edited: Option<Json>,
     /// Found by the first guard.
@@ -65,12 +67,14 @@ impl<'c> Inspection<'c> {
         run: &'c Context,
         registry: &'c ToolRegistry,
         options: &'c EngineOptions,
+        level: Option<&'c str>,
     ) -> Self {
         Self {
             call,
             run,
             registry,
             options,
+            level,
             edited: None,
             tool: None,
             argument_bytes: 0,
@@ -102,6 +106,8 @@ pub(crate) struct Ended<'e> {
     pub(crate) wanted: Wanted,
     pub(crate) validation: Duration,
     pub(crate) execution: Duration,
+    /// Takes the text that went to a file, if somebody sums such texts up.
+    pub(crate) to_sum_up: Option<&'e std::sync::OnceLock<String>>,
     /// How often the tool was called; 1 unless the call was retried.
     pub(crate) attempts: u32,
 }

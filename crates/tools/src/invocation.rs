@@ -24,11 +24,12 @@ impl ToolEngine {
     }
 
     /// Runs one call with what the caller says about it: its id, its time limit and whether a time-out is tried
-    /// again, how much detail the result has and where large data goes.
+    /// again, how much detail the result has and where large data goes, and what the caller may do.
     pub async fn invoke(&self, request: ToolInvocationRequest, run: &Context) -> ToolResult {
         let options = CallOptions {
             timeout: Some(Duration::from_millis(request.timeout_ms)),
             wanted: Wanted { level: request.output_level, storage_dir: request.storage_dir.map(Into::into) },
+            level: Some(request.permission_level),
             tries: if request.retry_on_timeout { Tries::Here } else { Tries::HereUnlessTimedOut },
         };
         let call = ToolCall::new(request.request_id, request.tool_name, request.parameters);

@@ -16,6 +16,7 @@
 //! | [`process`], what tools start outside this process | `process.rs` |
 //! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
+//! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
 //! *Invariant*: a tool sees validated arguments only, exactly those that the model sent. Whatever
@@ -49,6 +50,8 @@ mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
 mod ceiling;
+#[cfg(feature = "composite")]
+mod composite;
 mod dialect;
 #[cfg(feature = "files")]
 mod diff;
@@ -80,6 +83,7 @@ mod schema;
 mod seen;
 mod statistics;
 mod suggestion;
+mod summary;
 mod violations;
 #[cfg(feature = "web")]
 mod web;
@@ -90,6 +94,8 @@ pub mod builtin;
 #[doc(hidden)]
 pub mod macro_support;
 
+#[cfg(feature = "composite")]
+pub use composite::{Composite, CompositeProblem, CompositeTool, ForEach, Mapping, OnNodeFailure, ToolNode};
 #[cfg(feature = "files")]
 pub use diff::DiffOptions;
 pub use engine::ToolEngine;
@@ -105,7 +111,8 @@ pub use registry::ToolRegistry;
 pub use result_schema::ResultSchema;
 pub use retry::ToolRetryPolicy;
 pub use schema::schema_of;
-pub use statistics::ToolStats;
+pub use statistics::{ToolStats, ToolUsage, prometheus};
+pub use summary::Summarizer;
 #[cfg(feature = "web")]
 pub use web::WebOptions;
 #[cfg(feature = "files")]

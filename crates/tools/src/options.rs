@@ -24,6 +24,9 @@ pub struct EngineOptions {
     /// [`ToolAnnotations::permissions`](archon_types::ToolAnnotations::permissions). Default none: tools that
     /// need one are refused.
     pub grants: BTreeSet<String>,
+    /// What callers of each [permission level](archon_types::ToolInvocationRequest::permission_level) have of the
+    /// [`grants`](Self::grants). The level `default` has all of them, and a level that is not here has none.
+    pub levels: BTreeMap<String, BTreeSet<String>>,
     /// What is allowed, asked about or denied by rule. Default no rules.
     pub permissions: Permissions,
     /// Which calls a person is asked about that no rule speaks of.
@@ -73,6 +76,8 @@ pub enum Ask {
     /// Those of tools that require it.
     #[default]
     WhereRequired,
+    /// Those too of tools that may destroy what cannot be brought back.
+    BeforeDestruction,
     /// Those too that may change something.
     BeforeChanges,
 }
@@ -95,6 +100,7 @@ impl Default for EngineOptions {
             max_argument_bytes: 10_000_000,
             max_argument_depth: 128,
             grants: BTreeSet::new(),
+            levels: BTreeMap::new(),
             permissions: Permissions::default(),
             ask: Ask::default(),
             retry: ToolRetryPolicy::default(),
@@ -119,6 +125,25 @@ impl EngineOptions {
     pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
         self.rates.insert(tool.into(), rate);
         self
+    }
+
+    /// The same options whose callers of this level have these permissions, as far as they are granted.
+    pub fn with_level<T: Into<String>>(
+        mut self,
+        level: impl Into<String>,
+        permissions: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.levels.insert(level.into(), permissions.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The permissions that a caller of this level has; without one, of the level `default`.
+    pub(crate) fn has(&self, permission: &str, level: Option<&str>) -> bool {
+        let of_level = match level {
+            None | Some("default") => self.levels.get("default").is_none_or(|own| own.contains(permission)),
+            Some(level) => self.levels.get(level).is_some_and(|own| own.contains(permission)),
+        };
+        of_level && self.grants.contains(permission)
     }
 
     /// The same options with these permissions as well.

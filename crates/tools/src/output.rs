@@ -37,6 +37,11 @@ impl<'t> Data<'t> {
         Self { text, value: structured.unwrap_or_else(|| Json::from(text)) }
     }
 
+    /// Whether it is only a text, of which nothing is known but its beginning.
+    pub(crate) fn is_text(&self) -> bool {
+        self.value.is_string()
+    }
+
     pub(crate) fn wants_file(&self, level: Option<OutputLevel>) -> bool {
         self.text.len() > LARGE || level == Some(OutputLevel::Full) && self.text.len() > READ_WHOLE
     }

@@ -31,6 +31,11 @@ impl Rates {
         Self(Arc::new(rates.iter().map(limited).collect()))
     }
 
+    /// Whether calls of the tool are counted.
+    pub(crate) fn limits(&self, tool: &str) -> bool {
+        self.0.contains_key(tool)
+    }
+
     /// Waits until the tool may be called; false if the call was cancelled meanwhile, which takes nothing from
     /// those behind it.
     pub(crate) async fn may_begin(&self, tool: &str, clock: &dyn Clock, cancel: &CancellationToken) -> bool {

@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{BoxFuture, Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{
+    BoxFuture, Context, Json, Preview, Subject, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+};
 use jsonschema::Validator;
 
 use crate::{Error, IntoTool, arguments::clip, dialect};
@@ -74,6 +76,14 @@ impl Tool for ResultSchema {
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         self.tool.preview(arguments, run)
+    }
+
+    fn subject(&self, arguments: &Json) -> Subject {
+        self.tool.subject(arguments)
+    }
+
+    fn calls(&self) -> &[String] {
+        self.tool.calls()
     }
 }
 

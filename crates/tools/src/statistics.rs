@@ -8,6 +8,18 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+/// What an engine knows of one tool at this moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolUsage {
+    /// What was counted.
+    pub stats: ToolStats,
+    /// Calls under way.
+    pub running: u64,
+    /// Calls that wait for their turn, because the tool may only be called so often.
+    pub waiting: u64,
+}
+
 /// What an engine counted of one tool. Calls that a guard refused are not in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -16,6 +28,9 @@ pub struct ToolStats {
     pub total_calls: u64,
     /// Those that did what was asked.
     pub successful_calls: u64,
+    /// How often calls were tried again by the engine; in a run the loop tries again, and each try is a call.
+    #[serde(default)]
+    pub retries: u64,
     /// Time of all calls together.
     pub total_time: Duration,
     /// The shortest call.
@@ -36,7 +51,8 @@ impl ToolStats {
         if self.total_calls == 0 { 0.0 } else { self.successful_calls as f64 / self.total_calls as f64 }
     }
 
-    fn count(&mut self, took: Duration, succeeded: bool) {
+    fn count(&mut self, took: Duration, succeeded: bool, retries: u32) {
+        self.retries += u64::from(retries);
         self.min_time = if self.total_calls == 0 { took } else { self.min_time.min(took) };
         self.max_time = self.max_time.max(took);
         self.total_time = self.total_time.saturating_add(took);
@@ -47,20 +63,89 @@ impl ToolStats {
 
 /// The counts of one engine and its clones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Statistics(Arc<Mutex<BTreeMap<String, ToolStats>>>);
+pub(crate) struct Statistics(Arc<Mutex<BTreeMap<String, ToolUsage>>>);
+
+/// What a call is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Waiting,
+    Running,
+}
+
+/// A call that is in a phase until this is dropped.
+pub(crate) struct Under<'s> {
+    statistics: &'s Statistics,
+    tool: &'s str,
+    phase: Phase,
+}
 
 impl Statistics {
-    pub(crate) fn count(&self, tool: &str, took: Duration, succeeded: bool) {
-        let mut tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match tools.get_mut(tool) {
-            Some(stats) => stats.count(took, succeeded),
-            None => tools.entry(tool.to_owned()).or_default().count(took, succeeded),
-        }
+    pub(crate) fn count(&self, tool: &str, took: Duration, succeeded: bool, retries: u32) {
+        self.with(tool, |usage| usage.stats.count(took, succeeded, retries));
     }
 
+    /// A call enters a phase.
+    pub(crate) fn under<'s>(&'s self, tool: &'s str, phase: Phase) -> Under<'s> {
+        self.with(tool, |usage| *usage.calls_in(phase) += 1);
+        Under { statistics: self, tool, phase }
+    }
+
+    /// What was counted of the tools that were called.
     pub(crate) fn all(&self) -> BTreeMap<String, ToolStats> {
+        let called = self.usage().into_iter().filter(|(_, usage)| usage.stats.total_calls > 0);
+        called.map(|(tool, usage)| (tool, usage.stats)).collect()
+    }
+
+    pub(crate) fn usage(&self) -> BTreeMap<String, ToolUsage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    fn with(&self, tool: &str, change: impl FnOnce(&mut ToolUsage)) {
+        let mut tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match tools.get_mut(tool) {
+            Some(usage) => change(usage),
+            None => change(tools.entry(tool.to_owned()).or_default()),
+        }
+    }
+}
+
+impl ToolUsage {
+    fn calls_in(&mut self, phase: Phase) -> &mut u64 {
+        match phase {
+            Phase::Waiting => &mut self.waiting,
+            Phase::Running => &mut self.running,
+        }
+    }
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        self.statistics.with(self.tool, |usage| *usage.calls_in(self.phase) -= 1);
+    }
+}
+
+/// What engines know of their tools in the text format of Prometheus, for an application's own page of metrics.
+pub fn prometheus(usage: &BTreeMap<String, ToolUsage>) -> String {
+    type Value = fn(&ToolUsage) -> f64;
+    let metrics: [(&str, &str, &str, Value); 6] = [
+        ("calls_total", "counter", "Calls that ran.", |u| u.stats.total_calls as f64),
+        ("failures_total", "counter", "Calls that did not do what was asked.", |u| {
+            (u.stats.total_calls - u.stats.successful_calls) as f64
+        }),
+        ("retries_total", "counter", "How often calls were tried again.", |u| u.stats.retries as f64),
+        ("seconds_total", "counter", "Time of all calls together.", |u| u.stats.total_time.as_secs_f64()),
+        ("running", "gauge", "Calls under way.", |u| u.running as f64),
+        ("waiting", "gauge", "Calls that wait for their turn.", |u| u.waiting as f64),
+    ];
+    let mut text = String::new();
+    for (name, kind, help, value) in metrics {
+        text.push_str(&format!("# HELP archon_tool_{name} {help}\n# TYPE archon_tool_{name} {kind}\n"));
+        for (tool, usage) in usage {
+            // The names of tools hold nothing that would have to be escaped.
+            text.push_str(&format!("archon_tool_{name}{{tool=\"{tool}\"}} {}\n", value(usage)));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -72,7 +157,7 @@ mod tests {
     fn calls_are_counted_and_timed() {
         let statistics = Statistics::default();
         for (ms, worked) in [(30, true), (10, false), (20, true), (20, true)] {
-            statistics.count("t", Duration::from_millis(ms), worked);
+            statistics.count("t", Duration::from_millis(ms), worked, 0);
         }
         let stats = &statistics.all()["t"];
         assert_eq!((stats.total_calls, stats.successful_calls), (4, 3));
@@ -86,5 +171,30 @@ mod tests {
             (ToolStats::default().avg_time(), ToolStats::default().success_rate()),
             (Duration::ZERO, 0.0)
         );
+    }
+
+    // spec: OB-11
+    #[test]
+    fn what_is_known_of_tools_is_exported_as_text() {
+        let statistics = Statistics::default();
+        statistics.count("t", Duration::from_millis(1_500), true, 2);
+        statistics.count("t", Duration::from_millis(500), false, 0);
+        let running = [statistics.under("t", Phase::Running), statistics.under("u", Phase::Waiting)];
+        let text = prometheus(&statistics.usage());
+        for line in [
+            "# TYPE archon_tool_calls_total counter",
+            "archon_tool_calls_total{tool=\"t\"} 2",
+            "archon_tool_failures_total{tool=\"t\"} 1",
+            "archon_tool_retries_total{tool=\"t\"} 2",
+            "archon_tool_seconds_total{tool=\"t\"} 2",
+            "archon_tool_running{tool=\"t\"} 1",
+            "archon_tool_waiting{tool=\"u\"} 1",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} in {text}");
+        }
+        drop(running);
+        let text = prometheus(&statistics.usage());
+        assert!(text.contains("running{tool=\"t\"} 0") && text.contains("waiting{tool=\"u\"} 0"), "{text}");
+        assert_eq!(statistics.all().len(), 1, "what was never called has no statistics");
     }
 }

@@ -151,6 +151,8 @@ pub struct Context {
     pub trusted: Arc<[String]>,
     /// What the runs above may do: a run that they call may do no more.
     pub ceiling: Option<Arc<dyn Ceiling>>,
+    /// The tools that call each other on the way here, the outermost first.
+    pub tools_above: Arc<[String]>,
 }
 
 /// What those above a run may do. It can only narrow.
@@ -189,6 +191,7 @@ impl Context {
             can_ask: false,
             trusted: Arc::new([]),
             ceiling: None,
+            tools_above: Arc::new([]),
         }
     }
 }

@@ -119,7 +119,7 @@ pub use compaction::{
 pub use content::{Content, MalformedArguments, ToolCall};
 pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
-pub use credentials::{CredentialError, CredentialKey, CredentialStore};
+pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
 pub use delegation::{Delegation, Lease, Spending};
 pub use encoded::Encoded;

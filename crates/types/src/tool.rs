@@ -6,7 +6,10 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ApprovalRequest, Context, Json, Preview, Processes, ToolCallId, ToolResult, metadata};
+use crate::{
+    ApprovalRequest, Content, Context, Credentials, Json, Preview, Processes, ToolCallId, ToolResult,
+    credentials::Handed, metadata,
+};
 
 /// Something that a model can call.
 ///
@@ -41,6 +44,12 @@ pub trait Tool: Send + Sync {
     fn subject(&self, arguments: &Json) -> Subject {
         let _ = arguments;
         Subject::Unknown
+    }
+
+    /// The names of the tools that it calls itself, so that tools that call each other in a circle are found before
+    /// they do, and so that what those above may not do is not done by way of them. By default there are none.
+    fn calls(&self) -> &[String] {
+        &[]
     }
 }
 
@@ -249,13 +258,35 @@ pub struct ToolContext {
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Keeps the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
+    /// What the call was given that it may not say; none where there are no credentials.
+    handed: Option<Handed>,
 }
 
 impl ToolContext {
     /// A context for one call of `run`. The call's token ends with the run's.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
-        Self { tool_call_id, tool_name: tool_name.into(), cancel, run, progress: None, processes: None }
+        let handed = run.credentials.as_ref().map(|_| Handed::default());
+        let tool_name = tool_name.into();
+        Self { tool_call_id, tool_name, cancel, run, progress: None, processes: None, handed }
+    }
+
+    /// The accounts of the run's tenant.
+    pub fn credentials(&self) -> Credentials {
+        Credentials::new(self.run.credentials.clone(), self.run.tenant.clone(), self.handed.clone())
+    }
+
+    /// Blacks out what the call was given by [`credentials`](Self::credentials), wherever it stands in a result. An
+    /// engine does it with every result, and progress is looked through before anybody hears it.
+    pub fn hide_secrets(&self, result: &mut ToolResult) {
+        let Some(handed) = &self.handed else { return };
+        for block in &mut result.content {
+            if let Content::Text { text } | Content::Thinking { thinking: text, .. } = block {
+                hide(handed, text);
+            }
+        }
+        result.error_message.iter_mut().for_each(|text| hide(handed, text));
+        result.metadata.values_mut().for_each(|value| hide_in(handed, value));
     }
 
     /// Hands over the process group that `leader` leads, so that it ends when the call does, however that
@@ -276,15 +307,33 @@ impl ToolContext {
     /// Tells a person what the tool is doing.
     pub fn on_progress(&self, text: impl Into<String>) {
         if let Some(progress) = &self.progress {
-            progress(Progress::Text(text.into()));
+            let mut text = text.into();
+            self.handed.iter().for_each(|handed| hide(handed, &mut text));
+            progress(Progress::Text(text));
         }
     }
 
     /// Shows what the tool has so far.
-    pub fn on_update(&self, partial: ToolResult) {
+    pub fn on_update(&self, mut partial: ToolResult) {
         if let Some(progress) = &self.progress {
+            self.hide_secrets(&mut partial);
             progress(Progress::Partial(partial));
         }
+    }
+}
+
+fn hide(handed: &Handed, text: &mut String) {
+    if let Some(clean) = handed.blacked_out(text) {
+        *text = clean;
+    }
+}
+
+fn hide_in(handed: &Handed, value: &mut Json) {
+    match value {
+        Json::String(text) => hide(handed, text),
+        Json::Array(items) => items.iter_mut().for_each(|item| hide_in(handed, item)),
+        Json::Object(entries) => entries.values_mut().for_each(|item| hide_in(handed, item)),
+        _ => {}
     }
 }
 

@@ -53,8 +53,12 @@ fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
 
 pub(crate) fn needs_consent(spec: &ToolSpec, ask: Ask) -> bool {
     let annotations = &spec.annotations;
-    annotations.requires_confirmation
-        || ask == Ask::BeforeChanges && annotations.effect != archon_types::Effect::ReadOnly
+    let by_kind = match ask {
+        Ask::WhereRequired => false,
+        Ask::BeforeDestruction => annotations.destructive,
+        Ask::BeforeChanges => annotations.destructive || annotations.effect != archon_types::Effect::ReadOnly,
+    };
+    annotations.requires_confirmation || by_kind
 }
 
 /// Whether a person may have to be asked about calls of a tool that no rule speaks of.

@@ -34,6 +34,10 @@ impl Guard for Format {
         if let Some(directory) = directory.filter(|_| data.wants_file(level)) {
             match data.store(directory, ended.context.tool_call_id.as_str()) {
                 Ok(file) => {
+                    if let Some(place) = ended.to_sum_up.filter(|_| data.is_text()) {
+                        // It is set once at most: a result goes to one file.
+                        let _ = place.set(text.clone());
+                    }
                     result.content = vec![output::stored(&file).into()];
                     result.data_file = Some(file);
                     result.output_level = level;

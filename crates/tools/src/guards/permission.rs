@@ -10,12 +10,22 @@ impl Guard for Permission {
         let needed = &tool.spec.annotations.permissions;
         let missing: Vec<_> = needed
             .iter()
-            .filter(|permission| !inspection.options.grants.contains(*permission))
+            .filter(|permission| !inspection.options.has(permission, inspection.level))
             .map(String::as_str)
             .collect();
-        match missing.as_slice() {
-            [] => Verdict::Pass,
-            missing => Verdict::refuse(
+        let is_granted = missing.iter().all(|permission| inspection.options.grants.contains(*permission));
+        match (missing.as_slice(), inspection.level) {
+            ([], _) => Verdict::Pass,
+            (missing, Some(level)) if is_granted => Verdict::refuse(
+                "permission_denied",
+                format!(
+                    "Tool '{}' needs the permission {}, which callers of the level '{level}' do not have. It was not \
+                     run. Go on without it, or ask the person for another level.",
+                    inspection.call.name,
+                    missing.join(" and ")
+                ),
+            ),
+            (missing, _) => Verdict::refuse(
                 "permission_denied",
                 format!(
                     "Tool '{}' needs the permission {}, which was not granted. It was not run. Go on without it, or \

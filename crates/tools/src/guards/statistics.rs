@@ -8,7 +8,8 @@ pub(crate) struct Statistics;
 
 impl Guard for Statistics {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
-        ended.statistics.count(&ended.tool.spec.name, ended.execution, !result.is_error());
+        let (worked, retries) = (!result.is_error(), ended.attempts.saturating_sub(1));
+        ended.statistics.count(&ended.tool.spec.name, ended.execution, worked, retries);
         if let Some(metrics) = ended.metrics {
             metrics.record_result(ended, result);
         }

@@ -59,6 +59,27 @@ async fn check(decision: Option<Decision>, expected: Expect, ran_with: &[Json]) 
     }
 }
 
+// spec: AP-09
+#[tokio::test]
+async fn what_cannot_be_brought_back_is_asked_about_where_one_wants_that() {
+    let (recorder, mut options) = (Recorder::default(), archon_tools::EngineOptions::default());
+    options.ask = archon_tools::Ask::BeforeDestruction;
+    let tool = |name: &str, destructive: bool| {
+        let mut annotations = ToolAnnotations::default();
+        annotations.destructive = destructive;
+        let spec = ToolSpec::new(name, "Changes something, for a test.", json!({ "type": "object" }));
+        recorder.tool_with(spec.with_annotations(annotations))
+    };
+    let engine = engine([tool("drop_table", true), tool("add_row", false)]).with_options(options);
+    let mut run = context();
+    run.can_ask = true;
+    let is_asked = async |name: &str| {
+        let call = ToolCall::new("c", name, json!({}));
+        matches!(engine.prepare(call_id(), &call, &run).await, Prepared::Ask(_))
+    };
+    assert_eq!((is_asked("drop_table").await, is_asked("add_row").await), (true, false));
+}
+
 // Invariant 5. spec: TE-01
 #[tokio::test]
 async fn nobody_to_ask_means_no() {

@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod calculator;
+mod callers;
+#[cfg(feature = "composite")]
+mod composite;
 mod consent;
 mod engine;
 mod error_texts;

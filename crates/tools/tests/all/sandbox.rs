@@ -200,25 +200,64 @@ async fn a_fork_bomb_has_no_more_processes_than_it_may() {
         // The shell waits long between its tries to fork.
         options.timeout = Duration::from_secs(4);
     });
+    // Another number for another user, so that two runs do not count each other's.
+    let sleep = format!("sleep 74.{}", rustix::process::geteuid().as_raw());
     // It stops by itself after 500 forks, should nothing hold it.
-    let bomb = "for i in $(seq 500); do sleep 74.5 & done 2>/dev/null; jobs -r | wc -l";
+    let bomb = format!("for i in $(seq 500); do {sleep} & done 2>/dev/null; jobs -r | wc -l");
+    let looked_for = sleep.clone();
     let most = Arc::new(Mutex::new(0));
     let (stop, counted) = (Arc::new(std::sync::atomic::AtomicBool::new(false)), most.clone());
     let stopped = stop.clone();
     let counting = std::thread::spawn(move || {
         while !stopped.load(std::sync::atomic::Ordering::SeqCst) {
-            let now = processes_with("sleep 74.5");
+            let now = processes_with(&looked_for);
             let mut most = counted.lock().unwrap();
             *most = now.max(*most);
         }
     });
-    let result = fixture.call("bash", bomb).await;
+    let result = fixture.call("bash", &bomb).await;
     stop.store(true, std::sync::atomic::Ordering::SeqCst);
     counting.join().unwrap();
     // The shells whose command line holds the loop count as well.
     let most = *most.lock().unwrap();
     assert!((20..=50).contains(&most), "{most} at a time: {}", result.text());
-    assert_eq!(processes_with("sleep 74.5"), 0);
+    assert_eq!(processes_with(&sleep), 0);
+}
+
+/// Root is counted by a cgroup, everybody else by a limit of theirs: the test above again, as nobody.
+// spec: TE-58
+#[test]
+fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
+    if !can_be_held() {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIP: not root, so the test above has shown it");
+        return;
+    }
+    // Where nobody may go.
+    let folder = TempDir::new().unwrap();
+    let program = folder.path().join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let open = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    };
+    open(folder.path());
+    open(&program);
+    let run = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--exact", "sandbox::a_fork_bomb_has_no_more_processes_than_it_may", "--nocapture"])
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path())
+        .output();
+    let Ok(run) = run else {
+        println!("SKIP: there is no setpriv to become somebody else with");
+        return;
+    };
+    let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
 
 // spec: TE-58

@@ -1,0 +1,76 @@
+//! Credentials in this process, gone with it: for tests and short-lived programs.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use archon_types::{
+    BoxFuture, Clock, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret,
+    TenantId,
+};
+
+/// Keeps credentials in memory. Clones share them.
+#[derive(Clone)]
+pub struct MemoryCredentials {
+    kept: Arc<Mutex<BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl MemoryCredentials {
+    /// A store without credentials; `clock` says when one is saved.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { kept: Arc::default(), clock }
+    }
+
+    // No code that can panic runs under the lock, so a poisoned one holds sound data.
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CredentialStore for MemoryCredentials {
+    fn put<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+        credentials: Option<Secret<Json>>,
+    ) -> BoxFuture<'a, Result<bool, CredentialError>> {
+        let now = self.clock.now();
+        let mut kept = self.kept();
+        let before = kept.remove(key);
+        if let Some(credentials) = credentials {
+            let since = before.as_ref().map_or(now, |(entry, _)| entry.created_at);
+            kept.insert(key.clone(), (CredentialEntry::new(key.clone(), since, now), credentials));
+        }
+        Box::pin(std::future::ready(Ok(before.is_some())))
+    }
+
+    fn get<'a>(
+        &'a self,
+        key: &'a CredentialKey,
+    ) -> BoxFuture<'a, Result<Option<Secret<Json>>, CredentialError>> {
+        let found = self.kept().get(key).map(|(_, credentials)| credentials.clone());
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        service: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<CredentialEntry>, CredentialError>> {
+        let is_meant = |key: &CredentialKey| {
+            key.tenant == *tenant && service.is_none_or(|service| key.service == service)
+        };
+        let kept = self.kept();
+        let found =
+            kept.values().map(|(entry, _)| entry).filter(|entry| is_meant(&entry.key)).cloned().collect();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+}
+
+impl fmt::Debug for MemoryCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryCredentials").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,358 @@
+//! One run of a composite: what may start is started, what ended gives others what they wait for.
+
+use std::time::Duration;
+
+use archon_types::{Context, Json, ToolContext, ToolResult, metadata};
+use futures_util::{
+    StreamExt,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered},
+};
+use serde_json::{Map, json};
+
+use super::{CompositeTool, ForEach, OnNodeFailure, ToolNode, parameters::required};
+use crate::{ToolEngine, guards::millis, retry};
+
+/// Items of a list that are worked on at once.
+const ITEMS_AT_ONCE: usize = 8;
+
+type Arguments = Map<String, Json>;
+
+/// One call of the tool.
+pub(super) struct Running<'r> {
+    tool: &'r CompositeTool,
+    said: Json,
+    context: &'r ToolContext,
+    run: Context,
+    states: Vec<State>,
+    trace: Vec<Json>,
+}
+
+enum State {
+    Waiting,
+    Running,
+    Done(Output),
+    /// It failed, and the others go on.
+    Failed,
+    LeftOut,
+}
+
+/// A result as a text, and as what it means.
+struct Output {
+    text: String,
+    value: Json,
+}
+
+/// Why a call has no result.
+struct Failure {
+    kind: String,
+    text: String,
+}
+
+/// A call that ended.
+struct Ended {
+    node: usize,
+    outcome: Result<Output, Failure>,
+    calls: u32,
+    took: Duration,
+}
+
+/// Why a call cannot be made.
+enum Lacking {
+    /// What it needs comes from a call without a result.
+    Left(String),
+    Nothing(Failure),
+}
+
+impl<'r> Running<'r> {
+    pub(super) fn new(tool: &'r CompositeTool, said: Json, context: &'r ToolContext, run: Context) -> Self {
+        let states = tool.composite.nodes.iter().map(|_| State::Waiting).collect();
+        Self { tool, said, context, run, states, trace: Vec::new() }
+    }
+
+    pub(super) async fn to_end(mut self) -> ToolResult {
+        let mut running = FuturesUnordered::new();
+        let mut alone = false;
+        loop {
+            while let Some(node) = self.startable(running.is_empty(), alone) {
+                match self.arguments(node) {
+                    Ok(arguments) => {
+                        alone = !self.may_run_beside(node);
+                        running.push(self.started(node, arguments));
+                    }
+                    Err(Lacking::Left(why)) => self.leave_out(node, &why),
+                    Err(Lacking::Nothing(failure)) => {
+                        let (calls, took) = (0, Duration::ZERO);
+                        if let Some(end) = self.settle(Ended { node, outcome: Err(failure), calls, took }) {
+                            return end;
+                        }
+                    }
+                }
+            }
+            let Some(ended) = running.next().await else { break };
+            alone = false;
+            // What is still under way is dropped with its future.
+            if let Some(end) = self.settle(ended) {
+                return end;
+            }
+        }
+        self.result()
+    }
+
+    /// The first call that waits for nothing any more and may run beside those that are under way.
+    fn startable(&self, nothing_runs: bool, alone: bool) -> Option<usize> {
+        let is_settled = |node: &usize| !matches!(self.states[*node], State::Waiting | State::Running);
+        (0..self.states.len()).find(|node| {
+            matches!(self.states[*node], State::Waiting)
+                && self.tool.waits_for[*node].iter().all(is_settled)
+                && (nothing_runs || !alone && self.may_run_beside(*node))
+        })
+    }
+
+    fn may_run_beside(&self, node: usize) -> bool {
+        let tool = self.tool.engine.registry().get(&self.node(node).tool);
+        tool.is_some_and(|tool| tool.spec().annotations.concurrency_safe)
+    }
+
+    fn started(&mut self, place: usize, arguments: Arguments) -> BoxFuture<'r, Ended> {
+        self.states[place] = State::Running;
+        let node = self.node(place);
+        self.context.on_progress(format!("{}: {}\n", node.id, node.tool));
+        let at_once = if self.may_run_beside(place) { ITEMS_AT_ONCE } else { 1 };
+        let call = NodeCall { engine: &self.tool.engine, node, run: self.run.clone() };
+        Box::pin(async move {
+            let began = call.run.clock.now();
+            let (outcome, calls) = match &call.node.for_each {
+                None => call.once(arguments).await,
+                Some(each) => call.each(each, arguments, at_once).await,
+            };
+            Ended { node: place, outcome, calls, took: call.run.clock.now().since(began) }
+        })
+    }
+
+    /// What the call is given: constants, what the caller said, what others' results hold.
+    fn arguments(&self, place: usize) -> Result<Arguments, Lacking> {
+        let node = self.node(place);
+        let mut arguments = node.arguments.clone();
+        for source in self.tool.sources.iter().filter(|source| source.node == node.id) {
+            if let Some(value) = self.said.get(&source.parameter) {
+                arguments.insert(source.argument.clone(), value.clone());
+            }
+        }
+        let spec = self.tool.engine.registry().get(&node.tool).map(|tool| tool.spec().clone());
+        let needed = spec.as_ref().map(required).unwrap_or_default();
+        let is_needed = |argument: &str| {
+            needed.contains(&argument) || node.for_each.as_ref().is_some_and(|each| each.argument == argument)
+        };
+        for (other, from) in self.tool.composite.nodes.iter().enumerate() {
+            for mapping in from.gives.iter().filter(|mapping| mapping.node == node.id) {
+                let State::Done(output) = &self.states[other] else {
+                    if is_needed(&mapping.argument) {
+                        return Err(Lacking::Left(format!("'{}' has no result", from.id)));
+                    }
+                    continue;
+                };
+                let wants_text = spec
+                    .as_ref()
+                    .is_some_and(|spec| spec.parameters["properties"][&mapping.argument]["type"] == "string")
+                    && node.for_each.as_ref().is_none_or(|each| each.argument != mapping.argument);
+                match output.at(&mapping.pointer, wants_text) {
+                    Some(value) => drop(arguments.insert(mapping.argument.clone(), value)),
+                    None if is_needed(&mapping.argument) => {
+                        return Err(Lacking::Nothing(Failure {
+                            kind: "not_found".to_owned(),
+                            text: format!("the result of '{}' has nothing at '{}'", from.id, mapping.pointer),
+                        }));
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn leave_out(&mut self, place: usize, why: &str) {
+        self.states[place] = State::LeftOut;
+        let node = self.node(place);
+        self.trace.push(json!({ "node": node.id, "tool": node.tool, "status": "left_out", "error": why }));
+    }
+
+    /// Notes how a call ended; the result of the whole if this is its end.
+    fn settle(&mut self, ended: Ended) -> Option<ToolResult> {
+        let node = self.node(ended.node);
+        let mut entry = json!({
+            "node": node.id, "tool": node.tool, "status": "done", "calls": ended.calls, "ms": millis(ended.took),
+        });
+        match ended.outcome {
+            Ok(output) => {
+                self.states[ended.node] = State::Done(output);
+                self.trace.push(entry);
+                None
+            }
+            Err(failure) => {
+                self.states[ended.node] = State::Failed;
+                entry["status"] = "failed".into();
+                entry["error"] = failure.text.as_str().into();
+                self.trace.push(entry);
+                let goes_on = node.on_failure == OnNodeFailure::Continue;
+                (!goes_on).then(|| {
+                    let text =
+                        format!("The step '{}' (tool '{}') failed: {}", node.id, node.tool, failure.text);
+                    self.failed(&failure.kind, &text)
+                })
+            }
+        }
+    }
+
+    fn result(&mut self) -> ToolResult {
+        let outputs: Vec<(usize, &str)> = self
+            .tool
+            .composite
+            .output_ids()
+            .into_iter()
+            .filter_map(|id| Some((self.tool.composite.nodes.iter().position(|node| node.id == id)?, id)))
+            .collect();
+        let done = |place: usize| match &self.states[place] {
+            State::Done(output) => Some(output),
+            _ => None,
+        };
+        let text = match outputs.as_slice() {
+            [(one, _)] => done(*one).map(|output| output.text.clone()),
+            several => {
+                let values: Map<_, _> = several
+                    .iter()
+                    .filter_map(|(place, id)| Some(((*id).to_owned(), done(*place)?.value.clone())))
+                    .collect();
+                (!values.is_empty()).then(|| Json::from(values).to_string())
+            }
+        };
+        match text {
+            Some(text) => ToolResult::success(text).with_metadata("trace", std::mem::take(&mut self.trace)),
+            None => {
+                let why: Vec<_> = self.trace.iter().filter(|entry| entry["status"] != "done").collect();
+                let why = why.first().map(|entry| format!("{}: {}", entry["node"], entry["error"]));
+                self.failed("execution_error", &format!("There is no result. {}", why.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn failed(&mut self, kind: &str, text: &str) -> ToolResult {
+        let mut partial = Map::new();
+        for (node, state) in self.tool.composite.nodes.iter().zip(&self.states) {
+            if let State::Done(output) = state {
+                partial.insert(node.id.clone(), output.value.clone());
+            }
+        }
+        let done: Vec<&str> = partial.keys().map(String::as_str).collect();
+        let before =
+            if done.is_empty() { String::new() } else { format!(" Done before: {}.", done.join(", ")) };
+        let text = format!("{}.{before}", text.trim_end_matches(['.', ' ']));
+        ToolResult::error(text)
+            .with_metadata(metadata::ERROR_TYPE, kind)
+            .with_metadata("trace", std::mem::take(&mut self.trace))
+            .with_metadata("partial_results", partial)
+    }
+
+    fn node(&self, place: usize) -> &'r ToolNode {
+        &self.tool.composite.nodes[place]
+    }
+}
+
+/// A call of one tool, with the engine's guards.
+struct NodeCall<'r> {
+    engine: &'r ToolEngine,
+    node: &'r ToolNode,
+    run: Context,
+}
+
+impl NodeCall<'_> {
+    /// The result, and how often the tool was called.
+    async fn once(&self, arguments: Arguments) -> (Result<Output, Failure>, u32) {
+        let tries = match self.node.on_failure {
+            OnNodeFailure::Retry(times) => times.saturating_add(1),
+            _ => 1,
+        };
+        let mut calls = 0;
+        loop {
+            calls += 1;
+            let arguments = Json::from(arguments.clone());
+            let result = self.engine.execute_tool_call(&self.node.tool, arguments, &self.run).await;
+            if !result.is_error() {
+                return (Ok(Output::of(&result)), calls);
+            }
+            let delay = self.engine.options().retry.delay_before(calls + 1);
+            if calls >= tries || retry::wait(&*self.run.clock, delay, &self.run.cancel).await {
+                return (Err(Failure::of(&result)), calls);
+            }
+        }
+    }
+
+    /// The results for all items of a list, in its order.
+    async fn each(
+        &self,
+        each: &ForEach,
+        arguments: Arguments,
+        at_once: usize,
+    ) -> (Result<Output, Failure>, u32) {
+        let Some(Json::Array(items)) = arguments.get(&each.argument).cloned() else {
+            let text = format!("'{}' is no list", each.argument);
+            return (Err(Failure { kind: "invalid_parameters".to_owned(), text }), 0);
+        };
+        let one = |(number, item): (usize, Json)| {
+            let mut arguments = arguments.clone();
+            async move {
+                let Some(value) = item.pointer(&each.pointer) else {
+                    let text =
+                        format!("item {number} of '{}' has nothing at '{}'", each.argument, each.pointer);
+                    return (Err(Failure { kind: "not_found".to_owned(), text }), 0);
+                };
+                arguments.insert(each.argument.clone(), value.clone());
+                let (result, calls) = self.once(arguments).await;
+                let named = |failure: Failure| Failure {
+                    text: format!("item {number}: {}", failure.text),
+                    ..failure
+                };
+                (result.map_err(named), calls)
+            }
+        };
+        let mut results = stream::iter(items.into_iter().enumerate().map(one)).buffered(at_once);
+        let (mut values, mut calls) = (Vec::new(), 0);
+        while let Some((result, more)) = results.next().await {
+            calls += more;
+            match result {
+                Ok(output) => values.push(output.value),
+                Err(_) if self.node.on_failure == OnNodeFailure::Continue => {}
+                Err(failure) => return (Err(failure), calls),
+            }
+        }
+        let value = Json::from(values);
+        (Ok(Output { text: value.to_string(), value }), calls)
+    }
+}
+
+impl Output {
+    fn of(result: &ToolResult) -> Self {
+        let text = result.text();
+        let value = serde_json::from_str(&text).unwrap_or_else(|_| Json::from(text.as_str()));
+        Self { text, value }
+    }
+
+    /// What stands there; for whoever wants a text, as a text.
+    fn at(&self, pointer: &str, wants_text: bool) -> Option<Json> {
+        if wants_text && pointer.is_empty() {
+            return Some(self.text.as_str().into());
+        }
+        let value = self.value.pointer(pointer)?;
+        Some(if wants_text && !value.is_string() { value.to_string().into() } else { value.clone() })
+    }
+}
+
+impl Failure {
+    fn of(result: &ToolResult) -> Self {
+        let kind =
+            result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or("execution_error");
+        let text = result.text();
+        let text = text.strip_prefix("Error: ").unwrap_or(&text).to_owned();
+        Self { kind: kind.to_owned(), text }
+    }
+}

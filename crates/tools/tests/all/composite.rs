@@ -1,0 +1,479 @@
+//! Composites: what is wrong with one, what it is called with, in which order it works, and what becomes of failures.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use archon_testkit::{RecordingSink, VirtualClock};
+use archon_tools::{
+    Composite, CompositeProblem, EngineOptions, FnTool, OnNodeFailure, ToolEngine, ToolNode, ToolRegistry,
+};
+use archon_types::{
+    DeltaKind, Effect, Event, Json, Tool, ToolAnnotations, ToolCall, ToolError, ToolResult, ToolResultStatus,
+    ToolSpec,
+};
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::fixture::{TokioClock, context, context_at, engine, run_call};
+
+fn schema(required: &[&str], optional: &[&str]) -> Json {
+    let properties: serde_json::Map<_, _> =
+        required.iter().chain(optional).map(|name| ((*name).to_owned(), json!({}))).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// A tool that only reads.
+fn reads(
+    name: &str,
+    parameters: Json,
+    answer: impl Fn(Json) -> Result<Json, ToolError> + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
+    let spec = ToolSpec::new(name, format!("Does {name} for a test."), parameters)
+        .with_annotations(ToolAnnotations::read_only());
+    let answer = Arc::new(answer);
+    Arc::new(FnTool::new(spec, move |arguments, _| {
+        let answer = answer.clone();
+        async move {
+            answer(arguments).map(|value| match value {
+                Json::String(text) => text.into(),
+                other => other.to_string().into(),
+            })
+        }
+    }))
+}
+
+fn echo(name: &str, required: &[&str], optional: &[&str]) -> Arc<dyn Tool> {
+    reads(name, schema(required, optional), Ok)
+}
+
+/// Searches, reads pages, and joins what they say; a page that is called `broken` cannot be read.
+fn tools() -> Vec<Arc<dyn Tool>> {
+    let search = reads("search", schema(&["query"], &["limit"]), |arguments| {
+        let hit = |n| json!({ "url": format!("{}/{n}", arguments["query"].as_str().unwrap_or_default()) });
+        Ok(json!({ "hits": (0..arguments["limit"].as_u64().unwrap_or(2)).map(hit).collect::<Vec<_>>() }))
+    });
+    let read = reads(
+        "read",
+        json!({"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}),
+        |page| match page["url"].as_str().unwrap_or_default() {
+            url if url.contains("broken") => Err(ToolError::Failed("no such page".to_owned())),
+            url => Ok(json!(format!("page {url}"))),
+        },
+    );
+    let join = reads("join", schema(&["parts"], &["title"]), |arguments| {
+        let parts: Vec<_> =
+            arguments["parts"].as_array().unwrap().iter().map(|p| p.as_str().unwrap().to_owned()).collect();
+        Ok(json!(format!("{}: {}", arguments["title"].as_str().unwrap_or("-"), parts.join(", "))))
+    });
+    vec![search, read, join]
+}
+
+/// EX-05: a topic is searched for, as many pages as the depth says are read, and what they say is joined.
+fn research(on_page: OnNodeFailure) -> Composite {
+    let mut composite =
+        Composite::new("research_and_summarize", "Finds pages about a topic and sums them up.");
+    composite
+        .add_node(
+            ToolNode::new("find", "search")
+                .parameter("query", "topic")
+                .parameter("limit", "depth")
+                .gives("/hits", "each", "url"),
+        )
+        .unwrap()
+        .add_node(
+            ToolNode::new("each", "read")
+                .for_each("url", "/url")
+                .on_failure(on_page)
+                .gives("", "sum", "parts"),
+        )
+        .unwrap()
+        .add_node(ToolNode::new("sum", "join").constant("title", "In short"))
+        .unwrap();
+    composite
+}
+
+fn made(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> Arc<dyn Tool> {
+    Arc::new(composite.into_tool(engine(tools)).unwrap())
+}
+
+async fn call(tool: Arc<dyn Tool>, arguments: Json) -> ToolResult {
+    let call = ToolCall::new("c", tool.spec().name.clone(), arguments);
+    run_call(&engine([tool]), &call, &context()).await
+}
+
+fn check_problems(composite: &Composite, tools: Vec<Arc<dyn Tool>>, expected: Expect) {
+    let problems = composite.validate(engine(tools).registry());
+    let text: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    expected.assert_eq(&text.join("\n"));
+}
+
+fn trace(result: &ToolResult) -> Vec<String> {
+    let text = |entry: &Json, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let entries = result.metadata["trace"].as_array().unwrap();
+    entries.iter().map(|e| format!("{} {} {}", text(e, "node"), text(e, "status"), e["calls"])).collect()
+}
+
+// spec: EX-05, EX-03, A-55
+#[tokio::test]
+async fn research_and_summarize_reads_every_page_that_it_finds() {
+    let tool = made(research(OnNodeFailure::Abort), tools());
+    let spec = tool.spec();
+    assert_eq!(spec.parameters["properties"], json!({ "topic": {}, "depth": {} }));
+    assert_eq!(spec.parameters["required"], json!(["topic"]));
+    assert_eq!((spec.annotations.effect, spec.annotations.concurrency_safe), (Effect::ReadOnly, true));
+    let result = call(tool, json!({ "topic": "rust", "depth": 3 })).await;
+    assert_eq!(result.text(), "In short: page rust/0, page rust/1, page rust/2");
+    assert_eq!(trace(&result), ["find done 1", "each done 3", "sum done 1"]);
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
+    let broken = || json!({ "topic": "broken", "depth": 2 });
+    let aborted = call(made(research(OnNodeFailure::Abort), tools()), broken()).await;
+    assert_eq!(aborted.status, ToolResultStatus::Error);
+    assert_eq!(
+        aborted.text(),
+        "Error: The step 'each' (tool 'read') failed: item 0: no such page. Done before: find."
+    );
+    assert_eq!(
+        aborted.metadata["partial_results"],
+        json!({ "find": { "hits": [{ "url": "broken/0" }, { "url": "broken/1" }] } })
+    );
+    assert_eq!(aborted.metadata["error_type"], "execution_error");
+
+    let continued = call(made(research(OnNodeFailure::Continue), tools()), broken()).await;
+    assert_eq!(continued.text(), "In short: ");
+
+    let left = Arc::new(Mutex::new(2));
+    let flaky = reads("flaky", schema(&[], &[]), move |_| {
+        let mut left = left.lock().unwrap();
+        *left -= 1;
+        if *left < 0 { Ok(json!("worked")) } else { Err(ToolError::Failed("not now".to_owned())) }
+    });
+    let mut again = Composite::new("again", "Tries until it works, for a test.");
+    again.add_node(ToolNode::new("try", "flaky").on_failure(OnNodeFailure::Retry(2))).unwrap();
+    let run = context_at(Arc::new(VirtualClock::jumping()));
+    let tool = made(again, vec![flaky]);
+    let result = run_call(&engine([tool]), &ToolCall::new("c", "again", json!({})), &run).await;
+    assert_eq!((result.text().as_str(), trace(&result)), ("worked", vec!["try done 3".to_owned()]));
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn what_needs_a_result_that_is_not_there_is_left_out_and_the_rest_goes_on() {
+    let broken = reads("broken", schema(&[], &[]), |_| Err(ToolError::Failed("out of order".to_owned())));
+    let mut composite = Composite::new("some", "Does what can be done, for a test.");
+    composite
+        .add_node(
+            ToolNode::new("first", "broken")
+                .on_failure(OnNodeFailure::Continue)
+                .gives("", "needs", "a")
+                .gives("", "likes", "b"),
+        )
+        .unwrap()
+        .add_node(ToolNode::new("needs", "one"))
+        .unwrap()
+        .add_node(ToolNode::new("likes", "two"))
+        .unwrap();
+    let all = vec![broken, echo("one", &["a"], &[]), echo("two", &[], &["b"])];
+    let result = call(made(composite.clone(), all.clone()), json!({})).await;
+    assert_eq!(result.text(), r#"{"likes":{}}"#);
+    assert_eq!(trace(&result), ["first failed 1", "needs left_out null", "likes done 1"]);
+
+    let only = made(composite.with_outputs(["needs"]), all);
+    let result = call(only, json!({})).await;
+    assert_eq!(result.text(), "Error: There is no result. \"first\": \"out of order\". Done before: likes.");
+}
+
+// spec: EX-01
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    check_problems(
+        &Composite::new("empty", "Nothing."),
+        tools(),
+        expect!["the composite has no calls; add one with `add_node`"],
+    );
+    check_problems(&research(OnNodeFailure::Abort), tools(), expect![""]);
+    let mut composite = Composite::new("wrong", "Wrong in every way.");
+    composite
+        .add_node(ToolNode::new("a", "serach").gives("hits", "b", "url").gives("", "nowhere", "x"))
+        .unwrap()
+        .add_node(ToolNode::new("b", "join").constant("colour", 1).constant("title", "t"))
+        .unwrap()
+        .add_node(ToolNode::new("c", "write").on_failure(OnNodeFailure::Retry(1)).gives("", "b", "title"))
+        .unwrap();
+    let write = FnTool::new(ToolSpec::new("write", "Writes for a test.", schema(&[], &[])), |_, _| async {
+        Ok("".into())
+    });
+    let mut all = tools();
+    all.push(Arc::new(write));
+    check_problems(
+        &composite.with_outputs(["z"]),
+        all,
+        expect![[r#"
+            a mapping names the call 'nowhere', which is not there; add it or correct the name
+            the list of outputs names the call 'z', which is not there; add it or correct the name
+            'hits' of the call 'a' is no JSON pointer: it begins with '/', or is empty for the whole
+            the call 'a' needs the tool 'serach', which is not registered. Did you mean 'search'?
+            the call 'b' is given 'title' more than once; keep one of them
+            the call 'b' is given 'colour', which the tool 'join' does not take
+            the call 'b' is given 'url', which the tool 'join' does not take
+            the call 'b' lacks 'parts': give it a constant, map a result to it, or let the composite begin with the call
+            the call 'c' may not be retried: a second call of 'write' may do harm; let it abort or continue"#]],
+    );
+}
+
+// spec: EX-01, A-55
+#[test]
+fn calls_that_wait_for_each_other_are_refused() {
+    let mut composite = Composite::new("round", "Goes round.");
+    for id in ["a", "b", "c"] {
+        composite.add_node(ToolNode::new(id, "one")).unwrap();
+    }
+    assert_eq!(
+        composite.add_node(ToolNode::new("a", "one")).unwrap_err().to_string(),
+        "two calls are named 'a'; name one of them otherwise"
+    );
+    composite.add_edge("a", "b").unwrap().add_edge("b", "c").unwrap();
+    let error = composite.add_edge("c", "a").unwrap_err().to_string();
+    assert_eq!(error, "these calls wait for each other: c → a → b → c; take one of the steps away");
+    assert!(matches!(composite.add_edge("a", "a"), Err(CompositeProblem::Cycle { .. })));
+    assert!(matches!(composite.add_edge("a", "d"), Err(CompositeProblem::UnknownNode { .. })));
+    let mut mapped = Composite::new("round", "Goes round by what flows.");
+    mapped
+        .add_node(ToolNode::new("a", "one").gives("", "b", "x"))
+        .unwrap()
+        .add_node(ToolNode::new("b", "one").gives("", "a", "x"))
+        .unwrap();
+    check_problems(
+        &mapped,
+        vec![echo("one", &[], &["x"])],
+        expect!["these calls wait for each other: a → b → a; take one of the steps away"],
+    );
+}
+
+// spec: EX-03
+#[test]
+fn parameters_of_one_name_carry_their_calls_unless_they_are_meant_to_be_one() {
+    let text =
+        |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    let referring = json!({
+        "type": "object",
+        "properties": {"name": {"$ref": "#/$defs/Name"}},
+        "$defs": {"Name": {"type": "string", "minLength": 1}},
+    });
+    let all =
+        vec![reads("one", text("name"), Ok), reads("two", referring, Ok), reads("three", text("other"), Ok)];
+    let mut composite = Composite::new("merge", "Begins with several calls.");
+    for (id, tool) in [("a", "one"), ("b", "two"), ("c", "three"), ("d", "one")] {
+        composite.add_node(ToolNode::new(id, tool)).unwrap();
+    }
+    let parameters = |composite: Composite| made(composite, all.clone()).spec().parameters.clone();
+    let merged = parameters(composite);
+    assert_eq!(
+        merged["properties"],
+        json!({
+            "a_name": {"type": "string"}, "b_name": {"$ref": "#/$defs/b_Name"}, "d_name": {"type": "string"},
+            "other": {"type": "string"},
+        })
+    );
+    assert_eq!(merged["required"], json!(["a_name", "d_name", "other"]));
+    assert_eq!(merged["$defs"], json!({"b_Name": {"type": "string", "minLength": 1}}));
+
+    let mut shared = Composite::new("share", "Begins with calls that are told the same.");
+    for (id, tool, argument) in [("a", "one", "name"), ("c", "three", "other")] {
+        shared.add_node(ToolNode::new(id, tool).parameter(argument, "who")).unwrap();
+    }
+    assert_eq!(parameters(shared.clone())["properties"], json!({"who": {"type": "string"}}));
+    shared.add_node(ToolNode::new("b", "two").parameter("name", "who")).unwrap();
+    check_problems(
+        &shared,
+        all.clone(),
+        expect!["two parameters are named 'who' and are not the same; name one with `ToolNode::parameter`"],
+    );
+}
+
+/// Takes so many milliseconds of tokio's time.
+fn slow(name: &str, ms: u64, safe: bool) -> Arc<dyn Tool> {
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.concurrency_safe = safe;
+    let spec = ToolSpec::new(name, "Takes its time, for a test.", schema(&[], &["x"]));
+    Arc::new(FnTool::new(spec.with_annotations(annotations), move |_, _| async move {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+        Ok("done".into())
+    }))
+}
+
+async fn takes(composite: Composite, tools: Vec<Arc<dyn Tool>>) -> u128 {
+    let began = tokio::time::Instant::now();
+    let run = context_at(Arc::new(TokioClock(began)));
+    let name = composite.name().to_owned();
+    let result =
+        run_call(&engine([made(composite, tools)]), &ToolCall::new("c", name, json!({})), &run).await;
+    assert!(!result.is_error(), "{}", result.text());
+    began.elapsed().as_millis()
+}
+
+// spec: EX-02
+#[tokio::test(start_paused = true)]
+async fn calls_that_do_not_wait_for_each_other_are_made_side_by_side_where_they_may() {
+    let diamond = || {
+        let mut composite = Composite::new("diamond", "One, two beside each other, one.");
+        for (id, tool) in [("a", "short"), ("b", "long"), ("c", "short"), ("d", "short")] {
+            composite.add_node(ToolNode::new(id, tool)).unwrap();
+        }
+        for (from, to) in [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")] {
+            composite.add_edge(from, to).unwrap();
+        }
+        composite
+    };
+    assert_eq!(takes(diamond(), vec![slow("short", 10, true), slow("long", 100, true)]).await, 120);
+    assert_eq!(takes(diamond(), vec![slow("short", 10, true), slow("long", 100, false)]).await, 130);
+    assert_eq!(takes(diamond(), vec![slow("short", 10, false), slow("long", 100, true)]).await, 130);
+}
+
+// spec: EX-02
+#[tokio::test(start_paused = true)]
+async fn items_are_worked_on_beside_each_other_in_their_order() {
+    let each = |name: &str| {
+        let mut composite = Composite::new("each", "Once for every item.");
+        let items: Vec<u64> = (0..4).collect();
+        composite.add_node(ToolNode::new("a", name).constant("x", items).for_each("x", "")).unwrap();
+        composite
+    };
+    assert_eq!(takes(each("safe"), vec![slow("safe", 10, true)]).await, 10);
+    assert_eq!(takes(each("unsafe"), vec![slow("unsafe", 10, false)]).await, 40);
+    let result = call(made(each("one"), vec![echo("one", &["x"], &[])]), json!({})).await;
+    assert_eq!(result.text(), r#"[{"x":0},{"x":1},{"x":2},{"x":3}]"#);
+}
+
+// spec: EX-02
+#[tokio::test(start_paused = true)]
+async fn a_failure_stops_what_is_under_way() {
+    let drops = crate::fixture::DropCounter::default();
+    let counted = drops.clone();
+    let annotated = |name: &str| {
+        ToolSpec::new(name, "For a test.", schema(&[], &[])).with_annotations(ToolAnnotations::read_only())
+    };
+    let forever = FnTool::new(annotated("forever"), move |_, _| {
+        let guard = counted.guard();
+        async move {
+            let _guard = guard;
+            std::future::pending().await
+        }
+    });
+    let fails = FnTool::new(annotated("fails"), |_, _| async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Err(ToolError::NotFound("nothing there".to_owned()))
+    });
+    let mut composite = Composite::new("stops", "One waits for ever, one fails.");
+    composite.add_node(ToolNode::new("a", "forever")).unwrap().add_node(ToolNode::new("b", "fails")).unwrap();
+    let began = tokio::time::Instant::now();
+    let run = context_at(Arc::new(TokioClock(began)));
+    let tool = made(composite, vec![Arc::new(forever), Arc::new(fails)]);
+    let result = run_call(&engine([tool]), &ToolCall::new("c", "stops", json!({})), &run).await;
+    assert_eq!(result.text(), "Error: The step 'b' (tool 'fails') failed: nothing there.");
+    assert_eq!((result.metadata["error_type"].as_str(), drops.count()), (Some("not_found"), 1));
+    assert_eq!(began.elapsed(), Duration::from_millis(5));
+}
+
+/// A composite of one call.
+fn around(name: &str, tool: &str) -> Composite {
+    let mut composite = Composite::new(name, "One call of another, for a test.");
+    composite.add_node(ToolNode::new("only", tool)).unwrap();
+    composite
+}
+
+// spec: EX-04
+#[tokio::test]
+async fn composites_may_be_inside_of_each_other_ten_deep() {
+    let registry = ToolRegistry::new();
+    registry.register(echo("c0", &["x"], &[])).unwrap();
+    let engine = ToolEngine::new(registry.clone());
+    for n in 1..=10 {
+        let composite = around(&format!("c{n}"), &format!("c{}", n - 1));
+        registry.register(composite.into_tool(engine.clone()).unwrap()).unwrap();
+    }
+    let result = run_call(&engine, &ToolCall::new("c", "c10", json!({ "x": "deep" })), &context()).await;
+    assert_eq!(result.text(), r#"{"x":"deep"}"#);
+    let problems = around("c11", "c10").into_tool(engine).unwrap_err();
+    assert!(matches!(problems.as_slice(), [CompositeProblem::TooDeep { depth: 11, .. }]), "{problems:?}");
+}
+
+// spec: EX-04
+#[tokio::test]
+async fn tools_that_call_each_other_in_a_circle_are_found_before_and_stopped_while_they_run() {
+    let registry = ToolRegistry::new();
+    registry.register(echo("b", &[], &["x"])).unwrap();
+    let engine = ToolEngine::new(registry.clone());
+    registry.register(around("a", "b").into_tool(engine.clone()).unwrap()).unwrap();
+    let problems = around("b", "a").into_tool(engine.clone()).unwrap_err();
+    assert_eq!(problems[0].to_string(), "these tools call each other: b → a → b; take one of the steps away");
+    let itself = around("d", "d").into_tool(engine.clone()).unwrap_err();
+    assert!(matches!(itself[..], [CompositeProblem::UnknownTool { .. }, CompositeProblem::Recursion { .. }]));
+    // `b` is replaced by a composite that was put together while `a` was another tool.
+    let other = ToolRegistry::new();
+    other.register(echo("a", &[], &[])).unwrap();
+    let closing = around("b", "a").into_tool(ToolEngine::new(other.clone())).unwrap();
+    other.unregister("a");
+    registry.unregister("b");
+    registry.register(closing).unwrap();
+    other.register(registry.get("a").unwrap()).unwrap();
+    let result = run_call(&engine, &ToolCall::new("c", "a", json!({})), &context()).await;
+    let text = result.text();
+    assert!(text.contains("tools call each other in a circle: a → b → a. Nothing was done."), "{text}");
+}
+
+// spec: EX-04
+#[tokio::test]
+async fn what_the_caller_may_not_do_is_not_done_by_way_of_a_composite() {
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.permissions = vec!["net".to_owned()];
+    let fetch = ToolSpec::new("fetch", "Needs the network, for a test.", schema(&[], &[]));
+    let fetch: Arc<dyn Tool> =
+        Arc::new(FnTool::new(fetch.with_annotations(annotations), |_, _| async { Ok("fetched".into()) }));
+    let open = EngineOptions::default().granting(["net"]);
+    let inner = || engine([fetch.clone()]).with_options(open.clone());
+    let text = |outer: EngineOptions| {
+        let tool: Arc<dyn Tool> = Arc::new(around("get", "fetch").into_tool(inner()).unwrap());
+        async move {
+            let call = ToolCall::new("c", "get", json!({}));
+            run_call(&engine([tool]).with_options(outer), &call, &context()).await.text()
+        }
+    };
+    assert_eq!(text(open.clone()).await, "fetched");
+    assert!(text(EngineOptions::default()).await.contains("needs the permission net"));
+    let mut denying = open.clone();
+    let none: [&str; 0] = [];
+    denying.permissions =
+        archon_tools::Permissions::parse(["fetch"].iter(), none.iter(), none.iter()).unwrap();
+    assert!(text(denying).await.contains("the rule fetch denies it"));
+}
+
+// spec: EX-02
+#[tokio::test]
+async fn who_watches_hears_the_steps_and_what_they_say() {
+    let spec = ToolSpec::new("talks", "Says what it does, for a test.", schema(&[], &[]));
+    let talks = FnTool::new(spec, |_, context| async move {
+        context.on_progress("half way\n");
+        Ok("done".into())
+    });
+    let sink = RecordingSink::new();
+    let mut run = context();
+    run.sink = Arc::new(sink.clone());
+    let tool = made(around("watched", "talks"), vec![Arc::new(talks)]);
+    run_call(&engine([tool]), &ToolCall::new("c", "watched", json!({})), &run).await;
+    let said = |event: Event| match event {
+        Event::Delta(delta) => match delta.kind {
+            DeltaKind::Progress { call, text } => Some((call, text)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let said: Vec<_> = sink.events().into_iter().filter_map(said).collect();
+    let call = crate::fixture::call_id();
+    assert_eq!(said, [(call, "only: talks\n".to_owned()), (call, "half way\n".to_owned())]);
+}
