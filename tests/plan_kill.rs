@@ -12,8 +12,8 @@ use archon::{
     store::MemoryJournal,
     types::{
         Answer, BoxFuture, Durability, InboxEntry, InboxRequest, Journal, JournalError, LimitReached,
-        OpenMode, OpenRun, Record, RecordBody, RunHead, RunId, RunWriter, SubTask, Timestamp, ToolResult,
-        Usage,
+        OpenMode, OpenRun, Record, RecordBody, RunHead, RunId, RunRefused, RunWriter, SubTask, Timestamp,
+        ToolResult, Usage,
     },
 };
 use archon_planner::{PlanControl, PlanRunError, ScriptedPlanner, fold};
@@ -105,7 +105,7 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
                 let agent = world.agent(ScriptedPlanner::new(steps()), reply);
                 match agent.resume(&context).await {
                     Ok(outcome) => outcome,
-                    Err(PlanRunError::Ended { .. }) => continue,
+                    Err(PlanRunError::Refused(RunRefused::Ended { .. })) => continue,
                     // Nothing had been asked yet.
                     Err(error) => panic!("killed at {kill_at}: {error}"),
                 }
@@ -164,7 +164,10 @@ async fn a_plan_is_paused_cancelled_and_taken_up_again() {
     assert_eq!(outcome.status, OutcomeStatus::Cancelled);
     let outcome = agent.resume(&world.context()).await.unwrap();
     assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "seen"));
-    assert!(matches!(agent.resume(&world.context()).await, Err(PlanRunError::Ended { .. })));
+    assert!(matches!(
+        agent.resume(&world.context()).await,
+        Err(PlanRunError::Refused(RunRefused::Ended { .. }))
+    ));
 }
 
 #[tokio::test]
@@ -211,7 +214,7 @@ async fn a_plan_waits_for_a_person_who_edits_it() {
     let other = archon::types::CallId::new(call.command, 9);
     assert!(matches!(
         agent.answer(other, Answer::Approve, &context).await,
-        Err(PlanRunError::NoQuestion { .. })
+        Err(PlanRunError::Refused(RunRefused::NoQuestion { .. }))
     ));
     task["subtasks"] =
         json!([{"id": "only", "description": "Look once", "tool_name": "lok", "tool_args": {"at": 7}}]);

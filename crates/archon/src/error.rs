@@ -107,10 +107,8 @@ fn plan_advice(error: &archon_planner::PlanRunError) -> &'static str {
         PlanRunError::Plan(e) => e.advice(),
         PlanRunError::Problems { .. } => "change the plan as its problems say",
         PlanRunError::NotAPlan { .. } => "resume it with `Archon::resume`",
-        PlanRunError::NotOfThisCall { .. } => "choose another id for one of the runs",
-        PlanRunError::Ended { .. } => "begin another run",
-        PlanRunError::NoQuestion { .. } => "look at the run's questions first",
+        PlanRunError::Refused(refused) => refused.advice(),
         PlanRunError::ProcessesLeft { .. } => "end them yourself, then resume the run",
-        _ => "raise `max_depth`",
+        _ => "look at the run's log",
     }
 }

@@ -2,7 +2,7 @@
 
 use archon::{
     planner::{PlanProblem, PlanRunError, with_remedy},
-    types::PlanError,
+    types::{PlanError, RunRefused},
 };
 
 use crate::{exit::Exit, text::one_line};
@@ -142,7 +142,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
         PlanRunError::Plan(PlanError::Unreadable { problem }) => {
             all(&problem.split("; ").map(str::to_owned).collect::<Vec<_>>())
         }
-        PlanRunError::Ended { run } => {
+        PlanRunError::Refused(RunRefused::Ended { run }) => {
             Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
         }
         e => Failure::failed(e.to_string(), e.advice()),

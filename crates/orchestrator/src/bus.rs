@@ -244,25 +244,16 @@ impl Bus for LocalBus {
         deadline: Timestamp,
     ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
         Box::pin(async move {
-            let Some(correlation) = request.correlation_id.clone() else {
-                return Err(BusError::NotARequest { message_type: request.message_type });
-            };
+            let correlation = request.correlation()?.to_owned();
             let (receiver, message_type) = (request.receiver_id.clone(), request.message_type.clone());
             let (answer, mut answered) = oneshot::channel();
             self.state().expect(correlation.clone(), request.sender_id.clone(), answer);
             // Whatever ends this, an answer that comes afterwards is late.
             let _given_up = GiveUp { bus: self, correlation };
             self.send(request, Sending::Request).await?;
-            let mut alarm = clock.sleep_until(deadline);
-            poll_fn(|task| {
-                if let Poll::Ready(answer) = answered.poll_unpin(task) {
-                    return Poll::Ready(answer.map_err(|_| BusError::Closed));
-                }
-                alarm.as_mut().poll(task).map(|()| {
-                    Err(BusError::TimedOut { receiver: receiver.clone(), message_type: message_type.clone() })
-                })
-            })
-            .await
+            let answer = clock.before(deadline, |task| answered.poll_unpin(task)).await;
+            let answer = answer.ok_or(BusError::TimedOut { receiver, message_type })?;
+            answer.map_err(|_| BusError::Closed)
         })
     }
 }

@@ -3,10 +3,9 @@
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Delegation,
-    Effect, InboxRequest, JournalError, Json, MessageType, Outcome, OutcomeStatus, PlanError,
-    PlanningContext, RecordBody, SessionId, SharedItem, Spending, Task, TeamRecord, Timestamp, ToolResult,
-    ToolResultStatus, metadata,
+    BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest, JournalError,
+    Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext, RecordBody,
+    SharedItem, Task, TeamRecord, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +14,6 @@ use crate::{
     Hand, JobState, Purpose, SeatError, TeamCommand, TeamMachine,
     check::check_plan,
     desk::{Said, Seat, Vital, VitalSink, What},
-    log::TeamLog,
     team::Parts,
 };
 
@@ -26,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(200);
 pub(crate) struct Driver<'a> {
     pub(crate) parts: &'a Arc<Parts>,
     pub(crate) machine: TeamMachine,
-    pub(crate) log: TeamLog,
+    pub(crate) log: LogAppender,
     pub(crate) context: Context,
     in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
     /// Stops what is under way; fires with the run's own token.
@@ -71,7 +69,12 @@ enum Woken {
 }
 
 impl<'a> Driver<'a> {
-    pub(crate) fn new(parts: &'a Arc<Parts>, machine: TeamMachine, log: TeamLog, context: &Context) -> Self {
+    pub(crate) fn new(
+        parts: &'a Arc<Parts>,
+        machine: TeamMachine,
+        log: LogAppender,
+        context: &Context,
+    ) -> Self {
         let (team, said) = mpsc::channel(64);
         Self {
             parts,
@@ -129,7 +132,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
-        self.log.step(&mut self.machine, bodies).await
+        self.log.step(bodies, |record| self.machine.apply(record)).await
     }
 
     async fn team_record(&mut self, record: TeamRecord) -> Result<(), JournalError> {
@@ -195,7 +198,7 @@ impl<'a> Driver<'a> {
 
     /// Moves what waits in the inbox into the log: a team can be cancelled from there.
     async fn receive(&mut self) -> Result<(), JournalError> {
-        let Some(inbox) = self.parts.journal(&self.context).inbox() else { return Ok(()) };
+        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let mut done = Vec::new();
         for entry in inbox.waiting(&self.context.run).await? {
             let InboxRequest::Cancel { reason } = entry.request else { continue };
@@ -228,7 +231,7 @@ impl<'a> Driver<'a> {
         let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
         let mut timer = self.context.clock.sleep_until(due);
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
-        let inbox = self.parts.journal(&self.context).inbox();
+        let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
         let (in_flight, said) = (&mut self.in_flight, &mut self.said);
         std::future::poll_fn(|task| {
@@ -336,11 +339,11 @@ impl<'a> Driver<'a> {
         match outcome.status {
             OutcomeStatus::Cancelled if self.stop.is_cancelled() => Ok(()),
             OutcomeStatus::Suspended => {
-                let request = waits(&outcome, call);
+                let request = Box::new(outcome.to_question(call));
                 self.record(vec![RecordBody::ToolAsked { call, request }]).await
             }
             _ => {
-                let result = Box::new(result(&outcome, member.as_str(), spent));
+                let result = Box::new(outcome.to_result(member.as_str()));
                 let content = serde_json::json!({
                     "task_id": outcome.run, "result": outcome.answer,
                     "status": if result.is_error() { "failed" } else { "success" },
@@ -408,16 +411,10 @@ impl<'a> Driver<'a> {
 
     fn child_context(&self, call: CallId, vital: &Vital, stop: &CancellationToken) -> Context {
         let parent = &self.context;
-        let mut child = parent.clone();
-        child.depth += 1;
-        child.cancel = stop.clone();
-        child.run = parent.run.of_call(call);
-        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        let max_depth = parent.limits(self.parts.options.limits.clone()).max_depth;
+        let journal = parent.journal(&self.parts.journal).clone();
+        let mut child = parent.of_call(call, self.machine.lease(call), max_depth, journal, stop.clone());
         child.sink = Arc::new(VitalSink { vital: vital.clone(), inner: parent.sink.clone() });
-        let (lease, max_depth) = (self.machine.lease(call), self.parts.limits(parent).max_depth);
-        let journal = self.parts.journal(parent).clone();
-        child.delegation =
-            Some(Arc::new(Delegation::new(parent.run.clone(), call, lease, max_depth, journal)));
         child
     }
 
@@ -520,31 +517,4 @@ impl Drop for Driver<'_> {
         self.stop.cancel();
         self.clear_desk();
     }
-}
-
-fn waits(outcome: &Outcome, call: CallId) -> Box<ApprovalRequest> {
-    let summary = format!("run {} waits for an answer", outcome.run);
-    let details = serde_json::json!({ "run": outcome.run });
-    Box::new(ApprovalRequest::new(format!("{}.{call}", outcome.run), summary, details))
-}
-
-/// What a run came to, as the result of its delegation.
-fn result(outcome: &Outcome, member: &str, spent: Spending) -> ToolResult {
-    let said = outcome.answer.trim();
-    let result = match outcome.status {
-        OutcomeStatus::Finished => ToolResult::success(outcome.answer.as_str()),
-        OutcomeStatus::Limit(limit) if said.is_empty() => {
-            ToolResult::error(format!("{member} was stopped before it had an answer: {limit}"))
-        }
-        OutcomeStatus::Limit(limit) => {
-            ToolResult::success(format!("{said}\n[Stopped: {limit}; the answer may not be complete]"))
-        }
-        OutcomeStatus::Cancelled => {
-            ToolResult::failed(ToolResultStatus::Cancelled, "Cancelled", "its run was cancelled")
-        }
-        _ => ToolResult::error(outcome.error.clone().unwrap_or_else(|| format!("{member} failed"))),
-    };
-    let mut result = result.with_metadata("agent", member).with_metadata(metadata::TOKEN_USAGE, spent.tokens);
-    result.child_run = Some(outcome.run.clone());
-    result
 }

@@ -1,6 +1,6 @@
 //! Why a team's run could not be begun, gone on with, or kept.
 
-use archon_types::{CallId, JournalError, RunId};
+use archon_types::{JournalError, RunId, RunRefused};
 
 use crate::check::TeamProblem;
 
@@ -23,36 +23,9 @@ pub enum TeamError {
         /// The run.
         run: RunId,
     },
-    /// The run is there and works for another call.
-    #[error("run {run} is there and does not work for this call of {caller}")]
-    NotOfThisCall {
-        /// The run.
-        run: RunId,
-        /// Who calls.
-        caller: RunId,
-    },
-    /// The run has ended.
-    #[error("run {run} has ended")]
-    Ended {
-        /// The run.
-        run: RunId,
-    },
-    /// Nobody asked what was answered.
-    #[error("run {run} has no question {call} that is open")]
-    NoQuestion {
-        /// The run.
-        run: RunId,
-        /// The call that the answer names.
-        call: CallId,
-    },
-    /// The run is too deep below the one that a person started to begin others.
-    #[error("a team begins runs of its own, and at depth {depth} there may be none below {max}")]
-    TooDeep {
-        /// Where the run is.
-        depth: u32,
-        /// The deepest that a run may be.
-        max: u32,
-    },
+    /// The run is neither begun nor taken up.
+    #[error(transparent)]
+    Refused(#[from] RunRefused),
 }
 
 impl TeamError {
@@ -60,12 +33,9 @@ impl TeamError {
     pub fn advice(&self) -> String {
         match self {
             Self::Journal(error) => error.advice().to_owned(),
+            Self::Refused(refused) => refused.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(TeamProblem::advice).unwrap_or_default(),
             Self::NotATeam { .. } => "resume it with the agent that began it".to_owned(),
-            Self::NotOfThisCall { .. } => "choose another id for one of them".to_owned(),
-            Self::Ended { .. } => "begin another run".to_owned(),
-            Self::NoQuestion { .. } => "look at the run's questions first".to_owned(),
-            Self::TooDeep { .. } => "raise max_depth".to_owned(),
         }
     }
 }

@@ -15,20 +15,18 @@
 //! | what does it answer? | `response.rs` |
 //! | how does it speak to its team? | `desk.rs` |
 //! | what do all of them know? | `board.rs` |
-//! | what may it cost? | `budget.rs` |
-//! | who runs whom? | `team.rs`, `driver.rs`, `log.rs` |
+//! | what may it cost? | `Budget` of `archon-types` |
+//! | who runs whom? | `team.rs`, `driver.rs` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
 //! | how do agents talk in one process? | `bus.rs` |
 
 mod board;
-mod budget;
 mod bus;
 mod check;
 mod claims;
 mod desk;
 mod driver;
 mod error;
-mod log;
 mod machine;
 mod response;
 mod roles;

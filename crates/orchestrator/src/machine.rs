@@ -16,8 +16,8 @@ mod progress;
 use std::collections::BTreeMap;
 
 use archon_types::{
-    AgentId, CallId, Claim, CommandId, LimitReached, Member, Outcome, RecordBody, Role, RunId, RunStarted,
-    Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, Outcome, RecordBody, Role, RunId,
+    RunStarted, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ use conflicts::Conflict;
 pub use job::{Hand, HandState, Job, JobState, Purpose};
 pub use matching::Match;
 
-use crate::{board::Board, budget::Budget};
+use crate::board::Board;
 
 /// Version of the form in which a [`TeamMachine`] is written; another is refused.
 pub const MACHINE_VERSION: u32 = 1;

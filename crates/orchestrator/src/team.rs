@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, Delegation, ExecutionLimits, Journal,
-    JournalError, LoopId, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus, Planner, PromptSource,
-    Record, RecordBody, Role, RunConfig, RunId, RunStarted, TeamRecord, TeamSettings, TurnTrigger,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, Journal, LogAppender, Member,
+    Message, OpenMode, Origin, Outcome, OutcomeStatus, Planner, PromptSource, Record, RecordBody, Role,
+    RunConfig, RunId, RunRefused, RunStarted, TeamRecord, TeamSettings,
 };
 
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver, log::TeamLog};
+use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
 
 /// An agent whose work is done by others: a plan is made, each step goes to the member that fits it, what they say
 /// is compared, and put together. Every step is in a journal.
@@ -55,7 +55,7 @@ pub(crate) struct Parts {
     members: Vec<Member>,
     agents: BTreeMap<AgentId, Arc<dyn Agent>>,
     lead: Option<AgentId>,
-    journal: Arc<dyn Journal>,
+    pub(crate) journal: Arc<dyn Journal>,
 }
 
 impl Team {
@@ -134,16 +134,10 @@ impl Team {
             return Err(TeamError::Problems { problems });
         }
         let started = self.started(origin, context);
-        let max = started.config.limits.max_depth;
-        if context.depth >= max {
-            return Err(TeamError::TooDeep { depth: context.depth, max });
-        }
-        let open = self.parts.journal(context).open(&context.run, OpenMode::Create).await?;
-        let mut log = TeamLog::new(open.writer, 0, context.clone());
-        let records = log.append(vec![RecordBody::RunStarted(Box::new(started.clone()))]).await?;
-        let at = records.first().map_or_else(|| context.clock.now(), |record| record.at);
-        let machine = TeamMachine::new(&started, at);
-        self.open(goal, machine, log, context).await
+        context.may_delegate(started.config.limits.max_depth)?;
+        let journal = context.journal(&self.parts.journal);
+        let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
+        self.open(goal, TeamMachine::new(&started, at), log, context).await
     }
 
     /// Writes down what the run begins with, and drives it.
@@ -151,7 +145,7 @@ impl Team {
         &self,
         goal: &str,
         mut machine: TeamMachine,
-        mut log: TeamLog,
+        mut log: LogAppender,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let options = &self.parts.options;
@@ -163,7 +157,7 @@ impl Team {
         };
         let message = Message::user(goal, context.clock.now()).into();
         let asked = RecordBody::Prompted { message, source: PromptSource::Prompt };
-        log.step(&mut machine, vec![RecordBody::Team(Box::new(formed)), asked]).await?;
+        log.step(vec![RecordBody::Team(Box::new(formed)), asked], |record| machine.apply(record)).await?;
         Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
     }
 
@@ -186,9 +180,9 @@ impl Team {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
-        let records = self.parts.journal(context).read(&context.run).await?;
+        let records = context.journal(&self.parts.journal).read(&context.run).await?;
         if !fold(&context.run, &records)?.is_waiting_for(call) {
-            return Err(TeamError::NoQuestion { run: context.run.clone(), call });
+            return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
         self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
     }
@@ -199,82 +193,32 @@ impl Team {
         bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<Outcome, TeamError> {
-        let open = self.parts.journal(context).open(&context.run, OpenMode::Existing).await?;
+        let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold(&context.run, &open.records)?;
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
-            return Err(TeamError::Ended { run: context.run.clone() });
+            return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
-        let mut context = context.clone();
-        if let Some(RecordBody::RunStarted(started)) = open.records.first().map(|record| &record.body) {
-            context.session = started.session.clone();
-        }
-        let is_asked = open.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
-        let mut log = TeamLog::new(open.writer, open.records.len() as u64, context.clone());
+        let context = open.context(context);
+        let goal = goal.filter(|_| !open.is_asked());
+        let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
         let first = bodies.into_iter().chain(std::iter::once(RecordBody::Resumed)).collect();
-        log.step(&mut machine, first).await?;
+        log.step(first, |record| machine.apply(record)).await?;
         match goal {
-            Some(goal) if !is_asked => self.open(goal, machine, log, &context).await,
-            _ => Ok(Driver::new(&self.parts, machine, log, &context).drive().await?),
-        }
-    }
-
-    /// Works on what a call wants done: what ended before is not done again, what was cut off goes on.
-    async fn called(&self, task: &str, by: &Delegation, context: &Context) -> Result<Outcome, TeamError> {
-        let origin = Origin::CalledBy { run: by.caller.clone(), call: by.call };
-        let records = match by.journal.read(&context.run).await {
-            Err(JournalError::UnknownRun { .. }) => return self.begin(task, origin, context).await,
-            records => records?,
-        };
-        match records.first().map(|first| &first.body) {
-            Some(RecordBody::RunStarted(started)) if started.origin == origin => {}
-            _ => {
-                return Err(TeamError::NotOfThisCall { run: context.run.clone(), caller: by.caller.clone() });
-            }
-        }
-        match records.last().map(|last| &last.body) {
-            Some(RecordBody::RunFinished(outcome)) if outcome.status != OutcomeStatus::Cancelled => {
-                Ok(Outcome::clone(outcome))
-            }
-            _ => self.take_up(Some(task), Vec::new(), context).await,
+            Some(goal) => self.open(goal, machine, log, &context).await,
+            None => Ok(Driver::new(&self.parts, machine, log, &context).drive().await?),
         }
     }
 
     fn started(&self, origin: Origin, context: &Context) -> RunStarted {
+        let options = &self.parts.options;
         let mut config = RunConfig::default();
-        config.limits = self.parts.limits(context);
-        let loop_id =
-            LoopId::new(format!("{}.team.1", context.session.as_str().replace(['.', '/', ':'], "-")));
-        let is_called = matches!(origin, Origin::CalledBy { .. });
-        let agent = self.parts.options.agent_id.clone();
-        let mut started =
-            RunStarted::new(context.run.clone(), context.session.clone(), agent, loop_id, config);
-        started.tenant = context.tenant.clone();
-        started.origin = origin;
-        started.first_turn = if is_called { TurnTrigger::SubAgent } else { TurnTrigger::User };
-        started
+        config.limits = context.limits(options.limits.clone());
+        RunStarted::of_lead(context, origin, options.agent_id.clone(), "team", config)
     }
 }
 
 impl Parts {
-    /// Where a run is kept: beside its caller, or where this team keeps its runs.
-    pub(crate) fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
-        context
-            .delegation
-            .as_ref()
-            .filter(|by| by.child == context.run)
-            .map_or(&self.journal, |by| &by.journal)
-    }
-
-    /// How far a run may go: as this team may, and no further than its caller allows.
-    pub(crate) fn limits(&self, context: &Context) -> ExecutionLimits {
-        let own = self.options.limits.clone();
-        match context.delegation.as_ref().filter(|by| by.child == context.run) {
-            Some(by) => by.narrow(own, context.depth),
-            None => own,
-        }
-    }
-
     pub(crate) fn agent(&self, id: &AgentId) -> Option<Arc<dyn Agent>> {
         self.agents.get(id).cloned()
     }
@@ -287,8 +231,11 @@ impl Agent for Team {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let done = match context.delegation.as_ref().filter(|by| by.child == context.run) {
-                Some(by) => self.called(task, by, context).await,
+            let done = match context.called_by() {
+                Some(by) => {
+                    let begin = self.begin(task, by.origin(), context);
+                    by.attach(begin, self.take_up(Some(task), Vec::new(), context)).await
+                }
                 None => self.start(task, context).await,
             };
             done.unwrap_or_else(|error| {

@@ -3,8 +3,8 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    CallId, Citation, Context, Delegation, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared,
-    RecordBody, SessionId, Spending, SubTask, ToolCall, ToolResult, ToolResultStatus, metadata,
+    CallId, Citation, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared, RecordBody,
+    SubTask, ToolCall, ToolResult, metadata,
 };
 use futures_util::FutureExt;
 
@@ -127,10 +127,10 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
         let spent = outcome.spending();
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
-            OutcomeStatus::Suspended => Happened::Asked(call, waits(&outcome, call)),
+            OutcomeStatus::Suspended => Happened::Asked(call, Box::new(outcome.to_question(call))),
             _ => {
                 let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
-                let result = Box::new(result(&outcome, &name, spent));
+                let result = Box::new(outcome.to_result(&name));
                 Happened::Ended(vec![settled, RecordBody::ToolFinished { call, result }])
             }
         }
@@ -138,50 +138,17 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
     run.in_flight.push(Box::pin(work));
 }
 
-/// The context of the run that does a subtask: its id follows from the call, so that it is found again.
+/// The context of the run that does a subtask.
 fn child_context(run: &Following, call: CallId) -> Context {
     let parent = &run.context;
-    let mut child = parent.clone();
-    child.depth += 1;
-    child.cancel = run.stop.child_token();
-    child.run = parent.run.of_call(call);
-    child.session = SessionId::new(child.run.as_str().replace('.', "-"));
     let lease = run.machine.lease(call).unwrap_or_default();
-    let max_depth = run.parts.limits(parent).max_depth;
-    let journal = run.parts.journal(parent).clone();
-    child.delegation = Some(Arc::new(Delegation::new(parent.run.clone(), call, lease, max_depth, journal)));
-    child
+    let max_depth = parent.limits(run.parts.options.limits.clone()).max_depth;
+    let journal = parent.journal(&run.parts.journal).clone();
+    parent.of_call(call, lease, max_depth, journal, run.stop.child_token())
 }
 
 fn ended(call: CallId, result: ToolResult) -> Happened {
     Happened::Ended(vec![RecordBody::ToolFinished { call, result: Box::new(result) }])
-}
-
-fn waits(outcome: &Outcome, call: CallId) -> Box<archon_types::ApprovalRequest> {
-    let summary = format!("run {} waits for an answer", outcome.run);
-    let details = serde_json::json!({ "run": outcome.run });
-    Box::new(archon_types::ApprovalRequest::new(format!("{}.{call}", outcome.run), summary, details))
-}
-
-/// What a run came to, as the result of the subtask.
-fn result(outcome: &Outcome, agent: &str, spent: Spending) -> ToolResult {
-    let said = outcome.answer.trim();
-    let result = match outcome.status {
-        OutcomeStatus::Finished => ToolResult::success(outcome.answer.as_str()),
-        OutcomeStatus::Limit(limit) if said.is_empty() => {
-            ToolResult::error(format!("{agent} was stopped before it had an answer: {limit}"))
-        }
-        OutcomeStatus::Limit(limit) => {
-            ToolResult::success(format!("{said}\n[Stopped: {limit}; the answer may not be complete]"))
-        }
-        OutcomeStatus::Cancelled => {
-            ToolResult::failed(ToolResultStatus::Cancelled, "Cancelled", "its run was cancelled")
-        }
-        _ => ToolResult::error(outcome.error.clone().unwrap_or_else(|| format!("{agent} failed"))),
-    };
-    let mut result = result.with_metadata("agent", agent).with_metadata(metadata::TOKEN_USAGE, spent.tokens);
-    result.child_run = Some(outcome.run.clone());
-    result
 }
 
 /// How an answer names a subtask.

@@ -104,7 +104,7 @@ impl Following {
 
     /// Moves what waits in the inbox into the log. A plan can be cancelled from there; nothing else is said to it.
     async fn receive(&mut self) -> Result<(), JournalError> {
-        let Some(inbox) = self.parts.journal(&self.context).inbox() else { return Ok(()) };
+        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let waiting = inbox.waiting(&self.context.run).await?;
         let mut done = Vec::new();
         for entry in waiting {
@@ -131,7 +131,7 @@ impl Following {
         let due = until.unwrap_or(self.machine.deadline()).min(self.machine.deadline());
         let mut timer = self.context.clock.sleep_until(due);
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
-        let inbox = self.parts.journal(&self.context).inbox();
+        let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
         let (in_flight, control, reports) = (&mut self.in_flight, &self.control, &self.reports);
         let woken = std::future::poll_fn(|task| {

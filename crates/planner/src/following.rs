@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, JournalError, PlanError,
-    PlanRecord, RecordBody, Spending, Task, ToolDefinition,
+    ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, JournalError, LogAppender,
+    PlanError, PlanRecord, RecordBody, Spending, Task, ToolDefinition,
 };
 use futures_util::stream::FuturesUnordered;
 
-use crate::{Conclusion, PlanControl, PlanMachine, log::PlanLog, parts::Parts, processes::Reports};
+use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts, processes::Reports};
 
 /// One run under way.
 pub(crate) struct Following {
     pub(crate) parts: Arc<Parts>,
     pub(crate) machine: PlanMachine,
-    pub(crate) log: PlanLog,
+    pub(crate) log: LogAppender,
     pub(crate) context: Context,
     pub(crate) control: PlanControl,
     pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
@@ -42,7 +42,7 @@ impl Following {
     pub(crate) fn new(
         parts: Arc<Parts>,
         machine: PlanMachine,
-        log: PlanLog,
+        log: LogAppender,
         context: Context,
         control: PlanControl,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Following {
 
     /// Appends, and lets the machine know.
     pub(crate) async fn record(&mut self, bodies: Vec<RecordBody>) -> Result<(), JournalError> {
-        self.log.step(&mut self.machine, bodies).await
+        self.log.step(bodies, |record| self.machine.apply(record)).await
     }
 
     /// As [`record`](Self::record), for one of the plan's own.

@@ -11,7 +11,7 @@
 //! | who waits for whom? | `graph.rs` |
 //! | what happens next? | `machine.rs`, `machine/nodes.rs` |
 //! | and when a subtask fails? | `machine/failures.rs`, `machine/changes.rs` |
-//! | what may it cost? | `budget.rs` |
+//! | what may it cost? | `Budget` of `archon-types` |
 //! | who calls whom? | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
 //! | what may another plan change? | `diff.rs` |
 //! | who makes plans? | `llm_planner.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
@@ -22,7 +22,6 @@
 mod arguments;
 mod ask;
 mod brief;
-mod budget;
 mod calls;
 mod check;
 mod conclusion;
@@ -35,7 +34,6 @@ mod fold;
 mod following;
 mod graph;
 mod llm_planner;
-mod log;
 mod machine;
 mod options;
 mod parts;

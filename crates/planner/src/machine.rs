@@ -16,16 +16,14 @@ mod questions;
 mod values;
 
 use archon_types::{
-    CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings, Record,
-    RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
+    Budget, CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings,
+    Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
 pub(crate) use failures::UNKNOWN;
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
-
-use crate::budget::Budget;
 
 /// Version of the form in which a [`PlanMachine`] is written; another is refused.
 pub const MACHINE_VERSION: u32 = 1;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Context, Delegation, ExecutionLimits, Journal, LongTerm, MemoryQuery, PlanSettings, Planner,
-    PlanningContext, Task, Toolbox,
+    Context, Journal, LongTerm, MemoryQuery, PlanSettings, Planner, PlanningContext, Task, Toolbox,
 };
 
 use crate::{CheckOptions, Conclude, PlanBudget, PlanMachine, PlanningAgentOptions, Workers};
@@ -22,20 +21,6 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Where a run is kept: beside its caller, or where this agent keeps its runs.
-    pub(crate) fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
-        called_by(context).map_or(&self.journal, |by| &by.journal)
-    }
-
-    /// How far a run may go: as this agent may, and no further than its caller allows.
-    pub(crate) fn limits(&self, context: &Context) -> ExecutionLimits {
-        let own = self.options.limits.clone();
-        match called_by(context) {
-            Some(by) => by.narrow(own, context.depth),
-            None => own,
-        }
-    }
-
     pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
         let mut planning = PlanningContext::new(context.clone());
         if let Some(toolbox) = &self.toolbox {
@@ -53,7 +38,7 @@ impl Parts {
         }
         options.settings = settings.clone();
         options.size = self.options.size;
-        let limits = self.limits(context);
+        let limits = context.limits(self.options.limits.clone());
         let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
         budget.cost = limits.max_cost;
         options.budget = Some(budget);
@@ -82,9 +67,4 @@ impl Parts {
             tracing::warn!(%error, "the outcome was not remembered");
         }
     }
-}
-
-/// The call that a run works for.
-pub(crate) fn called_by(context: &Context) -> Option<&Delegation> {
-    context.delegation.as_deref().filter(|by| by.child == context.run)
 }

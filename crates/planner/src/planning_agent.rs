@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, BoxFuture, CallId, Context, Delegation, FailurePolicy, Journal, JournalError, LongTerm,
-    LoopId, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner, PromptSource, Record,
-    RecordBody, RunConfig, RunStarted, Spending, Task, Toolbox, TurnTrigger,
+    Agent, Answer, BoxFuture, CallId, Context, FailurePolicy, Journal, LogAppender, LongTerm, Message,
+    OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner, PromptSource, Record, RecordBody,
+    RunConfig, RunRefused, RunStarted, Spending, Task, Toolbox,
 };
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, driver,
-    following::Following,
-    log::PlanLog,
-    open_questions,
-    parts::{Parts, called_by},
+    PlanningAgentOptions, Workers, check, driver, following::Following, open_questions, parts::Parts,
     processes::left_behind,
 };
 
@@ -121,16 +117,10 @@ impl PlanningAgent {
 
     async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
         let started = self.started(origin, context);
-        let max = started.config.limits.max_depth;
-        if context.depth >= max {
-            return Err(PlanRunError::TooDeep { depth: context.depth, max });
-        }
-        let open = self.parts.journal(context).open(&context.run, OpenMode::Create).await?;
-        let mut log = PlanLog::new(open.writer, 0, context.clone());
-        let records = log.append(vec![RecordBody::RunStarted(Box::new(started.clone()))]).await?;
-        let at = records.first().map_or_else(|| context.clock.now(), |record| record.at);
-        let machine = PlanMachine::new(&started, at);
-        self.open(goal, machine, log, context).await
+        context.may_delegate(started.config.limits.max_depth)?;
+        let journal = context.journal(&self.parts.journal);
+        let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
+        self.open(goal, PlanMachine::new(&started, at), log, context).await
     }
 
     /// Writes down what the run begins with, and drives it.
@@ -138,7 +128,7 @@ impl PlanningAgent {
         &self,
         goal: &str,
         mut machine: PlanMachine,
-        mut log: PlanLog,
+        mut log: LogAppender,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let options = &self.parts.options;
@@ -150,7 +140,7 @@ impl PlanningAgent {
         }
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
-        log.step(&mut machine, bodies).await?;
+        log.step(bodies, |record| machine.apply(record)).await?;
         self.drive(machine, log, context).await
     }
 
@@ -175,10 +165,10 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let records = self.parts.journal(context).read(&context.run).await?;
+        let records = context.journal(&self.parts.journal).read(&context.run).await?;
         let machine = fold_plan(context, &records)?;
         if !open_questions(&records).iter().any(|(asked, _)| *asked == call) {
-            return Err(PlanRunError::NoQuestion { run: context.run.clone(), call });
+            return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
         if let (Answer::Edit { arguments }, None) = (&answer, machine.node(call)) {
             let task: Result<Task, _> = serde_json::from_value(arguments.clone());
@@ -199,15 +189,12 @@ impl PlanningAgent {
         bodies: Vec<RecordBody>,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let open = self.parts.journal(context).open(&context.run, OpenMode::Existing).await?;
+        let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold_plan(context, &open.records)?;
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
-            return Err(PlanRunError::Ended { run: context.run.clone() });
+            return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
-        let mut context = context.clone();
-        if let Some(RecordBody::RunStarted(started)) = open.records.first().map(|record| &record.body) {
-            context.session = started.session.clone();
-        }
+        let context = open.context(context);
         let groups = left_behind(&open.records);
         let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
         if let Some(toolbox) = toolbox
@@ -215,50 +202,26 @@ impl PlanningAgent {
         {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
-        let mut log = PlanLog::new(open.writer, open.records.len() as u64, context.clone());
-        let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
-        log.step(&mut machine, first).await?;
         // The process died between the first record and the goal.
-        let is_asked = open.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
+        let goal = goal.filter(|_| !open.is_asked());
+        let mut log = open.log(context.clone());
+        let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
+        log.step(first, |record| machine.apply(record)).await?;
         match goal {
-            Some(goal) if !is_asked => self.open(goal, machine, log, &context).await,
-            _ => self.drive(machine, log, &context).await,
+            Some(goal) => self.open(goal, machine, log, &context).await,
+            None => self.drive(machine, log, &context).await,
         }
     }
 
     async fn drive(
         &self,
         machine: PlanMachine,
-        log: PlanLog,
+        log: LogAppender,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let following =
             Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone());
         Ok(driver::drive(following).await?)
-    }
-
-    /// Works on what a call wants done: what ended before is not done again, what was cut off goes on.
-    async fn called(&self, task: &str, by: &Delegation, context: &Context) -> Result<Outcome, PlanRunError> {
-        let origin = Origin::CalledBy { run: by.caller.clone(), call: by.call };
-        let records = match by.journal.read(&context.run).await {
-            Err(JournalError::UnknownRun { .. }) => return self.begin(task, origin, context).await,
-            records => records?,
-        };
-        match records.first().map(|first| &first.body) {
-            Some(RecordBody::RunStarted(started)) if started.origin == origin => {}
-            _ => {
-                return Err(PlanRunError::NotOfThisCall {
-                    run: context.run.clone(),
-                    caller: by.caller.clone(),
-                });
-            }
-        }
-        match records.last().map(|last| &last.body) {
-            Some(RecordBody::RunFinished(outcome)) if outcome.status != OutcomeStatus::Cancelled => {
-                Ok(Outcome::clone(outcome))
-            }
-            _ => self.take_up(Some(task), Vec::new(), context).await,
-        }
     }
 
     fn started(&self, origin: Origin, context: &Context) -> RunStarted {
@@ -271,24 +234,11 @@ impl PlanningAgent {
             failure.fallbacks.clone_from(&options.fallbacks);
             config.failure = Some(failure);
         }
-        config.limits = self.parts.limits(context);
+        config.limits = context.limits(options.limits.clone());
         if let Some(toolbox) = &self.parts.toolbox {
             config.tools = toolbox.specs();
         }
-        let loop_id =
-            LoopId::new(format!("{}.plan.1", context.session.as_str().replace(['.', '/', ':'], "-")));
-        let is_called = matches!(origin, Origin::CalledBy { .. });
-        let mut started = RunStarted::new(
-            context.run.clone(),
-            context.session.clone(),
-            options.agent_id.clone(),
-            loop_id,
-            config,
-        );
-        started.tenant = context.tenant.clone();
-        started.origin = origin;
-        started.first_turn = if is_called { TurnTrigger::SubAgent } else { TurnTrigger::User };
-        started
+        RunStarted::of_lead(context, origin, options.agent_id.clone(), "plan", config)
     }
 }
 
@@ -312,8 +262,11 @@ impl Agent for PlanningAgent {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let outcome = match called_by(context) {
-                Some(by) => self.called(task, by, context).await,
+            let outcome = match context.called_by() {
+                Some(by) => {
+                    let begin = self.begin(task, by.origin(), context);
+                    by.attach(begin, self.take_up(Some(task), Vec::new(), context)).await
+                }
                 None => self.start(task, context).await,
             };
             outcome.unwrap_or_else(|error| Outcome::failed(context.run.clone(), error.to_string()))

@@ -7,10 +7,10 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
-    Context, ContextConfig, ContinuationKind, Delegation, ExecutionLimits, FailurePolicy, GoalCheck,
-    HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
-    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, RetryConfig, RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
+    Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks,
+    InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode,
+    Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig,
+    RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -381,13 +381,13 @@ impl ReactAgent {
 
     /// Where a run is kept: beside its caller, or where this agent keeps its runs.
     fn journal<'a>(&'a self, context: &'a Context) -> &'a Arc<dyn Journal> {
-        called_by(context).map_or(&self.journal, |by| &by.journal)
+        context.journal(&self.journal)
     }
 
     fn driver(&self, context: &Context) -> Driver {
         let mut driver = self.driver.clone();
         driver.journal = Some(self.journal(context).clone());
-        if called_by(context).is_some() {
+        if context.called_by().is_some() {
             driver.instructions = None;
             driver.memory = None;
         }
@@ -399,7 +399,7 @@ impl ReactAgent {
         let Some(opening) = opening else { return Vec::new() };
         match opening.filtered(&self.filters).await {
             Ok(opening) => {
-                let memory = self.driver.memory.as_deref().filter(|_| called_by(context).is_none());
+                let memory = self.driver.memory.as_deref().filter(|_| context.called_by().is_none());
                 opening.recalled(memory, context).await.into_records().collect()
             }
             Err(reason) => vec![RecordBody::InputRejected { reason }],
@@ -442,11 +442,6 @@ async fn drive(
     }
 }
 
-/// The call that a run works for.
-fn called_by(context: &Context) -> Option<&Delegation> {
-    context.delegation.as_deref().filter(|by| by.child == context.run)
-}
-
 /// The same context with a token of its own: a cancel from the inbox ends this run alone.
 pub(crate) fn cancelled_alone(context: &Context) -> Context {
     let mut own = context.clone();
@@ -480,7 +475,7 @@ impl Agent for ReactAgent {
 
     fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let outcome = match called_by(context) {
+            let outcome = match context.called_by() {
                 Some(by) => self.called(task, by, context).await,
                 None => {
                     let prompt = Message::user(task, context.clock.now()).into();

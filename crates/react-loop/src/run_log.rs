@@ -3,23 +3,21 @@
 use std::sync::Arc;
 
 use archon_types::{
-    BoxFuture, Context, Durability, Event, Inbox, JournalError, Record, RecordBody, RunId, RunWriter,
+    BoxFuture, Context, Durability, Inbox, JournalError, LogAppender, Record, RecordBody, RunId, RunWriter,
 };
 
 use crate::{ReactMachine, mailbox::Mailbox};
 
 /// Appends to one run's log and tells the watchers.
 pub struct RunLog {
-    writer: Box<dyn RunWriter>,
-    next_seq: u64,
-    context: Context,
+    appender: LogAppender,
     mailbox: Option<Arc<Mailbox>>,
 }
 
 impl RunLog {
     /// A log that has `next_seq` records already.
     pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
-        Self { writer, next_seq, context, mailbox: None }
+        Self { appender: LogAppender::new(writer, next_seq, context), mailbox: None }
     }
 
     /// A log that goes to the watchers only.
@@ -30,7 +28,7 @@ impl RunLog {
     /// The same log, into which the messages in `inbox` are moved but for those that `records`, the
     /// records of the log, hold already.
     pub fn with_inbox(mut self, inbox: Option<Arc<dyn Inbox>>, records: &[Arc<Record>]) -> Self {
-        let Context { run, cancel, .. } = &self.context;
+        let Context { run, cancel, .. } = self.appender.context();
         let mailbox = |inbox| Arc::new(Mailbox::new(inbox, run.clone(), cancel.clone(), records));
         self.mailbox = inbox.map(mailbox);
         self
@@ -38,7 +36,7 @@ impl RunLog {
 
     /// The run whose log this is.
     pub(crate) fn run(&self) -> &RunId {
-        &self.context.run
+        self.appender.run()
     }
 
     pub(crate) fn mailbox(&self) -> Option<Arc<Mailbox>> {
@@ -56,9 +54,7 @@ impl RunLog {
         let mut any = false;
         while let Some(bodies) = mailbox.take(|question| machine.call_of_question(question)) {
             any = true;
-            for record in self.append_all(bodies.into()).await? {
-                machine.apply(&record);
-            }
+            self.appender.step(bodies.into(), |record| machine.apply(record)).await?;
         }
         mailbox.clear().await;
         Ok(any)
@@ -80,9 +76,7 @@ impl RunLog {
         machine: &mut ReactMachine,
         body: RecordBody,
     ) -> Result<(), JournalError> {
-        let record = self.append(body).await?;
-        machine.apply(&record);
-        Ok(())
+        self.appender.step(vec![body], |record| machine.apply(record)).await
     }
 
     /// Appends several records at once, which costs one sync.
@@ -90,17 +84,7 @@ impl RunLog {
     /// # Errors
     /// As [`append`](Self::append).
     pub async fn append_all(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
-        let synced = bodies.iter().any(RecordBody::needs_sync);
-        let durability = if synced { Durability::Synced } else { Durability::Buffered };
-        let at = self.context.clock.now();
-        let records: Vec<_> =
-            (self.next_seq..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
-        self.writer.append(&records, durability).await?;
-        self.next_seq += records.len() as u64;
-        for record in &records {
-            self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
-        }
-        Ok(records)
+        self.appender.append(bodies).await
     }
 }
 
@@ -119,6 +103,6 @@ impl RunWriter for Nowhere {
 
 impl std::fmt::Debug for RunLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunLog").field("next_seq", &self.next_seq).finish_non_exhaustive()
+        f.debug_struct("RunLog").field("appender", &self.appender).finish_non_exhaustive()
     }
 }

@@ -6,25 +6,31 @@
 //! |---|---|
 //! | [`VirtualClock`] | time: it moves when a test says so |
 //! | [`SeededIds`] | identity: the same ids in every run of a test |
+//! | [`Chance`], [`cases`] | chance that can be repeated, and how much of it |
+//! | [`MortalJournal`] | a journal whose process dies at a chosen append |
 //! | [`RecordingSink`] | a watcher of runs |
 //! | [`FnProvider`] | a model, as one closure |
 //! | [`MockServer`] | a service: a real HTTP/1.1 server on this machine that replays a script |
 //! | [`check_memory_store`], [`foreign_memories`] | nothing: what every store of memories must do |
 
+mod chance;
 mod clock;
 mod fn_provider;
 mod ids;
 mod memory_store;
 mod mock_response;
 mod mock_server;
+mod mortal_journal;
 mod pairing;
 mod sink;
 
+pub use chance::{Chance, cases, first_seed};
 pub use clock::VirtualClock;
 pub use fn_provider::FnProvider;
 pub use ids::SeededIds;
 pub use memory_store::{OpenMemoryStore, all_entries, check_memory_store, foreign_memories};
 pub use mock_response::{Gate, MockResponse};
 pub use mock_server::{MockServer, RecordedRequest};
+pub use mortal_journal::MortalJournal;
 pub use pairing::{assert_paired, pairing_faults};
 pub use sink::RecordingSink;

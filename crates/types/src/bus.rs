@@ -1,6 +1,9 @@
 //! The bus: what agents say to each other.
 
-use std::{fmt, future::poll_fn, task::Poll};
+use std::{
+    fmt,
+    task::{self, Poll, ready},
+};
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
 use serde::{Deserialize, Serialize};
@@ -36,29 +39,24 @@ pub trait Bus: Send + Sync {
         deadline: Timestamp,
     ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
         Box::pin(async move {
-            if request.correlation_id.is_none() {
-                return Err(BusError::NotARequest { message_type: request.message_type });
-            }
+            request.correlation()?;
             // Subscribed before the request is out, so that a quick answer is not missed.
             let mut inbox = self.subscribe(&request.sender_id, &[]).await?;
             self.publish(request.clone()).await?;
-            let mut alarm = clock.sleep_until(deadline);
-            poll_fn(|cx| {
-                while let Poll::Ready(next) = inbox.as_mut().poll_next(cx) {
-                    match next {
+            let next = |cx: &mut task::Context<'_>| {
+                loop {
+                    match ready!(inbox.as_mut().poll_next(cx)) {
                         Some(message) if message.answers(&request) => return Poll::Ready(Ok(message)),
                         Some(_) => {}
                         None => return Poll::Ready(Err(BusError::Closed)),
                     }
                 }
-                alarm.as_mut().poll(cx).map(|()| {
-                    Err(BusError::TimedOut {
-                        receiver: request.receiver_id.clone(),
-                        message_type: request.message_type.clone(),
-                    })
-                })
-            })
-            .await
+            };
+            let answer = clock.before(deadline, next).await;
+            answer.unwrap_or(Err(BusError::TimedOut {
+                receiver: request.receiver_id.clone(),
+                message_type: request.message_type.clone(),
+            }))
         })
     }
 }
@@ -144,6 +142,15 @@ impl BusMessage {
             seq: 0,
             ttl_ms: None,
         }
+    }
+
+    /// What its answer will bear.
+    ///
+    /// # Errors
+    /// [`BusError::NotARequest`].
+    pub fn correlation(&self) -> Result<&str, BusError> {
+        let not_a_request = || BusError::NotARequest { message_type: self.message_type.clone() };
+        self.correlation_id.as_deref().ok_or_else(not_a_request)
     }
 
     /// Whether everybody is meant.

@@ -14,7 +14,8 @@
 //! | toolbox | [`Toolbox`] | the one door through which tools are reached |
 //! | window | [`ContextConfig`], [`TokenCounter`], [`CompactionStrategy`], [`Compaction`] | what of a conversation the model sees |
 //! | agent | [`Agent`], [`Outcome`] | a task in, an outcome out |
-//! | journal | [`Journal`], [`RunWriter`] | appends records and reads them back |
+//! | journal | [`Journal`], [`RunWriter`], [`LogAppender`] | appends records and reads them back |
+//! | called run | [`Delegation`], [`Lease`], [`Budget`], [`CalledRun`] | a run that works for another, and with what |
 //! | session | [`Session`], [`SessionRecorder`], [`SessionStore`] | the runs of a conversation as a tree, in a file that others read |
 //! | inbox | [`Inbox`], [`InboxRequest`] | how others speak into a run, or stop it |
 //! | project | [`Instructions`] | what a project says to the agents that work in it |
@@ -39,7 +40,9 @@
 mod agent;
 mod agent_event;
 mod approval;
+mod budget;
 mod bus;
+mod called_run;
 mod collection;
 mod compaction;
 mod content;
@@ -61,6 +64,7 @@ mod instructions;
 mod interruption;
 mod journal;
 mod limits;
+mod log_appender;
 mod memory;
 mod memory_store;
 mod message;
@@ -104,7 +108,9 @@ pub use approval::{
     Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
     QuestionKind, binding,
 };
+pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
+pub use called_run::{CalledRun, RunRefused};
 pub use collection::Collection;
 pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
@@ -134,6 +140,7 @@ pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
+pub use log_appender::LogAppender;
 pub use memory::{
     Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,
 };

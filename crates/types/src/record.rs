@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
-    CommandId, Compaction, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits, FailurePolicy,
-    FailureStep, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message, ModelPrice,
-    Outcome, ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId,
-    SessionId, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
+    CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
+    FailurePolicy, FailureStep, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message,
+    ModelPrice, Outcome, ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions,
+    RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -374,6 +374,20 @@ impl RunStarted {
             first_turn: TurnTrigger::User,
             config,
         }
+    }
+
+    /// The run that `context` names, for an agent that has others work for it: its display name is
+    /// `{session}.{kind}.1`.
+    pub fn of_lead(context: &Context, origin: Origin, agent: AgentId, kind: &str, config: RunConfig) -> Self {
+        let session = context.session.as_str().replace(['.', '/', ':'], "-");
+        let loop_id = LoopId::new(format!("{session}.{kind}.1"));
+        let mut started = Self::new(context.run.clone(), context.session.clone(), agent, loop_id, config);
+        started.tenant = context.tenant.clone();
+        if matches!(origin, Origin::CalledBy { .. }) {
+            started.first_turn = TurnTrigger::SubAgent;
+        }
+        started.origin = origin;
+        started
     }
 }
 

@@ -1,6 +1,11 @@
 //! Time as an input: a timestamp type and the clock that runs are given.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -89,4 +94,20 @@ pub trait Clock: Send + Sync {
 
     /// Completes when the clock reads `deadline` or later.
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
+}
+
+impl dyn Clock + '_ {
+    /// Waits for what `poll` gives, but not longer than until `deadline`.
+    pub async fn before<T>(
+        &self,
+        deadline: Timestamp,
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<T> + Send,
+    ) -> Option<T> {
+        let mut alarm = self.sleep_until(deadline);
+        poll_fn(|task| match poll(task) {
+            Poll::Ready(ready) => Poll::Ready(Some(ready)),
+            Poll::Pending => alarm.as_mut().poll(task).map(|()| None),
+        })
+        .await
+    }
 }

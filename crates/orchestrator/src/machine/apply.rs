@@ -1,7 +1,8 @@
 //! What a record changes.
 
 use archon_types::{
-    AgentId, Answer, CallId, Claim, CommandId, Json, Record, RecordBody, TeamRecord, Timestamp, ToolResult,
+    AgentId, Answer, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord, Timestamp,
+    ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
@@ -48,7 +49,7 @@ impl TeamMachine {
         self.progress();
     }
 
-    fn put_money(&mut self, call: CallId, money: crate::budget::Money) {
+    fn put_money(&mut self, call: CallId, money: Loan) {
         if let Some(hand) = self.hand_mut(call) {
             hand.money = money;
         }

@@ -1,9 +1,9 @@
 //! One piece of work, and the hands that it is in.
 
-use archon_types::{AgentId, CallId, CommandId, SubTask, Timestamp};
+use archon_types::{AgentId, CallId, CommandId, Loan, SubTask, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{budget::Money, response::Response};
+use crate::response::Response;
 
 /// A piece of work of a team: a subtask, or what the team needs besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ pub struct Hand {
     pub response: Option<Response>,
     /// Why it failed.
     pub problem: Option<String>,
-    pub(super) money: Money,
+    pub(super) money: Loan,
 }
 
 /// How far a delegation is.
@@ -243,7 +243,7 @@ impl Hand {
             heard: at,
             response: None,
             problem: None,
-            money: Money::default(),
+            money: Loan::default(),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use archon_orchestrator::{BusOptions, DeathCause, Echo, Fate, LocalBus, MemoryAudit};
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{Chance, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType, Timestamp};
 use futures_util::{FutureExt, StreamExt, future::join};
 
-use crate::support::{Chance, cases, drive, first_seed};
+use crate::support::drive;
 
 fn message(from: &str, to: &str, kind: MessageType, n: u64) -> BusMessage {
     let content = serde_json::json!({ "n": n }).as_object().cloned().unwrap();

@@ -3,7 +3,6 @@
 
 mod bus;
 mod desk;
-mod journal;
 mod random;
 mod scenarios;
 mod support;

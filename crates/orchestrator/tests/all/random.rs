@@ -3,6 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use archon_orchestrator::{Desk, JobState, Team, TeamOptions, fold};
+use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
     AgentId, Answer, CallId, ConflictStrategy, Outcome, OutcomeStatus, RecordBody, Role, SubTask,
     TeamPattern, TeamRecord,
@@ -10,9 +11,7 @@ use archon_types::{
 use futures_util::FutureExt;
 use serde_json::json;
 
-use crate::support::{
-    Chance, Fixed, FnAgent, World, answer, cases, drive, first_seed, member, pause, poll_until_idle, step,
-};
+use crate::support::{Fixed, FnAgent, World, answer, drive, member, pause, poll_until_idle, step};
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 

@@ -1,4 +1,4 @@
-//! What the tests share: chance from a seed, agents that follow a script, and time that moves when all wait.
+//! What the tests share: agents that follow a script, and time that moves when all wait.
 
 use std::{
     future::Future,
@@ -12,44 +12,11 @@ use std::{
 };
 
 use archon_orchestrator::{Team, TeamMachine, TeamOptions, fold};
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
     RecordBody, Role, RunId, SessionId, SubTask, SubTaskRules, Task, TeamRecord, Usage,
 };
-
-use crate::journal::TestJournal;
-
-/// Chance that is the same every time (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>).
-pub(crate) struct Chance(pub u64);
-
-impl Chance {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    pub(crate) fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
-
-/// How many of `all` cases are looked at: a sample, or all of them with `ARCHON_ACCEPT=full`.
-pub(crate) fn cases(sample: u64, all: u64) -> u64 {
-    if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
-}
-
-/// Where chance begins.
-pub(crate) fn first_seed() -> u64 {
-    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
-}
 
 struct Woken(AtomicBool);
 
@@ -164,7 +131,7 @@ pub(crate) fn step(id: &str, what: &str, role: &str, after: &[&str]) -> SubTask 
 /// A team in a world of its own.
 pub(crate) struct World {
     pub(crate) clock: VirtualClock,
-    pub(crate) journal: TestJournal,
+    pub(crate) journal: MortalJournal,
     pub(crate) context: Context,
 }
 
@@ -177,7 +144,7 @@ impl World {
             Arc::new(clock.clone()),
             Arc::new(SeededIds::new(1)),
         );
-        Self { clock, journal: TestJournal::default(), context }
+        Self { clock, journal: MortalJournal::default(), context }
     }
 
     pub(crate) fn team(

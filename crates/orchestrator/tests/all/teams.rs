@@ -11,7 +11,7 @@ use std::{
 use archon_orchestrator::{Team, TeamError, TeamProblem, check_team, contradict, needs_team};
 use archon_types::{
     Agent, Answer, CallId, CommandId, ConflictStrategy, LimitReached, Outcome, OutcomeStatus, RecordBody,
-    Role, Task, TeamPattern, TeamRecord, TeamSettings,
+    Role, RunRefused, Task, TeamPattern, TeamRecord, TeamSettings,
 };
 use serde_json::json;
 
@@ -85,12 +85,12 @@ fn what_nobody_can_settle_a_person_does() {
     assert_eq!(summary, "a: What is it?: who is right?");
     let wrong =
         drive(&world.clock, team.answer(CallId::new(CommandId(9), 0), Answer::Approve, &world.context));
-    assert!(matches!(wrong, Err(TeamError::NoQuestion { .. })));
+    assert!(matches!(wrong, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))));
     let answer = Answer::Edit { arguments: json!({ "value": "violet" }) };
     let outcome = drive(&world.clock, team.answer(call, answer, &world.context)).unwrap();
     assert!(outcome.answer.starts_with("[a] violet\n"), "{}", outcome.answer);
     let again = drive(&world.clock, team.resume(&world.context));
-    assert!(matches!(again, Err(TeamError::Ended { .. })));
+    assert!(matches!(again, Err(TeamError::Refused(RunRefused::Ended { .. }))));
 }
 
 // spec: MA-18

@@ -1,9 +1,7 @@
 //! One subtask of a plan that is followed, and how far it is.
 
-use archon_types::{CallId, CommandId, Effect, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult};
+use archon_types::{CallId, CommandId, Effect, Loan, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult};
 use serde::{Deserialize, Serialize};
-
-use crate::budget::Money;
 
 /// A subtask with its place in the plan and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +29,7 @@ pub struct PlanNode {
     pub(super) is_central: bool,
     /// A person let it begin.
     pub is_approved: bool,
-    pub(crate) money: Money,
+    pub(crate) money: Loan,
     /// Places of the resources that it uses.
     pub(super) resources: Vec<u32>,
     /// When its last call began.

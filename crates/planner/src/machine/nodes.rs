@@ -6,7 +6,7 @@ use std::{
 };
 
 use archon_types::{
-    CallId, CommandId, Effect, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult,
+    CallId, CommandId, Effect, Loan, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult,
 };
 use petgraph::{
     Direction,
@@ -15,7 +15,6 @@ use petgraph::{
 use serde::{Deserialize, Serialize};
 
 use super::{NodeState, PlanNode};
-use crate::budget::Money;
 
 /// Who goes first: the longest way to the end of the plan, then the order of the plan.
 type Turn = (Reverse<u64>, NodeIndex);
@@ -83,7 +82,7 @@ impl Nodes {
             result: None,
             is_central: false,
             is_approved: false,
-            money: Money::default(),
+            money: Loan::default(),
             resources,
             started_at: None,
             ended_at: None,

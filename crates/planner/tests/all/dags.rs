@@ -6,9 +6,10 @@ use std::{
 };
 
 use archon_planner::{PlanCommand, PlanGraph, invariants};
+use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{CallId, OutcomeStatus, PlanRecord, PlanSettings, SubTask, SubTaskId, ToolResult};
 
-use crate::support::{Chance, Fed, cases, first_seed, random_plan};
+use crate::support::{Fed, random_plan};
 
 /// Follows a plan whose subtasks take what they are expected to take, and returns how long it took.
 fn makespan(plan: &[SubTask], cap: u32) -> u64 {

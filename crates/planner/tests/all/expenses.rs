@@ -5,15 +5,13 @@ use std::sync::Arc;
 use archon_planner::{
     LlmConclusion, LlmPlanner, LlmPlannerOptions, PlanningAgent, PlanningAgentOptions, fold, plan_outline,
 };
-use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     Agent, BoxFuture, Context, FallbackModel, Journal, Json, LimitReached, LongTerm, MemoryError,
     MemoryQuery, ModelEvent, ModelPrice, Outcome, OutcomeStatus, PlanError, PlanRecord, Planner,
     PlanningContext, Provider, ProviderError, Recalled, Record, RecordBody, Spending, Task, Usage,
 };
 use serde_json::json;
-
-use crate::journal::TestJournal;
 
 /// Says what it was asked, for five tokens.
 struct Echo;
@@ -54,7 +52,7 @@ async fn run(
     price: Option<ModelPrice>,
     change: impl FnOnce(&mut PlanningAgentOptions),
 ) -> (Outcome, Vec<Arc<Record>>) {
-    let (journal, mut options) = (TestJournal::default(), PlanningAgentOptions::default());
+    let (journal, mut options) = (MortalJournal::default(), PlanningAgentOptions::default());
     change(&mut options);
     let provider: Arc<dyn Provider> = Arc::new(provider);
     let (mut planner, mut conclude) =
@@ -167,7 +165,7 @@ async fn who_stands_in_for_a_model_is_paid_what_it_costs_itself() {
             planner.with_fallbacks(vec![fallback("small", Some(price(2))), fallback("small-b", last)]);
         let mut options = PlanningAgentOptions::default();
         options.limits.max_cost = max;
-        let journal = Arc::new(TestJournal::default());
+        let journal = Arc::new(MortalJournal::default());
         let agent = PlanningAgent::new(Arc::new(planner), Arc::new(Echo), journal, options);
         let clock = Arc::new(VirtualClock::new());
         let context = Context::new("run_1".into(), "s".into(), clock, Arc::new(SeededIds::new(1)));
@@ -229,7 +227,7 @@ impl Planner for Thinker {
 
 #[tokio::test]
 async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it_took_is_counted() {
-    let (journal, mut options) = (TestJournal::default(), PlanningAgentOptions::default());
+    let (journal, mut options) = (MortalJournal::default(), PlanningAgentOptions::default());
     options.limits.max_duration_ms = 60_000;
     let agent = PlanningAgent::new(Arc::new(Thinker), Arc::new(Echo), Arc::new(journal.clone()), options);
     let clock = Arc::new(VirtualClock::jumping());
@@ -243,7 +241,7 @@ async fn a_planner_that_never_answers_is_stopped_when_the_time_is_up_and_what_it
 #[tokio::test]
 async fn a_memory_that_fails_is_no_reason_not_to_work() {
     let provider: Arc<dyn Provider> = Arc::new(FnProvider::new(|_, _| said(&two(), 1, 1)));
-    let journal: Arc<dyn Journal> = Arc::new(TestJournal::default());
+    let journal: Arc<dyn Journal> = Arc::new(MortalJournal::default());
     let planner = Arc::new(LlmPlanner::new(provider, "m"));
     let agent = PlanningAgent::new(planner, Arc::new(Echo), journal, PlanningAgentOptions::default())
         .with_memory(Arc::new(Gone));

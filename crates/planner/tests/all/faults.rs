@@ -7,18 +7,15 @@ use std::{
 };
 
 use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold, invariants};
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{Chance, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{
     Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, Prepared, ReadyCall, RecordBody, RunId, SubTask, SubTaskStatus,
-    Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+    PlanError, Planner, PlanningContext, Prepared, ReadyCall, RecordBody, RunId, RunRefused, SubTask,
+    SubTaskStatus, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
-use crate::{
-    journal::TestJournal,
-    support::{Chance, cases, first_seed, rules},
-};
+use crate::support::rules;
 
 /// The world outside of the run: it outlives the process.
 #[derive(Clone)]
@@ -210,7 +207,7 @@ impl Planner for World {
     }
 }
 
-fn agent(world: &World, journal: &TestJournal, cap: u32) -> PlanningAgent {
+fn agent(world: &World, journal: &MortalJournal, cap: u32) -> PlanningAgent {
     let mut options = PlanningAgentOptions::default();
     options.settings.max_concurrent = cap;
     options.settings.resources.insert("desk".into(), 1);
@@ -241,7 +238,7 @@ async fn one(seed: u64, seen: &mut Seen) {
         cancel: None,
     };
     let world = World(Arc::new(Mutex::new(state)));
-    let journal = TestJournal::default();
+    let journal = MortalJournal::default();
     let clock = Arc::new(VirtualClock::new());
     let mut outcome = None;
     for round in 0..400 {
@@ -266,7 +263,7 @@ async fn one(seed: u64, seen: &mut Seen) {
                 outcome = Some(ended);
                 break;
             }
-            Err(PlanRunError::Ended { .. }) => {
+            Err(PlanRunError::Refused(RunRefused::Ended { .. })) => {
                 // It died after the last record was written.
                 let Some(RecordBody::RunFinished(ended)) =
                     journal.log("run_1").last().map(|r| r.body.clone())

@@ -5,7 +5,6 @@ mod corpus;
 mod dags;
 mod expenses;
 mod faults;
-mod journal;
 mod machine;
 mod planners;
 mod processes;

@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex};
 use archon_planner::{
     OneWorker, PlanRunError, PlanningAgent, PlanningAgentOptions, ScriptedPlanner, Workers,
 };
-use archon_testkit::{SeededIds, VirtualClock};
+use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Outcome, OutcomeStatus, Prepared,
     ProcessGroup, ReadyCall, Record, RecordBody, SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
-
-use crate::journal::TestJournal;
 
 /// A toolbox whose only tool starts a process.
 #[derive(Clone, Default)]
@@ -65,7 +63,7 @@ impl Agent for Nobody {
     }
 }
 
-fn agent(journal: &TestJournal, shell: &Shell) -> PlanningAgent {
+fn agent(journal: &MortalJournal, shell: &Shell) -> PlanningAgent {
     let plan = ScriptedPlanner::new(vec![SubTask::new("a", "Run it").with_tool("sh", Some(json!({})))]);
     let nobody: Arc<dyn Workers> = Arc::new(OneWorker(Arc::new(Nobody)));
     let options = PlanningAgentOptions::default();
@@ -90,7 +88,7 @@ fn kinds(log: &[Arc<Record>]) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn a_process_is_in_the_log_before_its_call_goes_on() {
-    let (journal, shell) = (TestJournal::default(), Shell::default());
+    let (journal, shell) = (MortalJournal::default(), Shell::default());
     let outcome = agent(&journal, &shell).start("Go", &context()).await.unwrap();
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert_eq!(*shell.logged.lock().unwrap(), [true]);
@@ -103,7 +101,7 @@ async fn a_process_is_in_the_log_before_its_call_goes_on() {
 async fn processes_that_outlived_a_crash_are_ended_before_the_plan_goes_on() {
     let mut cut = 0;
     for appends in 1..20 {
-        let (journal, shell) = (TestJournal::default(), Shell::default());
+        let (journal, shell) = (MortalJournal::default(), Shell::default());
         journal.die_after(appends, true);
         if agent(&journal, &shell).start("Go", &context()).await.is_ok() {
             break;

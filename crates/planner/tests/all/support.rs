@@ -1,43 +1,13 @@
-//! What the tests share: chance from a seed, and a machine that is fed records by hand.
+//! What the tests share: random plans, and a machine that is fed records by hand.
 
 use std::sync::Arc;
 
 use archon_planner::{PlanCommand, PlanMachine};
+use archon_testkit::Chance;
 use archon_types::{
     AgentId, CallId, CommandId, Effect, LoopId, Message, PlanRecord, PlanSettings, PromptSource, Record,
     RecordBody, RunConfig, RunId, RunStarted, SessionId, SubTask, SubTaskRules, Task, Timestamp, ToolResult,
 };
-
-/// Chance that is the same every time (SplitMix64, <https://prng.di.unimi.it/splitmix64.c>).
-pub(crate) struct Chance(pub u64);
-
-impl Chance {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n.max(1)
-    }
-
-    pub(crate) fn percent(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
-
-/// How many of `all` cases are looked at: a sample, or all of them with `ARCHON_ACCEPT=full`.
-pub(crate) fn cases(sample: u64, all: u64) -> u64 {
-    if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { all } else { sample }
-}
-
-/// Where chance begins.
-pub(crate) fn first_seed() -> u64 {
-    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
-}
 
 pub(crate) fn started() -> RunStarted {
     let mut config = RunConfig::default();

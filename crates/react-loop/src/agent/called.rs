@@ -1,6 +1,6 @@
 //! A run that works for a call of another run: it is started once, and found again after a crash.
 
-use archon_types::{Context, Delegation, JournalError, Message, Origin, Outcome, OutcomeStatus, RecordBody};
+use archon_types::{CalledRun, Context, Delegation, Message, Outcome};
 
 use super::{LoopError, ReactAgent};
 use crate::Opening;
@@ -13,24 +13,12 @@ impl ReactAgent {
         by: &Delegation,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
-        let origin = Origin::CalledBy { run: by.caller.clone(), call: by.call };
         let opening = Opening::new(vec![Message::user(task, context.clock.now()).into()]);
-        let records = match by.journal.read(&context.run).await {
-            Err(JournalError::UnknownRun { .. }) => return self.begin(opening, origin, context).await,
-            records => records?,
-        };
-        match records.first().map(|first| &first.body) {
-            Some(RecordBody::RunStarted(started)) if started.origin == origin => {}
-            _ => {
-                return Err(LoopError::NotOfThisCall { run: context.run.clone(), caller: by.caller.clone() });
-            }
-        }
-        match records.last().map(|last| &last.body) {
-            // A cancelled run whose caller goes on goes on with it.
-            Some(RecordBody::RunFinished(outcome)) if outcome.status != OutcomeStatus::Cancelled => {
-                Ok(Outcome::clone(outcome))
-            }
-            _ => self.take_up(Some(opening), context).await,
+        match by.find().await? {
+            CalledRun::Absent => self.begin(opening, by.origin(), context).await,
+            CalledRun::Ended(outcome) => Ok(*outcome),
+            CalledRun::CutOff => self.take_up(Some(opening), context).await,
+            _ => Err(LoopError::NotOfThisCall { run: by.child.clone(), caller: by.caller.clone() }),
         }
     }
 }

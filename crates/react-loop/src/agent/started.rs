@@ -7,7 +7,7 @@ use archon_types::{
     RunStarted, TenantId, ThinkingLevel, ToolMode, ToolSpec, TurnTrigger,
 };
 
-use super::{ReactAgent, called_by};
+use super::ReactAgent;
 use crate::{fallback, fork::branch_id};
 
 impl ReactAgent {
@@ -70,11 +70,7 @@ impl ReactAgent {
 
     /// How far a run may go: as this agent may, and no further than its caller allows.
     pub(super) fn limits(&self, context: &Context) -> ExecutionLimits {
-        let own = self.options.limits.clone();
-        match called_by(context) {
-            Some(by) => by.narrow(own, context.depth),
-            None => own,
-        }
+        context.limits(self.options.limits.clone())
     }
 
     /// What the model is told of: at the greatest depth no agents.

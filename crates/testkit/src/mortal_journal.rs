@@ -1,16 +1,20 @@
-//! A journal in memory that can die at a chosen append.
+//! A journal in memory whose process dies at a chosen append, before or after it was written.
+
+#![allow(clippy::expect_used, reason = "a check may panic")]
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use archon_types::{
     BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunWriter,
 };
 
+/// Logs in memory, written and read as text; clones are the same journal. It takes no locks, so that a run can be
+/// taken up while what is left of its dead process still holds it.
 #[derive(Clone, Default)]
-pub(crate) struct TestJournal(Arc<Mutex<State>>);
+pub struct MortalJournal(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -21,19 +25,25 @@ struct State {
     is_written: bool,
 }
 
-impl TestJournal {
+impl MortalJournal {
     /// Dies at the `appends`th append from now, after it was written or before.
-    pub(crate) fn die_after(&self, appends: u64, is_written: bool) {
-        let mut state = self.0.lock().unwrap();
+    pub fn die_after(&self, appends: u64, is_written: bool) {
+        let mut state = self.state();
         (state.left, state.is_written) = (Some(appends), is_written);
     }
 
-    pub(crate) fn live(&self) {
-        self.0.lock().unwrap().left = None;
+    /// Dies no more.
+    pub fn live(&self) {
+        self.state().left = None;
     }
 
-    pub(crate) fn log(&self, run: &str) -> Vec<Arc<Record>> {
-        self.0.lock().unwrap().logs.get(&RunId::new(run)).cloned().unwrap_or_default()
+    /// The records of a run; none where there is no such run.
+    pub fn log(&self, run: &str) -> Vec<Arc<Record>> {
+        self.state().logs.get(&RunId::new(run)).cloned().unwrap_or_default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -45,10 +55,10 @@ fn died() -> JournalError {
     }
 }
 
-impl Journal for TestJournal {
+impl Journal for MortalJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(async move {
-            let mut state = self.0.lock().unwrap();
+            let mut state = self.state();
             let records = match (state.logs.get(run).cloned(), mode) {
                 (Some(_), OpenMode::Create) => return Err(JournalError::Exists { run: run.clone() }),
                 (None, OpenMode::Existing) => return Err(JournalError::UnknownRun { run: run.clone() }),
@@ -61,7 +71,7 @@ impl Journal for TestJournal {
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
         Box::pin(async move {
-            let log = self.0.lock().unwrap().logs.get(run).cloned();
+            let log = self.state().logs.get(run).cloned();
             log.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })
         })
     }
@@ -71,7 +81,7 @@ impl Journal for TestJournal {
     }
 }
 
-struct Writer(TestJournal, RunId);
+struct Writer(MortalJournal, RunId);
 
 impl RunWriter for Writer {
     fn append<'a>(
@@ -80,7 +90,7 @@ impl RunWriter for Writer {
         _: Durability,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
-            let mut state = self.0.0.lock().unwrap();
+            let mut state = self.0.state();
             let is_last = match &mut state.left {
                 None => false,
                 Some(0) => return Err(died()),
@@ -92,12 +102,12 @@ impl RunWriter for Writer {
             if is_last && !state.is_written {
                 return Err(died());
             }
-            let log = state.logs.get_mut(&self.1).unwrap();
+            let log = state.logs.entry(self.1.clone()).or_default();
             for record in records {
                 // A log is text: what is read again has to be what was written.
-                let text = serde_json::to_string(record).unwrap();
+                let text = serde_json::to_string(record).expect("a record is text");
                 assert_eq!(record.seq, log.len() as u64);
-                log.push(Arc::new(serde_json::from_str(&text).unwrap()));
+                log.push(Arc::new(serde_json::from_str(&text).expect("what was written is read")));
             }
             if is_last { Err(died()) } else { Ok(()) }
         })

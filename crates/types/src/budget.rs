@@ -1,13 +1,15 @@
-//! The budget of a plan's run: what was spent, what is set aside for calls under way, and how much time is left.
+//! The budget of a run that lends to others: what was spent, what is set aside for calls under way, and how much time
+//! is left. A machine keeps it and tells it what its records say.
 
 use std::time::Duration;
 
-use archon_types::{CallId, ExecutionLimits, Lease, LimitReached, Spending, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::{CallId, ExecutionLimits, Lease, LimitReached, Spending, Timestamp};
 
 /// What is left of the run's limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Budget {
+pub struct Budget {
     limits: ExecutionLimits,
     last: Timestamp,
     active_ms: u64,
@@ -16,71 +18,76 @@ pub(crate) struct Budget {
     held: Spending,
 }
 
-/// The money of one subtask's call.
+/// What one call was lent, and what its run used of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Money {
+pub struct Loan {
     granted: Option<(CallId, Lease)>,
     settled: Option<Spending>,
 }
 
-impl Money {
+impl Loan {
     /// The lease of this call.
-    pub(crate) fn lease(&self, call: CallId) -> Option<Lease> {
+    pub fn lease(&self, call: CallId) -> Option<Lease> {
         self.granted.filter(|(of, _)| *of == call).map(|(_, lease)| lease)
     }
 }
 
 impl Budget {
-    pub(crate) fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
+    /// A budget of which nothing is spent, from a time on.
+    pub fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
         Self { limits, last: at, active_ms: 0, spent: Spending::default(), held: Spending::default() }
     }
 
     /// The time now. While the run waits for people it does not count.
-    pub(crate) fn see(&mut self, at: Timestamp, is_waiting: bool) {
+    pub fn see(&mut self, at: Timestamp, is_waiting: bool) {
         if !is_waiting {
             self.active_ms = self.active_ms.saturating_add(millis(at.since(self.last)));
         }
         self.last = self.last.max(at);
     }
 
-    pub(crate) fn deadline(&self) -> Timestamp {
+    /// When the time is up, if the run does not wait.
+    pub fn deadline(&self) -> Timestamp {
         self.last + Duration::from_millis(self.limits.max_duration_ms.saturating_sub(self.active_ms))
     }
 
-    pub(crate) fn spent(&self) -> Spending {
+    /// What calls have used that are settled, and what was spent besides.
+    pub fn spent(&self) -> Spending {
         self.spent
     }
 
-    pub(crate) fn spend(&mut self, spent: Spending) {
+    /// The run itself spent this, without a loan.
+    pub fn spend(&mut self, spent: Spending) {
         self.spent += spent;
     }
 
-    pub(crate) fn grant(&mut self, money: &mut Money, call: CallId, lease: Lease) {
-        if money.lease(call).is_none() {
-            self.close(money);
-            *money = Money { granted: Some((call, lease)), settled: None };
+    /// A call was lent this. Said twice it counts once; what the call was lent before is closed.
+    pub fn grant(&mut self, loan: &mut Loan, call: CallId, lease: Lease) {
+        if loan.lease(call).is_none() {
+            self.close(loan);
+            *loan = Loan { granted: Some((call, lease)), settled: None };
             self.held += at_most(&lease);
         }
     }
 
     /// The call's run used this, all in all.
-    pub(crate) fn settle(&mut self, money: &mut Money, spent: Spending) {
-        let before = money.settled.replace(spent);
-        if let (None, Some((_, lease))) = (before, &money.granted) {
+    pub fn settle(&mut self, loan: &mut Loan, spent: Spending) {
+        let before = loan.settled.replace(spent);
+        if let (None, Some((_, lease))) = (before, &loan.granted) {
             self.held = less(self.held, at_most(lease));
         }
         self.spent += less(spent, before.unwrap_or_default());
     }
 
     /// The call has ended. Where nobody said what its run used, it used all that it could.
-    pub(crate) fn close(&mut self, money: &mut Money) {
-        if let (Some((_, lease)), None) = (money.granted, money.settled) {
-            self.settle(money, at_most(&lease));
+    pub fn close(&mut self, loan: &mut Loan) {
+        if let (Some((_, lease)), None) = (loan.granted, loan.settled) {
+            self.settle(loan, at_most(&lease));
         }
     }
 
     /// One of so many equal shares of what is left.
-    pub(crate) fn lease(&self, shares: u64) -> Lease {
+    pub fn lease(&self, shares: u64) -> Lease {
         let used = |spent: u64, held: u64| spent.saturating_add(held);
         let left = |max: u64, used: u64| max.saturating_sub(used) / shares.max(1);
         let tokens = left(self.limits.max_total_tokens, used(self.spent.tokens, self.held.tokens));
@@ -89,8 +96,18 @@ impl Budget {
         lease
     }
 
+    /// The limit of which nothing is left that could be lent, if there is one.
+    pub fn dry(&self) -> Option<LimitReached> {
+        let Lease { tokens, cost, .. } = self.lease(1);
+        match (tokens, cost, self.limits.max_cost) {
+            (0, ..) => Some(LimitReached::Tokens { max: self.limits.max_total_tokens }),
+            (_, Some(0), Some(max)) => Some(LimitReached::Cost { max }),
+            _ => None,
+        }
+    }
+
     /// The limit that was reached, if one was.
-    pub(crate) fn reached(&self) -> Option<LimitReached> {
+    pub fn reached(&self) -> Option<LimitReached> {
         let limits = &self.limits;
         if self.active_ms >= limits.max_duration_ms {
             return Some(LimitReached::Duration { max_ms: limits.max_duration_ms });

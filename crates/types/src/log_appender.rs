@@ -1,0 +1,118 @@
+//! Appending to the log of a run that is being driven: records are numbered and dated, go to the journal first, and
+//! then to whoever watches. Every driver writes through it.
+
+use std::sync::Arc;
+
+use crate::{
+    Context, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody, RunId,
+    RunStarted, RunWriter, Timestamp,
+};
+
+/// Appends to one run's log and tells the watchers.
+pub struct LogAppender {
+    writer: Box<dyn RunWriter>,
+    next_seq: u64,
+    context: Context,
+}
+
+impl LogAppender {
+    /// An appender to a log that has `next_seq` records already.
+    pub fn new(writer: Box<dyn RunWriter>, next_seq: u64, context: Context) -> Self {
+        Self { writer, next_seq, context }
+    }
+
+    /// Begins the log of the run that `context` names, which must not be there; also when it began.
+    ///
+    /// # Errors
+    /// The run is there, or the journal could not keep its first record.
+    pub async fn begin(
+        journal: &dyn Journal,
+        started: RunStarted,
+        context: &Context,
+    ) -> Result<(Self, Timestamp), JournalError> {
+        let OpenRun { writer, .. } = journal.open(&context.run, OpenMode::Create).await?;
+        let mut log = Self::new(writer, 0, context.clone());
+        let records = log.append(vec![RecordBody::RunStarted(Box::new(started))]).await?;
+        let at = records.first().map_or_else(|| context.clock.now(), |record| record.at);
+        Ok((log, at))
+    }
+
+    /// Appends records at once, which costs one sync at most. When this returns they are as safe as their kinds ask
+    /// for.
+    ///
+    /// # Errors
+    /// The journal could not keep the records: nothing that depends on them may happen.
+    pub async fn append(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
+        let synced = bodies.iter().any(RecordBody::needs_sync);
+        let durability = if synced { Durability::Synced } else { Durability::Buffered };
+        let at = self.context.clock.now();
+        let records: Vec<_> =
+            (self.next_seq..).zip(bodies).map(|(seq, body)| Arc::new(Record { seq, at, body })).collect();
+        self.writer.append(&records, durability).await?;
+        self.next_seq += records.len() as u64;
+        for record in &records {
+            self.context.sink.emit(Event::Record { run: self.context.run.clone(), record: record.clone() });
+        }
+        Ok(records)
+    }
+
+    /// Appends records, and lets the machine of the run apply each.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn step(
+        &mut self,
+        bodies: Vec<RecordBody>,
+        mut apply: impl FnMut(&Record) + Send,
+    ) -> Result<(), JournalError> {
+        self.append(bodies).await?.iter().for_each(|record| apply(record));
+        Ok(())
+    }
+
+    /// The run whose log this is.
+    pub fn run(&self) -> &RunId {
+        &self.context.run
+    }
+
+    /// How many records the log has.
+    pub fn len(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Whether the log has no record yet.
+    pub fn is_empty(&self) -> bool {
+        self.next_seq == 0
+    }
+
+    /// In which the run is driven.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl OpenRun {
+    /// The context of a run that is taken up: as `given`, in the session that the run was begun in.
+    pub fn context(&self, given: &Context) -> Context {
+        let mut context = given.clone();
+        if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
+            context.session = started.session.clone();
+        }
+        context
+    }
+
+    /// Whether somebody said what the run is to do, before its process died.
+    pub fn is_asked(&self) -> bool {
+        self.records.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }))
+    }
+
+    /// Goes on with the log where it ends.
+    pub fn log(self, context: Context) -> LogAppender {
+        LogAppender::new(self.writer, self.records.len() as u64, context)
+    }
+}
+
+impl std::fmt::Debug for LogAppender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogAppender").field("next_seq", &self.next_seq).finish_non_exhaustive()
+    }
+}
