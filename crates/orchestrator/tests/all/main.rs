@@ -1,8 +1,11 @@
 //! What teams and the bus inside a process promise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod agents;
 mod bus;
 mod desk;
+mod office;
+mod pool;
 mod random;
 mod scenarios;
 mod support;
