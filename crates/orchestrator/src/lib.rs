@@ -29,8 +29,18 @@
 //! | what is asked before it works, and what follows from the answer? | `agent_tool/form.rs` |
 //! | who does that, and keeps it? | `agent_tool.rs`, `agent_tool/work.rs` |
 //! | who waits, for how long, and who may? | `pool.rs` |
+//!
+//! An [`Assistant`] answers messages of many tenants: whoever waits for a person gets the message first, and then the
+//! loop does, which it reaches by a trait ([`Conversations`]).
+//!
+//! | question | file |
+//! |---|---|
+//! | what happens with a message? | `assistant.rs` |
+//! | what is known before, who is let in, what is kept after? | `assistant/steps.rs` |
+//! | what do a person's words answer? | `assistant/reader.rs` |
 
 mod agent_tool;
+mod assistant;
 mod board;
 mod bus;
 mod check;
@@ -46,6 +56,10 @@ mod roles;
 mod team;
 
 pub use agent_tool::{AgentTool, exposed, fields_of};
+pub use assistant::{
+    AnswerReader, Assistant, AssistantError, Background, Conversations, Incoming, LongTermSteps, ModelReader,
+    NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Verdict, WordReader, Zone,
+};
 pub use board::{Board, Stale};
 pub use bus::{
     BusAudit, BusOptions, DeadLetter, DeathCause, Delivery, Echo, Fate, LocalBus, MemoryAudit, Receiver,

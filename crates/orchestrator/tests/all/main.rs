@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod agents;
+mod assistant;
 mod bus;
 mod desk;
+mod mini_loop;
 mod office;
 mod pool;
 mod random;
