@@ -19,7 +19,28 @@
 //! | who runs whom? | `team.rs`, `driver.rs` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
 //! | how do agents talk in one process? | `bus.rs` |
+//!
+//! An [`AgentTool`] is an agent as a tool with typed fields, which may ask a person and wait. An [`AgentPool`] finds the
+//! runs of a tenant that wait: it is an index, and the logs of the runs are the truth.
+//!
+//! | question | file |
+//! |---|---|
+//! | what does an agent need to know? | `fields.rs` |
+//! | what is asked before it works, and what follows from the answer? | `agent_tool/form.rs` |
+//! | who does that, and keeps it? | `agent_tool.rs`, `agent_tool/work.rs` |
+//! | who waits, for how long, and who may? | `pool.rs` |
+//!
+//! An [`Assistant`] answers messages of many tenants: whoever waits for a person gets the message first, and then the
+//! loop does, which it reaches by a trait ([`Conversations`]).
+//!
+//! | question | file |
+//! |---|---|
+//! | what happens with a message? | `assistant.rs` |
+//! | what is known before, who is let in, what is kept after? | `assistant/steps.rs` |
+//! | what do a person's words answer? | `assistant/reader.rs` |
 
+mod agent_tool;
+mod assistant;
 mod board;
 mod bus;
 mod check;
@@ -27,11 +48,18 @@ mod claims;
 mod desk;
 mod driver;
 mod error;
+mod fields;
 mod machine;
+mod pool;
 mod response;
 mod roles;
 mod team;
 
+pub use agent_tool::{AgentTool, exposed, fields_of};
+pub use assistant::{
+    AnswerReader, Assistant, AssistantError, Background, Conversations, Incoming, LongTermSteps, ModelReader,
+    NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Verdict, WordReader, Zone,
+};
 pub use board::{Board, Stale};
 pub use bus::{
     BusAudit, BusOptions, DeadLetter, DeathCause, Delivery, Echo, Fate, LocalBus, MemoryAudit, Receiver,
@@ -40,9 +68,11 @@ pub use check::{TeamProblem, check_team, needs_team, roles_of};
 pub use claims::contradict;
 pub use desk::{Desk, Seat, SeatError};
 pub use error::TeamError;
+pub use fields::{FieldKind, InputField, Validator};
 pub use machine::{
     Hand, HandState, Job, JobState, MACHINE_VERSION, Match, MemberState, Purpose, TeamCommand, TeamMachine,
 };
+pub use pool::{AgentPool, MemoryIndex, Noted, PoolOptions};
 pub use response::{Response, ResponseStatus};
 pub use roles::sample_roles;
 pub use team::{Team, TeamOptions, fold, is_team};

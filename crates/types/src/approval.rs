@@ -43,6 +43,13 @@ pub struct ApprovalRequest {
     /// Empty if the run itself asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Asker>,
+    /// Names the fields of the agent that asks. An agent whose fields are others by now does not go on with what was
+    /// given for these. Empty where an agent has no fields.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schema_version: String,
+    /// Since when the question is set aside: nobody is to be asked, and it does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
 }
 
 /// A run that asks, or waits for one that does.
@@ -66,6 +73,9 @@ pub enum QuestionKind {
     Consent,
     /// A process died while the call ran, and nobody knows what it did: may it run again?
     InDoubt,
+    /// Something that the call needs is missing: what is it? It is answered with
+    /// [`Answer::Edit`], by the names of what is missing, or with [`Answer::Reply`] in a person's own words.
+    Input,
 }
 
 impl QuestionKind {
@@ -90,17 +100,33 @@ impl ApprovalRequest {
             binding: String::new(),
             rules: Vec::new(),
             path: Vec::new(),
+            schema_version: String::new(),
+            paused_at: None,
         }
     }
 
     /// Whether nobody answered in time.
     pub fn is_expired(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|end| end <= now)
+        self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
     }
 
     /// The run that asks, unless it is the one in whose log the question stands.
     pub fn asker(&self) -> Option<&Asker> {
         self.path.last()
+    }
+
+    /// The same question, set aside.
+    pub fn pause(mut self, now: Timestamp) -> Self {
+        self.paused_at.get_or_insert(now);
+        self
+    }
+
+    /// The same question, asked again, with the time that it had left when it was set aside.
+    pub fn unpause(mut self, now: Timestamp) -> Self {
+        if let Some(since) = self.paused_at.take() {
+            self.expires_at = self.expires_at.map(|end| end + now.since(since));
+        }
+        self
     }
 
     /// The same question as it stands in the log of the run whose `call` started the run that has it.
@@ -151,6 +177,11 @@ pub enum Answer {
     },
     /// Nobody answered in time; counts as cancel.
     Expired,
+    /// The program took the question back; counts as cancel.
+    Withdrawn {
+        /// Why, for the model.
+        reason: String,
+    },
 }
 
 impl Answer {

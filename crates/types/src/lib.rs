@@ -33,6 +33,7 @@
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
+//! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
 //! Traits have three required methods at most and can be made into trait objects.
@@ -72,6 +73,7 @@ mod nearest;
 mod pending;
 mod plan;
 mod plan_record;
+mod pool;
 mod preview;
 mod price;
 mod process;
@@ -156,6 +158,7 @@ pub use nearest::{likeness, nearest};
 pub use pending::{PendingApproval, pending_approvals};
 pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
+pub use pool::{AgentStatus, PoolFilter, PoolIndex};
 pub use preview::{FileChange, Preview};
 pub use price::{LongPromptPrice, ModelPrice};
 pub use process::{ProcessGroup, ProcessLog, Processes};

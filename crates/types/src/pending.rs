@@ -51,8 +51,9 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
     for record in records {
         match &record.body {
             RecordBody::ToolAsked { call, request } => {
-                // A question that came up again replaces itself.
-                open.retain(|other| other.request.request_id != request.request_id);
+                // A question that came up again replaces itself, and waits since it was first asked.
+                let before = open.iter().position(|other| other.request.request_id == request.request_id);
+                let created_at = before.map_or(record.at, |index| open.remove(index).created_at);
                 open.push(PendingApproval {
                     run: started.run.clone(),
                     call: *call,
@@ -60,7 +61,7 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
                     tenant: started.tenant.clone(),
                     agent: started.agent.clone(),
                     source: source.to_owned(),
-                    created_at: record.at,
+                    created_at,
                     request: (**request).clone(),
                 });
             }

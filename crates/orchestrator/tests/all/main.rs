@@ -1,8 +1,13 @@
 //! What teams and the bus inside a process promise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+mod agents;
+mod assistant;
 mod bus;
 mod desk;
+mod mini_loop;
+mod office;
+mod pool;
 mod random;
 mod scenarios;
 mod support;

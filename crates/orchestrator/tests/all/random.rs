@@ -1,11 +1,11 @@
 //! Random teams of agents that succeed, fail, hang, lie, suspend and die: whatever they do, every task ends.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use archon_orchestrator::{Desk, JobState, Team, TeamOptions, fold};
 use archon_testkit::{Chance, cases, first_seed};
 use archon_types::{
-    AgentId, Answer, CallId, ConflictStrategy, Outcome, OutcomeStatus, RecordBody, Role, SubTask,
+    AgentId, Answer, CallId, ConflictStrategy, Outcome, OutcomeStatus, Record, RecordBody, Role, SubTask,
     TeamPattern, TeamRecord,
 };
 use futures_util::FutureExt;
@@ -149,7 +149,7 @@ fn every_task_ends_whatever_its_team_does() {
             eprintln!("{info}");
         }
     }));
-    let (mut late, mut finished, mut taken) = (0, 0, 0);
+    let (mut late, mut finished, mut taken, mut cancels) = (0, 0, 0, 0);
     for seed in 0..cases(400, 10_000) {
         let seed = seed + first_seed();
         let mut chance = Chance(seed);
@@ -157,7 +157,7 @@ fn every_task_ends_whatever_its_team_does() {
         let desk = Desk::new();
         let team = random_team(&mut chance, &world, &desk);
         if chance.percent(10) {
-            cancelled(&team, &world, &mut chance, seed);
+            cancels += u32::from(cancelled(&team, &world, &mut chance, seed));
             continue;
         }
         let outcome = to_the_end(&team, &world, &mut chance, seed);
@@ -199,28 +199,37 @@ fn every_task_ends_whatever_its_team_does() {
             assert!(machine.jobs().iter().all(is_over), "seed {seed}");
         }
     }
-    println!("{finished} finished, {taken} times work was taken back, {late} late answers");
-    assert!(late > 0 && taken > 0 && finished > 0);
+    println!(
+        "{finished} finished, {taken} times work was taken back, {late} late answers, {cancels} cancelled"
+    );
+    assert!(late > 0 && taken > 0 && finished > 0 && cancels > 0);
 }
 
-/// A cancel ends a run at any time, with whatever is under way.
-fn cancelled(team: &Team, world: &World, chance: &mut Chance, seed: u64) {
-    use std::time::Duration;
+/// A cancel ends a run at any time, with whatever is under way: as cancelled, and nothing begins after it. Whether the run
+/// was still there to be cancelled.
+fn cancelled(team: &Team, world: &World, chance: &mut Chance, seed: u64) -> bool {
     let mut run = Box::pin(team.start("Do it", &world.context));
     for _ in 0..chance.below(30) {
         if let Some(outcome) = poll_until_idle(&mut run) {
             assert!(outcome.is_ok(), "seed {seed}");
-            return;
+            return false;
         }
         let Some(next) = world.clock.next_deadline() else { break };
         world.clock.advance(next.since(world.context.clock.now()));
     }
-    let begun = world.context.clock.now();
+    // What is due now happens before the cancel, not beside it.
+    if poll_until_idle(&mut run).is_some() {
+        return false;
+    }
+    let (begun, before) = (world.context.clock.now(), world.journal.log("run_1").len());
     world.context.cancel.cancel();
     let outcome = drive(&world.clock, run.map(|outcome| outcome.unwrap()));
-    assert_eq!(
-        world.context.clock.now().since(begun).max(Duration::from_millis(250)),
-        Duration::from_millis(250)
-    );
-    assert!(outcome.status != OutcomeStatus::Finished || outcome.answer.len() < usize::MAX, "seed {seed}");
+    let took = world.context.clock.now().since(begun);
+    assert!(took <= Duration::from_millis(250), "seed {seed}: it took {took:?}");
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled, "seed {seed}: {outcome:?}");
+    let log = world.journal.log("run_1");
+    assert_eq!(fold(&world.context.run, &log).unwrap().ended(), Some(&outcome), "seed {seed}");
+    let begins = |record: &&Arc<Record>| matches!(record.body, RecordBody::ToolStarted { .. });
+    assert_eq!(log[before..].iter().find(begins), None, "seed {seed}: something began after the cancel");
+    true
 }

@@ -199,8 +199,13 @@ impl CallState {
                 *escalated = true;
                 return;
             }
-            Answer::Cancel { .. } | Answer::Expired if request.kind == QuestionKind::InDoubt => {
+            Answer::Cancel { .. } | Answer::Expired | Answer::Withdrawn { .. }
+                if request.kind == QuestionKind::InDoubt =>
+            {
                 return self.settle(in_doubt(&self.call.name));
+            }
+            Answer::Withdrawn { reason } => {
+                return self.settle(refusal(reason.clone(), "permission_denied"));
             }
             Answer::Cancel { reason } => return self.settle(cancelled(&self.call.name, reason)),
             Answer::Reply { text } => {

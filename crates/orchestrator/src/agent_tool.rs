@@ -1,0 +1,242 @@
+//! An agent as a tool with typed fields, which may ask for what is missing, and for consent, and wait for the answer.
+
+mod form;
+mod work;
+
+use std::{sync::Arc, time::Duration};
+
+use archon_types::{
+    Agent, BoxFuture, CallId, CommandId, Context, Effect, Json, Outcome, OutcomeStatus, RunId, SessionId,
+    Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolResultStatus, ToolSpec, metadata,
+};
+use serde_json::Map;
+
+use crate::fields::{Filled, INSTRUCTION, InputField, fill, parameters, version};
+
+/// A tool whose calls are runs of an agent that needs certain fields.
+///
+/// A call is a run of its own, kept beside the caller's. It takes the fields that the model filled, asks a person for
+/// required ones that are missing, and for consent where [`needs_approval`](Self::needs_approval) says so; while it
+/// waits it is suspended, and so is its caller once everything else of the turn is done. The answer goes on with exactly
+/// this run, in any process. Then the agent works, in a run below, on a task from which [`fields_of`] reads the fields again.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use archon_orchestrator::{AgentTool, FieldKind, InputField};
+/// # fn letters(agent: Arc<dyn archon_types::Agent>) -> AgentTool {
+/// AgentTool::new("SendEmailAgent", "Writes and sends an email.", agent)
+///     .field(
+///         InputField::required("recipient", FieldKind::Text, "Email address of the recipient.")
+///             .with_validator("must contain @", |value| value.as_str().is_some_and(|text| text.contains('@'))),
+///     )
+///     .field(InputField::optional("subject", FieldKind::Text, "Subject line.").with_default("Hello"))
+///     .needs_approval()
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct AgentTool {
+    pub(crate) parts: Arc<Parts>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) spec: ToolSpec,
+    pub(crate) agent: Arc<dyn Agent>,
+    pub(crate) fields: Vec<InputField>,
+    pub(crate) version: String,
+    pub(crate) needs_approval: bool,
+    /// How long a person may take.
+    pub(crate) wait_ms: u64,
+    is_exposed: bool,
+}
+
+/// How long a question waits unless the tool says otherwise: as long as questions about calls do.
+const WAIT_MS: u64 = 30 * 60 * 1_000;
+/// How long a run may take, the time not counted in which it waits for people.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// The one call of a run: the agent's work, and everything that is asked before.
+pub(crate) const WORK: CallId = CallId { command: CommandId(0), index: 0 };
+const CONFIRMED: &str = " [Requires user confirmation before execution]";
+
+impl AgentTool {
+    /// A tool of this name, without fields yet, for an agent. A call may take 120 seconds of work, and a question waits
+    /// for half an hour.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
+        let mut annotations = ToolAnnotations::default();
+        // The same call finds the same run: nothing is done twice.
+        annotations.effect = Effect::Idempotent;
+        annotations.concurrency_safe = true;
+        annotations.agent = true;
+        annotations.timeout_ms = u64::try_from(TIME_LIMIT.as_millis()).ok();
+        let mut spec = ToolSpec::new(name, description, parameters(&[])).with_annotations(annotations);
+        let version = version(&[]);
+        spec.version.clone_from(&version);
+        let (fields, needs_approval, wait_ms, is_exposed) = (Vec::new(), false, WAIT_MS, true);
+        Self { parts: Arc::new(Parts { spec, agent, fields, version, needs_approval, wait_ms, is_exposed }) }
+    }
+
+    /// The same tool with one more field.
+    pub fn field(self, field: InputField) -> Self {
+        self.changed(|parts| {
+            parts.fields.push(field);
+            parts.spec.parameters = parameters(&parts.fields);
+            parts.version = version(&parts.fields);
+            parts.spec.version.clone_from(&parts.version);
+        })
+    }
+
+    /// The same tool, whose agent works only after a person has agreed to the fields as they are then.
+    pub fn needs_approval(self) -> Self {
+        self.changed(|parts| {
+            if !std::mem::replace(&mut parts.needs_approval, true) {
+                parts.spec.description.push_str(CONFIRMED);
+            }
+        })
+    }
+
+    /// The same tool, whose questions wait so long.
+    pub fn waits_for(self, wait: Duration) -> Self {
+        self.changed(|parts| parts.wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// The same tool, which no model is told of: [`exposed`] leaves it out. A program can still call it.
+    pub fn hidden(self) -> Self {
+        self.changed(|parts| parts.is_exposed = false)
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.parts.spec.name
+    }
+
+    /// Names the fields: a run that waits and was begun with other ones is not gone on with.
+    pub fn schema_version(&self) -> &str {
+        &self.parts.version
+    }
+
+    /// The fields.
+    pub fn fields(&self) -> &[InputField] {
+        &self.parts.fields
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Parts)) -> Self {
+        change(Arc::make_mut(&mut self.parts));
+        self
+    }
+
+    /// The context of the run that a call starts.
+    fn context(call: &ToolContext) -> Context {
+        let mut child = call.run.clone();
+        child.depth += 1;
+        child.cancel = call.cancel.clone();
+        let delegation = call.run.delegation.as_ref().filter(|by| by.caller == call.run.run);
+        child.run = match delegation {
+            Some(by) => by.child.clone(),
+            None => RunId::new(call.run.ids.fresh("run")),
+        };
+        child.session = SessionId::new(child.run.as_str().replace('.', "-"));
+        child.delegation = delegation.cloned();
+        child
+    }
+
+    /// A call that no run keeps: it cannot wait, so what is missing is an error.
+    async fn at_once(&self, given: &Map<String, Json>, context: &Context) -> Outcome {
+        let filled = fill(&self.parts.fields, given);
+        if let Some(problem) = self.parts.cannot_begin(&filled, false) {
+            return Outcome::failed(context.run.clone(), problem);
+        }
+        self.parts.agent.run(&task_of(given, &filled.values), context).await
+    }
+}
+
+impl Parts {
+    /// Why a call with these fields cannot go on; `can_ask` is whether a person can be asked.
+    pub(crate) fn cannot_begin(&self, filled: &Filled, can_ask: bool) -> Option<String> {
+        let name = &self.spec.name;
+        if !filled.problems.is_empty() {
+            return Some(format!(
+                "{}. Call `{name}` again with values that fit.",
+                filled.problems.join("; ")
+            ));
+        }
+        if can_ask {
+            return None;
+        }
+        if !filled.missing.is_empty() {
+            let missing = filled.missing.join("`, `");
+            return Some(format!(
+                "`{name}` needs `{missing}`, and nobody can be asked here. Call it again with that."
+            ));
+        }
+        self.needs_approval.then(|| {
+            format!("`{name}` needs a person's approval and nobody can be asked. It was not run. Go on without it.")
+        })
+    }
+}
+
+impl Tool for AgentTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.parts.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let Json::Object(given) = arguments else {
+                return Err(ToolError::InvalidArgs("the arguments are no object".to_owned()));
+            };
+            let child = Self::context(context);
+            let outcome = match child.called_by() {
+                Some(by) => self.parts.run(given, by, &child).await,
+                None => self.at_once(&given, &child).await,
+            };
+            if outcome.status == OutcomeStatus::Suspended && child.called_by().is_some() {
+                return Err(ToolError::Suspended(Box::new(outcome.to_question(WORK))));
+            }
+            Ok(result(&outcome, self.name()))
+        })
+    }
+}
+
+/// What became of the run, for the model: a refusal in its own words, everything else as for any agent.
+fn result(outcome: &Outcome, name: &str) -> ToolResult {
+    let mut result = match (&outcome.status, &outcome.error) {
+        (OutcomeStatus::Failed, Some(why)) => {
+            ToolResult::failed(ToolResultStatus::Error, why.as_str(), why.as_str())
+        }
+        _ => return outcome.to_result(name),
+    };
+    result.child_run = Some(outcome.run.clone());
+    result.with_metadata("agent", name).with_metadata(metadata::TOKEN_USAGE, outcome.spending().tokens)
+}
+
+impl std::fmt::Debug for AgentTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentTool").field("spec", &self.parts.spec).finish_non_exhaustive()
+    }
+}
+
+/// Those of some agents that a model is told of.
+pub fn exposed(agents: &[AgentTool]) -> Vec<AgentTool> {
+    agents.iter().filter(|agent| agent.parts.is_exposed).cloned().collect()
+}
+
+const FIELDS: &str = "Fields:\n";
+
+/// The task of an agent with these fields: what the model said beside them, and the fields as a JSON object.
+pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
+    let fields = serde_json::to_string_pretty(values).unwrap_or_default();
+    match given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim) {
+        Some(text) if !text.is_empty() => format!("{text}\n\n{FIELDS}{fields}"),
+        _ => format!("{FIELDS}{fields}"),
+    }
+}
+
+/// The fields in a task that an [`AgentTool`] gave its agent, for agents that are programs.
+pub fn fields_of(task: &str) -> Option<Map<String, Json>> {
+    let at = task.rfind(FIELDS)? + FIELDS.len();
+    serde_json::from_str(task.get(at..)?).ok()
+}

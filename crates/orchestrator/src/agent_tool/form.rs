@@ -1,0 +1,300 @@
+//! A call of an agent, from its log: which fields are there, who is asked what, and what follows. No time, no I/O.
+
+use std::time::Duration;
+
+use archon_types::{
+    Answer, ApprovalRequest, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody, RunId,
+    Timestamp, binding,
+};
+use serde_json::{Map, json};
+
+use super::{Parts, WORK, task_of};
+use crate::fields::{Filled, InputField, fill};
+
+/// How often an answer may be of no use before nobody is asked any more.
+const MAX_USELESS: u32 = 5;
+
+const CANCELLED_BY_USER: &str = "User cancelled this action.";
+
+/// Where a call stands.
+pub(super) struct Form<'a> {
+    parts: &'a Parts,
+    run: RunId,
+    /// The fields as they are now, and what the model said beside them.
+    given: Map<String, Json>,
+    /// The question of this run that is open.
+    asked: Option<ApprovalRequest>,
+    questions: u32,
+    /// What was wrong with the last answer, and how many were of no use.
+    problems: Vec<String>,
+    useless: u32,
+    /// The fields for which the last question was asked.
+    version: Option<String>,
+    is_agreed: bool,
+    /// Whether the work waits for an answer to a question of its own.
+    waits_below: bool,
+    attempts: u32,
+    end: Option<End>,
+    is_suspended: bool,
+    outcome: Option<Outcome>,
+}
+
+/// How it is to end.
+enum End {
+    Refused(String),
+    Replied(String),
+    Cancelled,
+}
+
+/// What is to be done.
+pub(super) enum Next {
+    /// This is to be appended.
+    Append(RecordBody),
+    /// The agent is to work on this.
+    Work { attempt: u32, task: String },
+    /// The run waits.
+    Suspend,
+    /// There is an outcome.
+    Done(Outcome),
+}
+
+impl<'a> Form<'a> {
+    pub(super) fn new(parts: &'a Parts, run: RunId) -> Self {
+        Self {
+            parts,
+            run,
+            given: Map::new(),
+            asked: None,
+            questions: 0,
+            problems: Vec::new(),
+            useless: 0,
+            version: None,
+            is_agreed: false,
+            waits_below: false,
+            attempts: 0,
+            end: None,
+            is_suspended: false,
+            outcome: None,
+        }
+    }
+
+    pub(super) fn apply(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::Prompted { message, .. } => self.given = arguments(message),
+            RecordBody::ToolAsked { request, .. } => self.ask(request),
+            RecordBody::ToolAnswered { answer, .. } => self.answered(answer),
+            RecordBody::ToolStarted { attempt, .. } => self.attempts = attempt + 1,
+            RecordBody::CancelRequested { .. } => self.end = Some(End::Cancelled),
+            // Who was cancelled with the caller goes on with it, and a run below is looked at again.
+            RecordBody::Resumed => {
+                if matches!(self.end, Some(End::Cancelled)) {
+                    self.end = None;
+                }
+                (self.outcome, self.waits_below) = (None, false);
+            }
+            RecordBody::RunFinished(outcome) => self.outcome = Some((**outcome).clone()),
+            _ => {}
+        }
+        self.is_suspended = matches!(record.body, RecordBody::Suspended { .. });
+    }
+
+    /// What is to be done at `now`, where a person can be asked or not.
+    pub(super) fn next(&self, now: Timestamp, can_ask: bool) -> Next {
+        if let Some(outcome) = &self.outcome {
+            return Next::Done(outcome.clone());
+        }
+        match &self.end {
+            Some(End::Refused(why)) => return self.finish(Outcome::failed(self.run.clone(), why.as_str())),
+            Some(End::Replied(text)) => {
+                let mut outcome = Outcome::new(self.run.clone(), OutcomeStatus::Finished);
+                outcome.answer.clone_from(text);
+                return self.finish(outcome);
+            }
+            Some(End::Cancelled) => {
+                return self.finish(Outcome::new(self.run.clone(), OutcomeStatus::Cancelled));
+            }
+            None => {}
+        }
+        // What works already has its task in its own log.
+        if self.attempts == 0 && self.version.as_ref().is_some_and(|asked| *asked != self.parts.version) {
+            let name = &self.parts.spec.name;
+            tracing::warn!(run = %self.run, "`{name}` has other fields than when it was asked about: it is not run");
+            return self.finish(Outcome::failed(self.run.clone(), stale(name)));
+        }
+        if let Some(asked) = &self.asked {
+            return match asked.is_expired(now) {
+                true => Next::Append(RecordBody::ToolAnswered { call: WORK, answer: Answer::Expired }),
+                false => self.wait(),
+            };
+        }
+        if self.waits_below { self.wait() } else { self.go_on(now, can_ask) }
+    }
+
+    /// Whether this question is the one that is open.
+    pub(super) fn is_open(&self, request_id: &str) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.request_id == request_id)
+    }
+
+    fn go_on(&self, now: Timestamp, can_ask: bool) -> Next {
+        let filled = fill(&self.parts.fields, &self.given);
+        if self.attempts == 0 && !self.is_agreed {
+            if let Some(problem) = self.parts.cannot_begin(&filled, can_ask) {
+                return self.finish(Outcome::failed(self.run.clone(), problem));
+            }
+            if let Some(request) = self.question(&filled, now) {
+                return Next::Append(RecordBody::ToolAsked { call: WORK, request: Box::new(request) });
+            }
+        }
+        Next::Work { attempt: self.attempts, task: task_of(&self.given, &filled.values) }
+    }
+
+    fn wait(&self) -> Next {
+        match self.is_suspended {
+            true => Next::Suspend,
+            false => Next::Append(RecordBody::Suspended { waiting: vec![WORK] }),
+        }
+    }
+
+    fn finish(&self, outcome: Outcome) -> Next {
+        Next::Append(RecordBody::RunFinished(Box::new(outcome)))
+    }
+
+    /// What a person is to be asked before the agent works.
+    fn question(&self, filled: &Filled, now: Timestamp) -> Option<ApprovalRequest> {
+        let mut request = match (filled.missing.is_empty(), self.parts.needs_approval) {
+            (false, _) => self.input(filled),
+            (true, true) => self.consent(filled),
+            (true, false) => return None,
+        };
+        request.agent_name.clone_from(&self.parts.spec.name);
+        request.schema_version.clone_from(&self.parts.version);
+        request.timeout_ms = Some(self.parts.wait_ms);
+        request.expires_at = Some(now + Duration::from_millis(self.parts.wait_ms));
+        Some(request)
+    }
+
+    fn input(&self, filled: &Filled) -> ApprovalRequest {
+        let missing = || named(&self.parts.fields, &filled.missing);
+        let wanted: Vec<_> =
+            missing().map(|field| format!("`{}`: {}", field.name, field.description)).collect();
+        let summary = self.summary(format!("{} needs {}", self.parts.spec.name, wanted.join(" ")));
+        let missing: Vec<_> = missing()
+            .map(|field| json!({ "name": field.name, "kind": field.kind.to_string(), "description": field.description }))
+            .collect();
+        let details = json!({ "tool": self.parts.spec.name, "arguments": filled.values, "missing": missing });
+        let mut request = ApprovalRequest::new(self.id(), summary, details);
+        request.kind = QuestionKind::Input;
+        request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
+        request
+    }
+
+    fn consent(&self, filled: &Filled) -> ApprovalRequest {
+        let values = Json::from(filled.values.clone());
+        let summary = self.summary(format!("Run {} with {values}", self.parts.spec.name));
+        let details = json!({ "tool": self.parts.spec.name, "arguments": values });
+        let mut request = ApprovalRequest::new(self.id(), summary, details);
+        request.binding = binding(&self.parts.spec, &values);
+        request
+    }
+
+    fn summary(&self, text: String) -> String {
+        if self.problems.is_empty() { text } else { format!("{}. {text}", self.problems.join("; ")) }
+    }
+
+    /// Unique everywhere, because the run is.
+    fn id(&self) -> String {
+        format!("{}-q{}", self.run, self.questions)
+    }
+
+    fn ask(&mut self, request: &ApprovalRequest) {
+        if !request.path.is_empty() {
+            self.waits_below = true;
+            return;
+        }
+        // A question that is set aside, or asked again, replaces itself.
+        let is_new = self.asked.as_ref().is_none_or(|asked| asked.request_id != request.request_id);
+        self.questions += u32::from(is_new);
+        self.version = Some(request.schema_version.clone());
+        self.asked = Some(request.clone());
+    }
+
+    fn answered(&mut self, answer: &Answer) {
+        let Some(asked) = self.asked.take() else { return };
+        self.problems.clear();
+        let is_consent = asked.kind != QuestionKind::Input;
+        match answer {
+            Answer::Cancel { reason } => {
+                let text = format!("{CANCELLED_BY_USER} {}", reason.trim());
+                self.end = Some(End::Refused(text.trim_end().to_owned()));
+            }
+            Answer::Withdrawn { reason } => self.end = Some(End::Refused(reason.clone())),
+            Answer::Approve | Answer::Trust { .. } if is_consent => self.is_agreed = true,
+            Answer::Edit { arguments: Json::Object(arguments) } => {
+                self.take(arguments);
+                // They are what was agreed to.
+                self.is_agreed = is_consent && self.problems.is_empty();
+            }
+            Answer::Reply { text } if is_consent => self.end = Some(End::Replied(text.clone())),
+            Answer::Reply { text } => self.read(text),
+            Answer::Expired => self.end = Some(End::Refused(NOBODY_ANSWERED.to_owned())),
+            _ => self.problems.push("That is no answer to this question".to_owned()),
+        }
+        self.useless += u32::from(!self.problems.is_empty());
+        if self.useless >= MAX_USELESS && self.end.is_none() {
+            let name = &self.parts.spec.name;
+            let text = format!(
+                "`{name}` was not run: {MAX_USELESS} answers were of no use. {}",
+                self.problems.join("; ")
+            );
+            self.end = Some(End::Refused(text));
+        }
+    }
+
+    /// Takes the values that fit.
+    fn take(&mut self, arguments: &Map<String, Json>) {
+        for (name, value) in arguments {
+            let Some(field) = self.parts.fields.iter().find(|field| field.name == *name) else {
+                self.problems.push(format!("there is no `{name}`"));
+                continue;
+            };
+            let fitting = field.check(value).map(|()| value.clone());
+            // People write numbers as text.
+            match fitting.or_else(|why| value.as_str().map_or(Err(why), |text| field.read(text))) {
+                Ok(value) => drop(self.given.insert(name.clone(), value)),
+                Err(why) => self.problems.push(why),
+            }
+        }
+    }
+
+    /// Takes what a person wrote, if one thing is missing.
+    fn read(&mut self, text: &str) {
+        let parts = self.parts;
+        let missing = fill(&parts.fields, &self.given).missing;
+        let mut wanted = named(&parts.fields, &missing);
+        let read = match (wanted.next(), wanted.next()) {
+            (Some(field), None) => field.read(text).map(|value| (field.name.clone(), value)),
+            _ => Err("more than one thing is missing, so each has to be named".to_owned()),
+        };
+        match read {
+            Ok((name, value)) => drop(self.given.insert(name, value)),
+            Err(why) => self.problems.push(why),
+        }
+    }
+}
+
+fn named<'b>(fields: &'b [InputField], names: &'b [String]) -> impl Iterator<Item = &'b InputField> {
+    fields.iter().filter(|field| names.contains(&field.name))
+}
+
+fn arguments(message: &archon_types::AgentMessage) -> Map<String, Json> {
+    let text = message.as_llm().map(archon_types::Message::text).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn stale(name: &str) -> String {
+    format!(
+        "`{name}` has changed since it was asked about, so it was not run. Call it again if it is still wanted."
+    )
+}
+
+const NOBODY_ANSWERED: &str = "Nobody answered in time whether this may be done, so it was cancelled.";

@@ -1,0 +1,195 @@
+//! Drives a call of an agent: asks, waits, lets the agent work, and keeps each step in the log first.
+
+use std::{collections::HashSet, sync::Arc};
+
+use archon_types::{
+    AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
+    Outcome, OutcomeStatus, PromptSource, Record, RecordBody, RunConfig, RunStarted, pending_approvals,
+};
+use archon_types::{JournalError, LogAppender};
+use serde_json::Map;
+
+use super::{
+    Parts, WORK,
+    form::{Form, Next},
+};
+use crate::TeamError;
+
+impl Parts {
+    /// Works on a call until it ends or waits. What is there from before goes on.
+    pub(super) async fn run(&self, given: Map<String, Json>, by: &Delegation, context: &Context) -> Outcome {
+        let begin = self.begin(given.clone(), by, context);
+        let done: Result<_, TeamError> = by.attach(begin, self.take_up(given, by, context)).await;
+        done.unwrap_or_else(|error| {
+            Outcome::failed(context.run.clone(), format!("{error} ({})", error.advice()))
+        })
+    }
+
+    async fn begin(
+        &self,
+        given: Map<String, Json>,
+        by: &Delegation,
+        context: &Context,
+    ) -> Result<Outcome, TeamError> {
+        let started = self.started(by, context);
+        let (mut log, _) = LogAppender::begin(&*by.journal, started, context).await?;
+        let mut form = Form::new(self, context.run.clone());
+        log.step(vec![asked(given, context)], |record| form.apply(record)).await?;
+        Ok(self.drive(form, log, by).await?)
+    }
+
+    async fn take_up(
+        &self,
+        given: Map<String, Json>,
+        by: &Delegation,
+        context: &Context,
+    ) -> Result<Outcome, TeamError> {
+        let open = by.journal.open(&context.run, OpenMode::Existing).await?;
+        let mut form = Form::new(self, context.run.clone());
+        open.records.iter().for_each(|record| form.apply(record));
+        let first = match open.is_asked() {
+            true => RecordBody::Resumed,
+            false => asked(given, context),
+        };
+        let received = received(&open.records);
+        let context = open.context(context);
+        let mut log = open.log(context);
+        log.step(vec![first], |record| form.apply(record)).await?;
+        self.hear(&mut form, &mut log, by, received).await?;
+        Ok(self.drive(form, log, by).await?)
+    }
+
+    fn started(&self, by: &Delegation, context: &Context) -> RunStarted {
+        let mut config = RunConfig::default();
+        config.limits = by.narrow(config.limits, context.depth);
+        config.tools = Arc::new(Encoded::new(vec![self.spec.clone()]));
+        config.approvals = context.can_ask.then(|| {
+            let mut settings = ApprovalSettings::default();
+            settings.timeout_ms = self.wait_ms;
+            settings
+        });
+        RunStarted::of_lead(context, by.origin(), AgentId::new(self.spec.name.as_str()), "agent", config)
+    }
+
+    /// Moves what others left for the run into its log.
+    async fn hear(
+        &self,
+        form: &mut Form<'_>,
+        log: &mut LogAppender,
+        by: &Delegation,
+        received: HashSet<String>,
+    ) -> Result<(), JournalError> {
+        let Some(inbox) = by.journal.inbox() else { return Ok(()) };
+        let mut ids = Vec::new();
+        for entry in inbox.waiting(log.run()).await? {
+            ids.push(entry.id.clone());
+            if received.contains(&entry.id) {
+                continue;
+            }
+            let body = match entry.request {
+                InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
+                InboxRequest::Answer { request_id, answer } if form.is_open(&request_id) => {
+                    RecordBody::ToolAnswered { call: WORK, answer }
+                }
+                // A question that is not open any more, and what an agent with fields does not listen to.
+                _ => RecordBody::ClockRead,
+            };
+            log.step(vec![RecordBody::Received { id: entry.id }, body], |record| form.apply(record)).await?;
+        }
+        if !ids.is_empty() {
+            inbox.remove(log.run(), &ids).await?;
+        }
+        Ok(())
+    }
+
+    async fn drive(
+        &self,
+        mut form: Form<'_>,
+        mut log: LogAppender,
+        by: &Delegation,
+    ) -> Result<Outcome, JournalError> {
+        let context = log.context().clone();
+        loop {
+            let bodies = match form.next(context.clock.now(), context.can_ask) {
+                Next::Done(outcome) => return Ok(outcome),
+                Next::Suspend => return Ok(Outcome::new(context.run.clone(), OutcomeStatus::Suspended)),
+                Next::Append(body) => vec![body],
+                Next::Work { .. } if context.cancel.is_cancelled() => {
+                    vec![ended(Outcome::new(context.run.clone(), OutcomeStatus::Cancelled))]
+                }
+                Next::Work { attempt, task } => {
+                    let child = child(by, &context);
+                    let effect = Effect::Idempotent;
+                    let child_run = Some(child.run.clone());
+                    let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
+                    log.step(vec![started], |record| form.apply(record)).await?;
+                    let outcome = self.agent.run(&task, &child).await;
+                    self.worked(&outcome, &child, by, &context).await
+                }
+            };
+            log.step(bodies, |record| form.apply(record)).await?;
+        }
+    }
+
+    /// What the log says of the agent's work.
+    async fn worked(
+        &self,
+        outcome: &Outcome,
+        child: &Context,
+        by: &Delegation,
+        context: &Context,
+    ) -> Vec<RecordBody> {
+        if outcome.status == OutcomeStatus::Suspended {
+            return waits(outcome, child, by).await;
+        }
+        let mut own = Outcome::new(context.run.clone(), outcome.status);
+        own.answer.clone_from(&outcome.answer);
+        own.error.clone_from(&outcome.error);
+        own.delegated = outcome.spending();
+        if outcome.status == OutcomeStatus::Cancelled {
+            return vec![ended(own)];
+        }
+        let result = Box::new(outcome.to_result(&self.spec.name));
+        vec![RecordBody::ToolFinished { call: WORK, result }, ended(own)]
+    }
+}
+
+/// What the agent's run waits for, as it stands in the log of the call.
+async fn waits(outcome: &Outcome, child: &Context, by: &Delegation) -> Vec<RecordBody> {
+    let records = by.journal.read(&child.run).await.unwrap_or_default();
+    let mut questions: Vec<_> = pending_approvals(&records)
+        .into_iter()
+        .map(|pending| pending.request.from_below(child.run.clone(), pending.call))
+        .collect();
+    if questions.is_empty() {
+        questions.push(outcome.to_question(WORK).from_below(child.run.clone(), WORK));
+    }
+    let asked = |request| RecordBody::ToolAsked { call: WORK, request: Box::new(request) };
+    questions.into_iter().map(asked).collect()
+}
+
+/// The context of the agent's work, which is no deeper than the call: the call does nothing that costs by itself.
+fn child(by: &Delegation, context: &Context) -> Context {
+    let cancel = context.cancel.child_token();
+    let mut child = context.of_call(WORK, by.lease, by.max_depth, by.journal.clone(), cancel);
+    child.depth = context.depth;
+    child
+}
+
+fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {
+    let message = Message::user(Json::Object(given).to_string(), context.clock.now()).into();
+    RecordBody::Prompted { message, source: PromptSource::Prompt }
+}
+
+fn ended(outcome: Outcome) -> RecordBody {
+    RecordBody::RunFinished(Box::new(outcome))
+}
+
+/// The messages that a log has already; one at its very end did not arrive.
+fn received(records: &[Arc<Record>]) -> HashSet<String> {
+    let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
+        RecordBody::Received { id } => Some(id.clone()),
+        _ => None,
+    });
+    ids.collect()
+}

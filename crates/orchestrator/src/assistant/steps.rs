@@ -1,0 +1,186 @@
+//! The steps around the loop, each of which can be another: what is known before, who is let in, what is kept after.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use archon_types::{BoxFuture, Clock, LongTerm, MemoryQuery, TenantId, Timestamp, TokenBucket};
+use serde_json::{Map, json};
+
+use super::{Incoming, Reply};
+
+/// What an application does before and after the loop. Each step has a default that does nothing.
+pub trait Steps: Send + Sync {
+    /// What is known of the tenant.
+    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
+        let _ = message;
+        Box::pin(std::future::ready(Background::default()))
+    }
+
+    /// Whether a message is let in: safety, rate, tier.
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+        let _ = message;
+        Box::pin(std::future::ready(Verdict::Process))
+    }
+
+    /// Hears what was replied.
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+        let _ = (message, reply);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// What is known of a tenant before anything is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Background {
+    /// How the assistant speaks to this tenant, if not as to all.
+    pub persona: Option<String>,
+    /// Where the tenant is.
+    pub zone: Zone,
+    /// What is remembered, best first.
+    pub memories: Vec<String>,
+}
+
+/// Whether a message is let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It is.
+    Process,
+    /// It is not, and this is the reply.
+    Refuse(String),
+}
+
+/// A time zone at a moment: its name, and how far it is ahead of UTC then. The application knows the rules of zones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// For instance `Asia/Shanghai`.
+    pub name: String,
+    /// Minutes ahead of UTC; negative in the west.
+    pub offset_minutes: i16,
+}
+
+impl Default for Zone {
+    fn default() -> Self {
+        Self { name: "UTC".to_owned(), offset_minutes: 0 }
+    }
+}
+
+impl Zone {
+    /// The moment as clocks show it there, as in `2026-01-31T16:00:00.000+08:00 (Asia/Shanghai)`.
+    pub fn local(&self, at: Timestamp) -> String {
+        let minutes = u64::from(self.offset_minutes.unsigned_abs());
+        let shift = minutes * 60_000;
+        let (sign, shown) = match self.offset_minutes < 0 {
+            true => ('-', at.as_millis().saturating_sub(shift)),
+            false => ('+', at.as_millis().saturating_add(shift)),
+        };
+        let shown = Timestamp::from_millis(shown).to_string();
+        let (hours, minutes) = (minutes / 60, minutes % 60);
+        format!("{}{sign}{hours:02}:{minutes:02} ({})", shown.trim_end_matches('Z'), self.name)
+    }
+}
+
+/// Steps that do nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainSteps;
+
+impl Steps for PlainSteps {}
+
+/// Lets in so many messages of each tenant in a period; other steps are those within.
+pub struct RateLimited<S> {
+    within: S,
+    messages: u32,
+    period: Duration,
+    clock: Arc<dyn Clock>,
+    buckets: Mutex<HashMap<TenantId, TokenBucket>>,
+}
+
+impl<S: Steps> RateLimited<S> {
+    /// `messages` in each `period`.
+    pub fn new(within: S, messages: u32, period: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { within, messages, period, clock, buckets: Mutex::default() }
+    }
+
+    fn take(&self, tenant: &TenantId) -> Result<(), Timestamp> {
+        let now = self.clock.now();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let bucket = || TokenBucket::new(self.messages, self.period, now);
+        buckets.entry(tenant.clone()).or_insert_with(bucket).take(now)
+    }
+}
+
+impl<S: Steps> Steps for RateLimited<S> {
+    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
+        self.within.prepare_context(message)
+    }
+
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+        match self.take(&message.tenant) {
+            Ok(()) => self.within.should_process(message),
+            Err(at) => {
+                let wait = at.since(self.clock.now()).as_secs().max(1);
+                let text = format!("That is more messages than can be answered. Try again in {wait} s.");
+                Box::pin(std::future::ready(Verdict::Refuse(text)))
+            }
+        }
+    }
+
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+        self.within.post_process(message, reply)
+    }
+}
+
+/// Where a tenant's memory is.
+type MemoryOf = dyn Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync;
+
+/// Recalls what fits a message, and keeps what was said, in a memory of the tenant's own; other steps are those within.
+/// A memory that fails costs a warning.
+pub struct LongTermSteps<S> {
+    within: S,
+    memory_of: Box<MemoryOf>,
+}
+
+impl<S: Steps> LongTermSteps<S> {
+    /// `memory_of` gives the memory of a tenant, which must be no other tenant's.
+    pub fn new(
+        within: S,
+        memory_of: impl Fn(&TenantId) -> Arc<dyn LongTerm> + Send + Sync + 'static,
+    ) -> Self {
+        Self { within, memory_of: Box::new(memory_of) }
+    }
+}
+
+impl<S: Steps> Steps for LongTermSteps<S> {
+    fn prepare_context<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Background> {
+        Box::pin(async move {
+            let mut background = self.within.prepare_context(message).await;
+            let memory = (self.memory_of)(&message.tenant);
+            match memory.query(&MemoryQuery::new(message.text.as_str())).await {
+                Ok(found) => background.memories.extend(found.into_iter().map(|found| found.entry.content)),
+                Err(error) => tracing::warn!(tenant = %message.tenant, %error, "nothing is recalled"),
+            }
+            background
+        })
+    }
+
+    fn should_process<'a>(&'a self, message: &'a Incoming) -> BoxFuture<'a, Verdict> {
+        self.within.should_process(message)
+    }
+
+    fn post_process<'a>(&'a self, message: &'a Incoming, reply: &'a Reply) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if reply.outcome.as_ref().is_some_and(archon_types::Outcome::is_finished) {
+                let said = format!("User: {}\nAssistant: {}", message.text, reply.text);
+                let metadata = Map::from_iter([("tenant".to_owned(), json!(message.tenant))]);
+                if let Err(error) = (self.memory_of)(&message.tenant).store(&said, metadata).await {
+                    tracing::warn!(tenant = %message.tenant, %error, "what was said is not remembered");
+                }
+            }
+            self.within.post_process(message, reply).await;
+        })
+    }
+}

@@ -1,0 +1,341 @@
+//! The pool of agents that wait for people, by tenant.
+//!
+//! It keeps no state of its own: what waits, for what, until when, and whether it is set aside, stands in the logs of
+//! the runs. The index says where to look, and can be made again from the logs ([`AgentPool::restore`]).
+
+mod memory_index;
+
+use std::{collections::HashMap, sync::Arc};
+
+use archon_types::{
+    Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxEntry, InboxRequest, Journal, JournalError,
+    OpenMode, PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunId, SessionId, TenantId,
+    pending_approvals,
+};
+
+use crate::AgentTool;
+
+pub use memory_index::MemoryIndex;
+
+/// Agents that wait: who they are, and what can be done with them. Clones share everything.
+#[derive(Clone)]
+pub struct AgentPool {
+    index: Arc<dyn PoolIndex>,
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    options: PoolOptions,
+    /// The fields of the agents that are there now, by the names of their tools.
+    versions: Arc<HashMap<String, String>>,
+}
+
+/// How far a pool goes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// Most agents of one tenant that wait at once. Default 10.
+    pub max_per_tenant: usize,
+}
+
+impl Default for PoolOptions {
+    fn default() -> Self {
+        Self { max_per_tenant: 10 }
+    }
+}
+
+/// What came of looking at runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Noted {
+    /// What waits for a person.
+    pub waiting: Vec<PendingApproval>,
+    /// What was taken back: the agent's fields are others by now, or too many agents of the tenant wait. Its run has
+    /// to be resumed, so that it learns of it.
+    pub withdrawn: Vec<PendingApproval>,
+}
+
+impl AgentPool {
+    /// A pool over the runs of a journal.
+    pub fn new(
+        index: Arc<dyn PoolIndex>,
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
+        Self { index, journal, clock, ids, options: PoolOptions::default(), versions: Arc::default() }
+    }
+
+    /// The same pool with other limits.
+    pub fn with_options(mut self, options: PoolOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// The same pool, which knows these agents: what waits for one of them and was begun with other fields is discarded.
+    pub fn with_agents<'a>(mut self, agents: impl IntoIterator<Item = &'a AgentTool>) -> Self {
+        let versions = Arc::make_mut(&mut self.versions);
+        for agent in agents {
+            versions.insert(agent.name().to_owned(), agent.schema_version().to_owned());
+        }
+        self
+    }
+
+    /// Looks at a run that came to rest: what it waits for is in the pool, and nothing else of it.
+    ///
+    /// # Errors
+    /// The journal or the index failed.
+    pub async fn note(&self, run: &RunId) -> Result<Noted, JournalError> {
+        let mut noted = Noted::default();
+        let open = self.open_questions(run).await?;
+        let Some(tenant) = open.first().map(|entry| entry.tenant.clone()) else {
+            self.index.put(run, Vec::new()).await?;
+            return Ok(noted);
+        };
+        let now = self.clock.now();
+        let others = self.index.find(&PoolFilter::tenant(&tenant)).await?;
+        let others =
+            others.iter().filter(|entry| entry.run != *run && !entry.request.is_expired(now)).count();
+        for entry in open {
+            let full = others + noted.waiting.len() >= self.options.max_per_tenant;
+            let why = match self.is_stale(&entry) {
+                true => Some(self.stale(&entry)),
+                false if full => Some(format!(
+                    "{} was not run: {} agents wait for this person already. One of them has to be answered first.",
+                    name(&entry),
+                    self.options.max_per_tenant
+                )),
+                false => None,
+            };
+            match why {
+                Some(reason) => {
+                    self.post(&entry, Answer::Withdrawn { reason }).await?;
+                    noted.withdrawn.push(entry);
+                }
+                None => noted.waiting.push(entry),
+            }
+        }
+        self.index.put(run, noted.waiting.clone()).await?;
+        Ok(noted)
+    }
+
+    /// The agents of a tenant that wait, oldest first, those that are set aside too. What has expired is left out; what
+    /// has other fields by now is discarded.
+    ///
+    /// # Errors
+    /// The journal or the index failed.
+    pub async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
+        let now = self.clock.now();
+        let mut waiting = Vec::new();
+        for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
+            if self.is_stale(&entry) {
+                let reason = self.stale(&entry);
+                self.post(&entry, Answer::Withdrawn { reason }).await?;
+                self.remove(&entry).await?;
+            } else if !entry.request.is_expired(now) {
+                waiting.push(entry);
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// Takes out what nobody answered in time, of all tenants. Whoever resumes its runs lets them learn of it.
+    ///
+    /// # Errors
+    /// The index failed.
+    pub async fn expire(&self) -> Result<Vec<PendingApproval>, JournalError> {
+        let due = self.index.find(&PoolFilter::due(self.clock.now())).await?;
+        for entry in &due {
+            self.remove(entry).await?;
+        }
+        Ok(due)
+    }
+
+    /// Leaves the answer with the run that asks, and takes the agent out. The run goes on when it is resumed.
+    ///
+    /// False if it was answered before, or has expired: then nothing changes.
+    ///
+    /// # Errors
+    /// The journal or the index failed.
+    pub async fn answer(&self, entry: &PendingApproval, answer: Answer) -> Result<bool, JournalError> {
+        let is_open = !entry.request.is_expired(self.clock.now()) && !self.is_answered(entry).await?;
+        if is_open {
+            self.post(entry, answer).await?;
+        }
+        self.remove(entry).await?;
+        Ok(is_open)
+    }
+
+    /// Cancels what an agent waits for, as the person would.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn cancel(&self, entry: &PendingApproval, reason: &str) -> Result<bool, JournalError> {
+        self.answer(entry, Answer::Cancel { reason: reason.to_owned() }).await
+    }
+
+    /// Sets an agent aside: nobody is to be asked about it, and it does not expire. This stands in the logs of its runs.
+    ///
+    /// # Errors
+    /// The journal or the index failed, or one of the runs is at work.
+    pub async fn pause(&self, entry: &PendingApproval) -> Result<PendingApproval, JournalError> {
+        let request = entry.request.clone().pause(self.clock.now());
+        self.ask_again(entry, request).await
+    }
+
+    /// Asks again about what was set aside, with the time that it had left.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    pub async fn resume(&self, entry: &PendingApproval) -> Result<PendingApproval, JournalError> {
+        let request = entry.request.clone().unpause(self.clock.now());
+        self.ask_again(entry, request).await
+    }
+
+    /// Makes the index from the logs, for instance after a restart without it.
+    ///
+    /// # Errors
+    /// The journal or the index failed.
+    pub async fn restore(&self) -> Result<Noted, JournalError> {
+        for entry in self.index.find(&PoolFilter::default()).await? {
+            self.index.put(&entry.run, Vec::new()).await?;
+        }
+        let mut all = Noted::default();
+        // Who waited first has the first right to a place.
+        for head in self.journal.list().await?.into_iter().rev() {
+            if head.status != "suspended" || head.called_by.is_some() {
+                continue;
+            }
+            let noted = self.note(&head.run_id).await?;
+            all.waiting.extend(noted.waiting);
+            all.withdrawn.extend(noted.withdrawn);
+        }
+        Ok(all)
+    }
+
+    /// What a run waits for by its log, but for what is answered already.
+    async fn open_questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
+        let records = match self.journal.read(run).await {
+            Err(JournalError::UnknownRun { .. }) => Vec::new(),
+            records => records?,
+        };
+        let mut open = Vec::new();
+        if suspension(&records).is_some() {
+            for entry in pending_approvals(&records) {
+                if !self.is_answered(&entry).await? {
+                    open.push(entry);
+                }
+            }
+        }
+        Ok(open)
+    }
+
+    /// Whether an answer is on its way, or has arrived in the run that asked.
+    async fn is_answered(&self, entry: &PendingApproval) -> Result<bool, JournalError> {
+        let (asker, id) = (entry.asker(), &entry.request.request_id);
+        match self.journal.read(asker).await {
+            // An agent that keeps no log here asks in the log of its caller alone.
+            Err(JournalError::UnknownRun { .. }) => {}
+            records => {
+                let open = pending_approvals(&records?);
+                if !open.iter().any(|open| open.request.request_id == *id) {
+                    return Ok(true);
+                }
+            }
+        }
+        let Some(inbox) = self.journal.inbox() else { return Ok(false) };
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if request_id == id);
+        Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
+    }
+
+    async fn post(&self, entry: &PendingApproval, answer: Answer) -> Result<(), JournalError> {
+        let inbox = self.journal.inbox();
+        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
+        let request_id = entry.request.request_id.clone();
+        let request = InboxRequest::Answer { request_id, answer };
+        inbox.post(entry.asker(), InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)).await
+    }
+
+    /// Takes one entry out, and leaves the others of its run.
+    async fn remove(&self, entry: &PendingApproval) -> Result<(), JournalError> {
+        let mut others = self.index.find(&PoolFilter::run(&entry.run)).await?;
+        others.retain(|other| other.request.request_id != entry.request.request_id);
+        self.index.put(&entry.run, others).await
+    }
+
+    /// Writes the question as it is now into the logs of all runs that wait for it, from below: a run that is taken up
+    /// asks as the run below it does.
+    async fn ask_again(
+        &self,
+        entry: &PendingApproval,
+        request: ApprovalRequest,
+    ) -> Result<PendingApproval, JournalError> {
+        let path = &request.path;
+        for level in (0..=path.len()).rev() {
+            let (run, call) = match level.checked_sub(1).and_then(|above| path.get(above)) {
+                Some(asker) => (&asker.run, asker.call),
+                None => (&entry.run, entry.call),
+            };
+            let mut own = request.clone();
+            own.path.drain(..level);
+            self.write(run, call, own).await?;
+        }
+        let mut entry = entry.clone();
+        entry.request = request;
+        let mut all = self.index.find(&PoolFilter::run(&entry.run)).await?;
+        for other in &mut all {
+            if other.request.request_id == entry.request.request_id {
+                *other = entry.clone();
+            }
+        }
+        self.index.put(&entry.run, all).await?;
+        Ok(entry)
+    }
+
+    async fn write(&self, run: &RunId, call: CallId, request: ApprovalRequest) -> Result<(), JournalError> {
+        let open = self.journal.open(run, OpenMode::Existing).await?;
+        let waiting = suspension(&open.records)
+            .ok_or(JournalError::Unsupported { action: "set aside a run that does not wait" })?;
+        let bodies = vec![
+            RecordBody::ToolAsked { call, request: Box::new(request) },
+            RecordBody::Suspended { waiting },
+        ];
+        let context = Context::new(run.clone(), SessionId::new(""), self.clock.clone(), self.ids.clone());
+        open.log(context).append(bodies).await?;
+        Ok(())
+    }
+
+    fn is_stale(&self, entry: &PendingApproval) -> bool {
+        let asked = &entry.request.schema_version;
+        !asked.is_empty()
+            && self.versions.get(&entry.request.agent_name).is_some_and(|version| version != asked)
+    }
+
+    fn stale(&self, entry: &PendingApproval) -> String {
+        let name = name(entry);
+        tracing::warn!(run = %entry.run, agent = name, "an agent that waited is discarded: its fields are others by now");
+        format!(
+            "{name} has changed since it was asked about, so it was not run. Call it again if it is still wanted."
+        )
+    }
+}
+
+fn name(entry: &PendingApproval) -> &str {
+    match entry.request.agent_name.as_str() {
+        "" => "This call",
+        name => name,
+    }
+}
+
+/// The calls that a run waits with, if it does.
+fn suspension(records: &[Arc<Record>]) -> Option<Vec<CallId>> {
+    match records.last().map(|last| &last.body) {
+        Some(RecordBody::Suspended { waiting }) => Some(waiting.clone()),
+        _ => None,
+    }
+}
+
+impl std::fmt::Debug for AgentPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentPool").field("options", &self.options).finish_non_exhaustive()
+    }
+}
