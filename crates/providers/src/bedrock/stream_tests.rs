@@ -320,15 +320,44 @@ fn a_text_that_only_calls_itself_an_event_stream_is_shown() {
     }
 }
 
-// spec: P-27
-#[test]
-fn an_answer_of_a_given_form_comes_as_text() {
+/// The name is taken by a tool, so that of the answer is `add_2`.
+fn asking_for_a_form() -> Request {
     let mut request = ask();
     let mut options = RequestOptions::default();
     let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}});
     options.response_format = Some(ResponseFormat { name: "add".into(), schema });
     request.options = Arc::new(options);
-    // The name is taken by a tool, so the answer's is another.
+    request
+}
+
+// spec: P-27
+#[test]
+fn an_answer_of_a_given_form_is_the_first_of_several_and_may_be_empty() {
+    let request = asking_for_a_form();
+    // Of several answers at once the one that began first counts.
+    let frames = [
+        start(),
+        call(0, "tooluse_1", "add_2"),
+        call(1, "tooluse_2", "add_2"),
+        input(1, "{\"sum\":4}"),
+        input(0, "{\"sum\":3}"),
+        block_stop(1),
+        block_stop(0),
+        stop("tool_use"),
+        metadata(),
+    ];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
+    // An empty answer is one.
+    let frames = [start(), call(0, "tooluse_1", "add_2"), block_stop(0), stop("tool_use"), metadata()];
+    let heard = replay(&provider(), &request, &stream(frames));
+    assert_eq!(heard.end.unwrap().text(), "{}");
+}
+
+// spec: P-27
+#[test]
+fn an_answer_of_a_given_form_comes_as_text() {
+    let request = asking_for_a_form();
     let frames = [
         start(),
         call(0, "tooluse_1", "add_2"),
@@ -359,24 +388,6 @@ fn an_answer_of_a_given_form_comes_as_text() {
     let heard = replay(&provider(), &request, &stream(frames));
     assert_eq!(heard.text, "{\"sum\":3}");
     assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
-    // Of several answers at once the one that began first counts.
-    let frames = [
-        start(),
-        call(0, "tooluse_1", "add_2"),
-        call(1, "tooluse_2", "add_2"),
-        input(1, "{\"sum\":4}"),
-        input(0, "{\"sum\":3}"),
-        block_stop(1),
-        block_stop(0),
-        stop("tool_use"),
-        metadata(),
-    ];
-    let heard = replay(&provider(), &request, &stream(frames));
-    assert_eq!(heard.end.unwrap().text(), "{\"sum\":3}");
-    // An empty answer is one.
-    let frames = [start(), call(0, "tooluse_1", "add_2"), block_stop(0), stop("tool_use"), metadata()];
-    let heard = replay(&provider(), &request, &stream(frames));
-    assert_eq!(heard.end.unwrap().text(), "{}");
     // Without it, what was said is the answer.
     let heard = replay(&provider(), &request, &stream([text(0, "I can"), text(0, "not."), stop("end_turn")]));
     assert_eq!(heard.text, "I cannot.");
