@@ -17,7 +17,36 @@ struct Circuit {
     open_until: Option<Timestamp>,
 }
 
+/// How a tool's circuit breaker stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Breaker {
+    /// The tool is called; it failed so often in a row.
+    Closed {
+        /// Failures in a row.
+        failures: u32,
+    },
+    /// The tool is left alone.
+    Open {
+        /// Until then.
+        until: Timestamp,
+    },
+    /// The next call shows whether the tool works again.
+    HalfOpen,
+}
+
 impl Circuits {
+    /// How the breakers stand of tools that failed last.
+    pub(crate) fn states(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
+        let state = |circuit: &Circuit| match circuit.open_until {
+            Some(until) if now < until => Breaker::Open { until },
+            Some(_) => Breaker::HalfOpen,
+            None => Breaker::Closed { failures: circuit.failures },
+        };
+        self.0.iter().map(|(tool, circuit)| (tool.clone(), state(circuit))).collect()
+    }
+
     /// A call of the tool ended.
     pub(crate) fn ended(&mut self, tool: &str, result: &ToolResult, at: Timestamp, config: &CircuitBreaker) {
         match verdict(result) {
@@ -113,7 +142,7 @@ mod tests {
         ToolError::Failed("no".into()).into()
     }
 
-    // spec: ER-06
+    // spec: ER-06, OB-11
     #[test]
     fn five_failures_in_a_row_open_the_circuit_for_a_minute() {
         let circuits = after(&[failed(), failed(), failed(), failed()]);
@@ -122,6 +151,10 @@ mod tests {
         assert!(!circuits.is_open("t", at(7000)), "not in a row");
         let mut circuits = after(&[failed(), failed(), failed(), failed(), ToolResult::timeout(1.0)]);
         assert!(circuits.is_open("t", at(5000)) && circuits.is_open("t", at(64_999)));
+        let state = |circuits: &Circuits, ms| circuits.states(at(ms)).get("t").copied();
+        assert_eq!(state(&circuits, 64_999), Some(Breaker::Open { until: at(65_000) }));
+        assert_eq!(state(&circuits, 65_000), Some(Breaker::HalfOpen));
+        assert_eq!(state(&after(&[failed(), failed()]), 9), Some(Breaker::Closed { failures: 2 }));
         assert!(!circuits.is_open("u", at(5000)), "the other tools go on");
         assert!(!circuits.is_half_open("t", at(64_999)) && circuits.is_half_open("t", at(65_000)));
         circuits.ended("t", &failed(), at(66_000), &CircuitBreaker::default());

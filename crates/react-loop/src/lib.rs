@@ -65,6 +65,7 @@ mod window;
 pub use action_parser::{Action, ParseFailure, parse_action};
 pub use agent::{ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState, Consent};
+pub use circuit_breaker::Breaker;
 pub use driver::Driver;
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};

@@ -15,7 +15,7 @@ mod interruption;
 mod prompts;
 mod tool_retry;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
@@ -26,7 +26,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CallStage, CallState, ContextManager, ContextParts, History, Messages, SummaryDue, ToolGate,
-    circuit_breaker::Circuits, fallback::Chain, limits::Meter, queues::Queues, repetition::Repetition,
+    circuit_breaker::{Breaker, Circuits},
+    fallback::Chain,
+    limits::Meter,
+    queues::Queues,
+    repetition::Repetition,
     text_mode,
 };
 
@@ -364,6 +368,11 @@ impl ReactMachine {
     /// Whether a turn is under way: its model was asked and its last result is not there yet.
     pub fn is_in_turn(&self) -> bool {
         matches!(self.phase, Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Acting { .. })
+    }
+
+    /// How the circuit breakers stand of tools that failed last, by name.
+    pub fn breakers(&self, now: Timestamp) -> BTreeMap<String, Breaker> {
+        self.circuits.states(now)
     }
 
     /// Tokens of all model calls so far.

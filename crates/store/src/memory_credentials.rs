@@ -11,10 +11,12 @@ use archon_types::{
     TenantId,
 };
 
+type Kept = BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>;
+
 /// Keeps credentials in memory. Clones share them.
 #[derive(Clone)]
 pub struct MemoryCredentials {
-    kept: Arc<Mutex<BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>>>,
+    kept: Arc<Mutex<Kept>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -25,7 +27,7 @@ impl MemoryCredentials {
     }
 
     // No code that can panic runs under the lock, so a poisoned one holds sound data.
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<CredentialKey, (CredentialEntry, Secret<Json>)>> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, Decision, Encoded, Executed, Json,
-    Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Decision, Encoded, Executed,
+    Json, Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
 };
 
 use tracing::Instrument;
@@ -350,11 +350,7 @@ impl ToolEngine {
         let started = run.clock.now();
         let mut context = ToolContext::new(run.clone(), call_id, name);
         if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
-            let level = notes.options.level.as_deref();
-            let mut options = self.options.clone();
-            options.grants.retain(|permission| self.options.has(permission, level));
-            let next = run.ceiling.clone();
-            context.run.ceiling = Some(Arc::new(Above { options: Arc::new(options), next }));
+            context.run.ceiling = Some(self.ceiling(notes.options.level.as_deref(), run));
         }
         let mut attempt = 1;
         let mut result = loop {
@@ -405,6 +401,13 @@ impl ToolEngine {
         }
         let _waiting = self.statistics.under(&context.tool_name, Phase::Waiting);
         self.rates.may_begin(&context.tool_name, &*context.run.clock, &context.cancel).await
+    }
+
+    /// What whoever is called by a call may do: what its caller may, and those above.
+    fn ceiling(&self, level: Option<&str>, run: &Context) -> Arc<dyn Ceiling> {
+        let mut options = self.options.clone();
+        options.grants.retain(|permission| self.options.has(permission, level));
+        Arc::new(Above { options: Arc::new(options), next: run.ceiling.clone() })
     }
 
     async fn run_once(

@@ -70,7 +70,7 @@ impl<'r> Running<'r> {
         Self { tool, said, context, run, states, trace: Vec::new() }
     }
 
-    pub(super) async fn to_end(mut self) -> ToolResult {
+    pub(super) async fn until_end(mut self) -> ToolResult {
         let mut running = FuturesUnordered::new();
         let mut alone = false;
         loop {

@@ -118,7 +118,7 @@ impl Tool for CompositeTool {
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move {
             let run = self.context(context)?;
-            Ok(Running::new(self, arguments, context, run).to_end().await)
+            Ok(Running::new(self, arguments, context, run).until_end().await)
         })
     }
 
