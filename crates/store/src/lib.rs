@@ -25,13 +25,16 @@
 //!
 //! Memories, which are no logs, have a database of their own: [`SqliteMemory`], with the feature `sqlite-memory`.
 //!
+//! The index of runs that wait for people, which is made from logs, can be kept for several processes: [`SqliteIndex`],
+//! with the feature `sqlite`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
 //! [`Locked`]: archon_types::JournalError::Locked
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
-#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #")]
+#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #\n[`SqliteIndex`]: #")]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
@@ -67,6 +70,6 @@ pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteJournal;
+pub use sqlite::{SqliteIndex, SqliteJournal};
 #[cfg(feature = "sqlite-memory")]
 pub use sqlite_memory::SqliteMemory;
