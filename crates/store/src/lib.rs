@@ -29,6 +29,9 @@
 //! Credentials, the accounts that tools act with: [`MemoryCredentials`], and [`SqliteCredentials`] with the feature
 //! `sqlite`, sealed with a key with the feature `encryption`.
 //!
+//! The index of runs that wait for people, which is made from logs, can be kept for several processes: [`SqliteIndex`],
+//! with the feature `sqlite`.
+//!
 //! Sessions, which are folds over logs, can be kept as files for other programs to read:
 //! [`FileSystemSessionStore`], with the feature `jsonl`.
 //!
@@ -36,7 +39,10 @@
 #![cfg_attr(not(feature = "jsonl"), doc = "\n[`JsonlJournal`]: #\n[`FileSystemSessionStore`]: #")]
 #![cfg_attr(not(feature = "sqlite-memory"), doc = "\n[`SqliteMemory`]: #")]
 #![cfg_attr(not(feature = "postgres-memory"), doc = "\n[`PostgresMemory`]: #")]
-#![cfg_attr(not(feature = "sqlite"), doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #")]
+#![cfg_attr(
+    not(feature = "sqlite"),
+    doc = "\n[`SqliteJournal`]: #\n[`SqliteCredentials`]: #\n[`SqliteIndex`]: #"
+)]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod blob;
@@ -82,7 +88,7 @@ pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteJournal;
+pub use sqlite::{SqliteIndex, SqliteJournal};
 #[cfg(feature = "encryption")]
 pub use sqlite_credentials::SealingKey;
 #[cfg(feature = "sqlite")]

@@ -23,6 +23,7 @@ mod error;
 mod heads;
 mod inbox;
 mod log;
+mod pool_index;
 mod schema;
 mod writer;
 
@@ -35,6 +36,8 @@ use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, R
 
 use crate::{blocking::blocking, doorbell::Doorbell, records::Salvaged, rules::check_id};
 use database::Database;
+
+pub use pool_index::SqliteIndex;
 
 /// Keeps all runs in one SQLite database. Clones share it.
 ///

@@ -15,6 +15,9 @@ use super::{
 };
 use crate::TeamError;
 
+/// How long before its time limit a call's work has to be over.
+const TO_END_MS: u64 = 5_000;
+
 impl Parts {
     /// Works on a call until it ends or waits. What is there from before goes on.
     pub(super) async fn run(&self, given: Map<String, Json>, by: &Delegation, context: &Context) -> Outcome {
@@ -118,7 +121,7 @@ impl Parts {
                     vec![ended(Outcome::new(context.run.clone(), OutcomeStatus::Cancelled))]
                 }
                 Next::Work { attempt, task } => {
-                    let child = child(by, &context);
+                    let child = self.child(by, &context);
                     let effect = Effect::Idempotent;
                     let child_run = Some(child.run.clone());
                     let started = RecordBody::ToolStarted { call: WORK, attempt, effect, child_run };
@@ -129,6 +132,19 @@ impl Parts {
             };
             log.step(bodies, |record| form.apply(record)).await?;
         }
+    }
+
+    /// The context of the agent's work, which is no deeper than the call: the call does nothing that costs by itself. The
+    /// work ends by its own limit before the call meets that of a tool.
+    fn child(&self, by: &Delegation, context: &Context) -> Context {
+        let mut lease = by.lease;
+        if let Some(limit) = self.spec.annotations.timeout_ms {
+            lease.duration_ms = lease.duration_ms.min(limit.saturating_sub(TO_END_MS));
+        }
+        let cancel = context.cancel.child_token();
+        let mut child = context.of_call(WORK, lease, by.max_depth, by.journal.clone(), cancel);
+        child.depth = context.depth;
+        child
     }
 
     /// What the log says of the agent's work.
@@ -166,14 +182,6 @@ async fn waits(outcome: &Outcome, child: &Context, by: &Delegation) -> Vec<Recor
     }
     let asked = |request| RecordBody::ToolAsked { call: WORK, request: Box::new(request) };
     questions.into_iter().map(asked).collect()
-}
-
-/// The context of the agent's work, which is no deeper than the call: the call does nothing that costs by itself.
-fn child(by: &Delegation, context: &Context) -> Context {
-    let cancel = context.cancel.child_token();
-    let mut child = context.of_call(WORK, by.lease, by.max_depth, by.journal.clone(), cancel);
-    child.depth = context.depth;
-    child
 }
 
 fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {

@@ -77,7 +77,7 @@ async fn a_paused_agent_keeps_the_time_that_it_had_left_also_in_another_process(
     office.clock.advance(Duration::from_secs(86_400));
     // All that is known of it stands in the logs.
     let later = Office::reopened(office.clock.clone(), office.journal.clone());
-    assert_eq!(later.pool.restore().await.unwrap().waiting, [paused.clone()]);
+    assert_eq!(later.pool.restore().await.unwrap().waiting, std::slice::from_ref(&paused));
     let waiting = later.pool.waiting(&"ann".into()).await.unwrap();
     assert_eq!(waiting[0].status(), AgentStatus::Paused);
     assert_eq!(AgentStatus::of(&later.journal.logs.log("run_1.0-0")), AgentStatus::Paused);

@@ -1,0 +1,107 @@
+//! What a team adds to the time of its models: `cargo bench -p archon-orchestrator --bench agents`. 1,000 members work side
+//! by side, each 5 turns long with a model that takes 2 s, in real time. The latency bound is the 10 s of one of them; the
+//! goal is 1.15 times that. The turns are sleeps, so what is measured is the team, its log and its budget, not a loop.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use archon_orchestrator::{Team, TeamOptions};
+use archon_testkit::{MortalJournal, SeededIds};
+use archon_types::{
+    Agent, BoxFuture, Clock, Context, Member, Outcome, OutcomeStatus, PlanError, Planner, PlanningContext,
+    Role, RunId, SessionId, SubTask, SubTaskRules, Task, Timestamp, Usage,
+};
+
+const AGENTS: usize = 1_000;
+const TURNS: u32 = 5;
+const MODEL: Duration = Duration::from_secs(2);
+
+struct System;
+
+impl Clock for System {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap())
+    }
+
+    fn sleep_until(&self, at: Timestamp) -> BoxFuture<'static, ()> {
+        let wait = at.since(self.now());
+        Box::pin(async move { tokio::time::sleep(wait).await })
+    }
+}
+
+/// Takes its turns, and says how many there were.
+struct Worker(Arc<AtomicUsize>);
+
+impl Agent for Worker {
+    fn name(&self) -> &str {
+        "worker"
+    }
+
+    fn run<'a>(&'a self, _: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            for _ in 0..TURNS {
+                tokio::time::sleep(MODEL).await;
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+            let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+            outcome.answer = "done".to_owned();
+            outcome.usage = Usage { input: 10, ..Usage::default() };
+            outcome
+        })
+    }
+}
+
+/// One step for each agent, none of which waits for another.
+struct SideBySide;
+
+impl Planner for SideBySide {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        let step = |n| {
+            let mut rules = SubTaskRules::default();
+            rules.role = Some("worker".to_owned());
+            SubTask::new(format!("s{n}"), "work").with_rules(rules)
+        };
+        let steps: Vec<_> = (0..AGENTS).map(step).collect();
+        Box::pin(std::future::ready(Ok(Task::new("t", goal).with_subtasks(steps))))
+    }
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
+    let turns = Arc::new(AtomicUsize::new(0));
+    let mut options = TeamOptions::default();
+    options.roles = vec![Role::new("worker", "")];
+    options.settings.max_concurrent = AGENTS as u32;
+    options.settings.max_delegations = 4 * AGENTS as u32;
+    options.settings.task_ms = 600_000;
+    // A turn is silent, and a busy machine late.
+    options.settings.beat_ms = 0;
+    options.limits.max_total_tokens = 1_000_000_000;
+    options.limits.max_duration_ms = 600_000;
+    let mut team = Team::new(Arc::new(SideBySide), Arc::new(MortalJournal::default()), options);
+    for n in 0..AGENTS {
+        team = team.with_member(Member::new(format!("m{n}"), "worker"), Arc::new(Worker(turns.clone())));
+    }
+    let context =
+        Context::new(RunId::new("run_1"), SessionId::new("s"), Arc::new(System), Arc::new(SeededIds::new(1)));
+    let begun = Instant::now();
+    let outcome = runtime.block_on(team.start("Do it", &context)).unwrap();
+    let (took, bound) = (begun.elapsed(), MODEL * TURNS);
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+    assert_eq!(turns.load(Ordering::Relaxed), AGENTS * TURNS as usize, "nobody worked twice");
+    let ratio = took.as_secs_f64() / bound.as_secs_f64();
+    println!(
+        "{AGENTS} agents of {TURNS} turns of {MODEL:?}: {took:.2?}, {ratio:.2} times the bound of {bound:?}"
+    );
+}
