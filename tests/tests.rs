@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod agent_tools;
 mod approvals;
 mod approvals_below;
 mod approvals_kept;
