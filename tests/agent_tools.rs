@@ -49,13 +49,12 @@ struct World {
     clock: VirtualClock,
     model: FnProvider,
     done: Arc<Mutex<Vec<Json>>>,
-    seed: u16,
 }
 
 impl World {
     fn new(answer: impl Fn(usize, &Request) -> crate::stage::Answer + Send + Sync + 'static) -> Self {
         let (journal, clock) = (MemoryJournal::new(), VirtualClock::new());
-        Self { journal, clock, model: FnProvider::new(answer), done: Arc::default(), seed: 1 }
+        Self { journal, clock, model: FnProvider::new(answer), done: Arc::default() }
     }
 
     fn email(&self) -> AgentTool {
