@@ -27,7 +27,7 @@ mod memory_limit;
 mod memory_places;
 mod parallel;
 mod parallel_budget;
-mod plan_kill;
+mod plan_resume;
 mod plan_scenarios;
 mod plan_world;
 mod processes;

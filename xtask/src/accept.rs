@@ -59,7 +59,15 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
-    Suite { name: "planner", commands: &["test --profile accept -p archon-planner"], with_model: &[] },
+    Suite {
+        name: "planner",
+        commands: &[
+            "test --profile accept -p archon-planner --features yaml",
+            "test --profile accept -p archon-tests plan",
+            "bench -p archon-planner",
+        ],
+        with_model: &[],
+    },
     Suite {
         name: "memory",
         commands: &[

@@ -58,16 +58,11 @@ const STEPS: &[Step] = &[
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local,archon-cli/embedder",
     },
-    step("tests of memories in SQLite", "test -p archon-store --features sqlite-memory --test sqlite_memory"),
+    // With a database of their own, so that none is skipped.
     step(
-        "tests of memories in PostgreSQL",
-        "xtask postgres test -p archon-store --features postgres-memory --test postgres_memory",
+        "tests",
+        "xtask postgres test --workspace --features archon/tokens,archon/git,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
     ),
-    step(
-        "kills and facts of memories in PostgreSQL",
-        "xtask postgres test -p archon-tests --features postgres -- memory",
-    ),
-    step("tests", "test --workspace --features archon/tokens,archon/git,archon/web"),
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -136,7 +131,10 @@ mod tests {
             listing.contains("RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --no-deps "),
             "{listing}"
         );
-        assert!(listing.lines().last().unwrap().starts_with("cargo test --workspace "), "{listing}");
+        assert!(
+            listing.lines().last().unwrap().starts_with("cargo xtask postgres test --workspace "),
+            "{listing}"
+        );
     }
 
     #[test]
