@@ -444,6 +444,9 @@ impl ReactMachine {
     /// Asks the next question, after what the window wants first.
     fn ask_in_window(&self) -> Command<'_> {
         let now = self.meter.now();
+        if let Some(record) = self.window.cleanup_due() {
+            return Command::Append(record);
+        }
         if let Some(due) = self.window.summary_due(now) {
             return self.beside(SideQuestion::Summary, Command::Summarize(due));
         }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
-    ApprovalRequest, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError, Prepared,
-    QuestionKind, ReadyCall, RecordBody, ToolCall, ToolResult, ToolResultStatus, Toolbox,
+    ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
+    Prepared, QuestionKind, ReadyCall, RecordBody, ToolCall, ToolResult, ToolResultStatus, Toolbox,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -146,6 +146,8 @@ impl Batch<'_, '_> {
         let spawns = Arc::new(Spawns::default());
         let mut context = hooked.unwrap_or_else(|| self.tools.clone());
         context.processes = Some(spawns.clone());
+        let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
+        context.results = gives_up.then(|| self.machine.window().results().into());
         let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),

@@ -7,12 +7,14 @@
 //! | question | file |
 //! |---|---|
 //! | what does the model see, and when does that change? | `manager.rs` |
-//! | how full is the window, and who is told? | `usage.rs` |
+//! | how full is the window, and who is told? | `usage.rs`, `result_sizes.rs` |
 //! | what gives way first? | `tiers.rs`, step by step in `draft.rs` |
 //! | what stands for what is gone? | `digest.rs`, `file_reads.rs` |
+//! | what does the model give up itself? | `cleanup.rs` |
 //! | how is a tool's result cut? | `truncate.rs` |
 //! | what does a compaction's record mean? | `entries.rs` |
 
+mod cleanup;
 mod digest;
 mod draft;
 mod entries;
@@ -20,6 +22,7 @@ mod file_reads;
 mod history;
 mod manager;
 mod parts;
+mod result_sizes;
 mod tiers;
 mod truncate;
 mod usage;
@@ -88,7 +91,9 @@ pub(crate) fn unique_calls(answer: &AssistantMessage, command: u64) -> Vec<ToolC
         let mut call = call.clone();
         let taken = call.id.as_str().is_empty() || calls.iter().any(|c| c.id == call.id);
         if taken {
-            call.id = ToolCallId::new(format!("auto-{command}-{}", calls.len()));
+            let is_free = |id: &ToolCallId| calls.iter().all(|c| c.id != *id);
+            let mut ids = (calls.len()..).map(|n| ToolCallId::new(format!("auto-{command}-{n}")));
+            call.id = ids.find(is_free).unwrap_or(call.id);
         }
         calls.push(call);
     }

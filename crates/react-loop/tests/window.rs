@@ -15,10 +15,11 @@ use archon_react_loop::{
     Command, ContextParts, ReactMachine, Undo, decode_answer, fold, fold_undone, fold_with,
 };
 use archon_types::{
-    AssistantMessage, CommandId, Compaction, CompactionInput, CompactionLevel, CompactionStrategy, Content,
-    ContextConfig, ContextLevel, Message, ModelFailure, OutcomeStatus, PromptSource, ProviderError, Record,
-    RecordBody, ResultTokens, RunConfig, RunId, RunStarted, StopReason, Summary, Timestamp, TokenCounter,
-    TokenEstimate, ToolCall, ToolMode, ToolResult, Usage, ViewPart,
+    AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, CommandId, Compaction, CompactionInput,
+    CompactionLevel, CompactionStrategy, Content, ContextConfig, ContextLevel, Message, ModelFailure,
+    OutcomeStatus, PromptSource, ProviderError, Record, RecordBody, ResultTokens, RunConfig, RunId,
+    RunStarted, StopReason, Summary, Timestamp, TokenCounter, TokenEstimate, ToolCall, ToolMode, ToolResult,
+    ToolSpec, Usage, ViewPart, metadata,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -567,4 +568,99 @@ proptest! {
         prop_assert_eq!(lossless.messages().to_vec(), run.whole());
         check_pairs(&lossless);
     }
+}
+
+/// A run whose model can give results up, with two results of these texts and a third turn that gives up `ids`.
+fn after_cleanup(context: Option<ContextConfig>, texts: [&str; 2], ids: &[&str]) -> Run {
+    let mut config = RunConfig::default();
+    config.context = context;
+    let spec = ToolSpec::new(CLEANUP_TOOL, "", json!({ "type": "object" }));
+    config.tools = Arc::new(vec![spec].into());
+    let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
+    let machine = ReactMachine::with_parts(&started, at(0), Default::default(), Default::default());
+    let first = Record { seq: 0, at: at(0), body: RecordBody::RunStarted(Box::new(started)) };
+    let mut run = Run { machine, log: vec![Arc::new(first)], now: 0, asked: 0 };
+    run.prompt("the goal");
+    for text in texts {
+        run.turn(|_| Answer::Call { result: text.to_owned() });
+    }
+    run.give_up(ids);
+    run
+}
+
+impl Run {
+    /// A turn in which the model gives up the results of these calls.
+    fn give_up(&mut self, ids: &[&str]) {
+        let (command, attempt) = loop {
+            match self.machine.next() {
+                Command::AskModel { command, attempt, turn } => {
+                    let request_hash = String::new();
+                    self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash });
+                    break (command, attempt);
+                }
+                Command::Append(body) => self.apply(body),
+                other => panic!("{other:?}"),
+            }
+        };
+        let call = ToolCall::new(format!("g{}", command.0), CLEANUP_TOOL, json!({}));
+        let content = vec![Content::ToolCall(call)];
+        let message = AssistantMessage { content, stop_reason: StopReason::ToolUse, ..Default::default() };
+        let message = Box::new(decode_answer(message, ToolMode::Native, command));
+        self.apply(RecordBody::ModelAnswered { command, attempt, message });
+        let seen = self.machine.window().results();
+        let of = |id: &&str| seen.iter().find(|result| result.call.as_str() == *id).expect("a result");
+        let given_up: Vec<_> = ids
+            .iter()
+            .map(|id| CleanedUp::new(of(id), "no results", Some(format!("{id} was dull"))))
+            .collect();
+        let marks = serde_json::to_value(given_up).unwrap();
+        let result = Box::new(ToolResult::success("{}").with_metadata(metadata::CLEANED_UP, marks));
+        let call = CallId::new(command, 0);
+        self.apply(RecordBody::ToolFinished { call, result });
+        // It counts at once, for a second call of the same turn as well.
+        let seen = self.machine.window().results();
+        assert!(seen.iter().all(|r| r.is_cleaned_up == ids.contains(&r.call.as_str())), "{seen:?}");
+    }
+}
+
+// spec: TE-49, TE-51
+#[test]
+fn what_the_model_gives_up_is_a_note_in_its_window_and_whole_in_the_log() {
+    let long = "a line of a long result\n".repeat(200);
+    for context in [None, Some(ContextConfig::default())] {
+        let counts = context.is_some();
+        let mut run = after_cleanup(context, [&long, "short"], &["c1"]);
+        let before = run.machine.window().usage();
+        run.turn(|_| Answer::Text("done"));
+        let compaction = run.compactions()[0].clone();
+        assert_eq!((run.compactions().len(), compaction.level), (1, CompactionLevel::CleanUp));
+        let note = "[Cleaned up - no results]: c1 was dull";
+        assert!(compaction.view.contains(&ViewPart::Rewrite { at: 2, text: note.into() }), "{compaction:?}");
+        let texts = run.texts();
+        assert_eq!((texts[2].as_str(), texts[4].as_str()), (note, "[tool_call_id: c2]\nshort"));
+        // The conversation as it came, without marks.
+        assert_eq!((run.whole()[2].text(), run.whole()[4].text()), (long.clone(), "short".to_owned()));
+        assert_eq!(counts, run.machine.window().usage().tokens + 500 < before.tokens);
+        // Whoever folds the log, or loads the machine, sees the same; without the record it was never so.
+        assert_eq!(run.folded(), run.machine);
+        assert_eq!(stored_and_loaded(&run.machine), run.machine);
+        let undone = fold_undone(&RunId::new("r"), &run.log, Default::default(), Undo::Last(1)).unwrap();
+        assert!(undone.messages()[2].text().starts_with("[tool_call_id: c1]\na line"));
+        let results = run.machine.window().results();
+        let marks: Vec<_> = results.iter().map(|r| (r.call.as_str(), r.is_cleaned_up)).collect();
+        assert_eq!(marks, [("c1", true), ("c2", false), ("g2", false)]);
+    }
+}
+
+// spec: TE-49
+#[test]
+fn what_was_given_up_stays_so_when_the_window_is_compacted() {
+    let long = "a line of a long result\n".repeat(200);
+    let mut run = after_cleanup(Some(context(4_000)), [&long, &long], &["c1"]);
+    while run.compactions().len() < 3 {
+        run.turn(work(3_000));
+    }
+    assert_ne!(run.compactions().last().unwrap().level, CompactionLevel::CleanUp);
+    assert!(!run.texts().iter().any(|text| text.contains("[tool_call_id: c1]")), "{:?}", run.texts());
+    assert_eq!(run.folded(), run.machine);
 }

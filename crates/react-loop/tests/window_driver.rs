@@ -8,10 +8,11 @@ use std::sync::Arc;
 use archon_react_loop::{Driver, ReactMachine, RunLog};
 use archon_testkit::{FnProvider, RecordingSink, SeededIds, VirtualClock};
 use archon_types::{
-    AssistantMessage, BoxFuture, CallId, CompactionLevel, Content, Context, ContextConfig, DeltaKind,
-    Durability, Effect, Encoded, Event, Executed, JournalError, Message, ModelEvent, OutcomeStatus, Prepared,
-    PromptSource, ProviderError, ReadyCall, Record, RecordBody, ResultTokens, RunConfig, RunStarted,
-    RunWriter, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec, Toolbox,
+    AssistantMessage, BoxFuture, CLEANUP_TOOL, CallId, CleanedUp, CompactionLevel, Content, Context,
+    ContextConfig, DeltaKind, Durability, Effect, Encoded, Event, Executed, JournalError, Message,
+    ModelEvent, OutcomeStatus, Prepared, PromptSource, ProviderError, ReadyCall, Record, RecordBody,
+    ResultTokens, RunConfig, RunStarted, RunWriter, StopReason, Timestamp, ToolCall, ToolResult, ToolSpec,
+    Toolbox, metadata,
 };
 use serde_json::json;
 
@@ -39,12 +40,26 @@ impl Toolbox for Talkative {
         Box::pin(async move { Prepared::Ready(ReadyCall::new(id, call.clone(), Effect::ReadOnly)) })
     }
 
-    fn execute<'a>(&'a self, ready: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
+    fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
+        if ready.call.name == CLEANUP_TOOL {
+            return Box::pin(async move { Executed::Done(Box::new(give_up(&ready.call, run))) });
+        }
+        assert!(run.results.is_none(), "only the tool that gives results up sees them");
         let chars = ready.call.arguments["chars"].as_u64().unwrap_or(0);
         Box::pin(
             async move { Executed::Done(Box::new(ToolResult::success("word ".repeat(chars as usize / 5)))) },
         )
     }
+}
+
+/// Gives up every result that is still there, and says how many these were.
+fn give_up(call: &ToolCall, run: &Context) -> ToolResult {
+    let seen = run.results.as_ref().expect("the results that the model sees");
+    let left: Vec<_> =
+        seen.iter().filter(|result| !result.is_cleaned_up && result.tool != call.name).collect();
+    let marks: Vec<_> = left.iter().map(|result| CleanedUp::new(result, "old", None)).collect();
+    ToolResult::success(format!("gave up {}", left.len()))
+        .with_metadata(metadata::CLEANED_UP, serde_json::to_value(marks).unwrap())
 }
 
 fn call(n: usize, chars: usize) -> ToolCall {
@@ -67,9 +82,18 @@ async fn run(
     context: ContextConfig,
     answer: impl Fn(usize, &archon_types::Request) -> Events + Send + Sync + 'static,
 ) -> (archon_types::Outcome, FnProvider, RecordingSink) {
+    run_with(Vec::new(), context, answer).await
+}
+
+async fn run_with(
+    tools: Vec<ToolSpec>,
+    context: ContextConfig,
+    answer: impl Fn(usize, &archon_types::Request) -> Events + Send + Sync + 'static,
+) -> (archon_types::Outcome, FnProvider, RecordingSink) {
     let (provider, sink) = (FnProvider::new(answer), RecordingSink::new());
     let mut config = RunConfig::default();
     config.context = Some(context);
+    config.tools = Arc::new(tools.into());
     let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
     let mut ctx =
         Context::new("r".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
@@ -107,6 +131,33 @@ async fn a_refused_request_is_sent_again_in_the_same_turn() {
     assert_eq!(sizes, [61, 42, 42]);
     assert_eq!(levels(&sink), [CompactionLevel::Trim, CompactionLevel::TruncateAll]);
     assert_eq!(outcome.turns, 31, "the turn counts once");
+}
+
+// spec: TE-49, TE-51
+#[tokio::test]
+async fn a_model_gives_up_what_it_has_read_and_every_request_after_it_holds_a_note() {
+    let tools = vec![ToolSpec::new(CLEANUP_TOOL, "", json!({ "type": "object" }))];
+    let (outcome, provider, sink) = run_with(tools, ContextConfig::default(), |n, _| match n {
+        0 => FnProvider::calls(vec![call(0, 50), call(1, 50)]),
+        // The second call of the turn knows what the first gave up.
+        1 => FnProvider::calls(vec![
+            ToolCall::new("g1", CLEANUP_TOOL, json!({})),
+            ToolCall::new("g2", CLEANUP_TOOL, json!({})),
+        ]),
+        2 => FnProvider::calls(vec![call(3, 5)]),
+        _ => FnProvider::text("done"),
+    })
+    .await;
+    assert_eq!(outcome.status, OutcomeStatus::Finished);
+    assert_eq!(levels(&sink), [CompactionLevel::CleanUp]);
+    let texts = |n: usize| -> Vec<String> {
+        let messages = &provider.requests()[n].messages;
+        messages.iter().filter(|m| matches!(&***m, Message::ToolResult(_))).map(|m| m.text()).collect()
+    };
+    assert!(texts(1)[0].starts_with("[tool_call_id: c0]\nword word"), "{:?}", texts(1));
+    let note = "[Cleaned up - old]";
+    assert_eq!(texts(2), [note, note, "gave up 2", "gave up 0"]);
+    assert_eq!(texts(3), [note, note, "gave up 2", "gave up 0", "[tool_call_id: c3]\nword "]);
 }
 
 /// Works until the summary was asked for, gives it, and ends.

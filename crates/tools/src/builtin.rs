@@ -4,6 +4,7 @@
 #[cfg(all(unix, feature = "bash"))]
 mod bash;
 mod calculator;
+mod cleanup_tool_call;
 #[cfg(feature = "files")]
 mod edit_file;
 mod expression;
@@ -37,6 +38,7 @@ mod write_file;
 #[cfg(all(unix, feature = "bash"))]
 pub use bash::{Bash, BashOptions};
 pub use calculator::Calculator;
+pub use cleanup_tool_call::CleanupToolCall;
 #[cfg(feature = "files")]
 pub use edit_file::EditFile;
 pub use expression::evaluate;

@@ -8,8 +8,8 @@ use std::{
 };
 
 use archon_types::{
-    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Decision, Encoded, Executed,
-    Json, Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
+    Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision, Encoded,
+    Executed, Json, Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
 };
 
 use tracing::Instrument;
@@ -22,10 +22,12 @@ use archon_types::ProcessGroup;
 use crate::{
     EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
+    correction,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
     log,
+    patterns::{PatternAnalyzer, Patterns},
     progress::Partial,
     rate::Rates,
     registry::Registered,
@@ -72,6 +74,7 @@ pub struct ToolEngine {
     metrics: Option<Arc<MetricsCollector>>,
     context_usage: Option<ContextUsage>,
     summarizer: Option<Arc<dyn Summarizer>>,
+    patterns: Option<Patterns>,
     rates: Rates,
     #[cfg(unix)]
     processes: process::Table,
@@ -108,12 +111,14 @@ struct Notes {
     validation: Duration,
     argument_bytes: usize,
     options: CallOptions,
+    correction: Option<Correction>,
 }
 
-/// A call that may run: its tool, and the arguments of a person who changed them.
+/// A call that may run: its tool, and the arguments that it runs with if they are not the model's.
 struct Admitted {
     tool: Arc<Registered>,
     edited: Option<Json>,
+    correction: Option<Correction>,
     argument_bytes: usize,
 }
 
@@ -142,6 +147,7 @@ impl ToolEngine {
             metrics: None,
             context_usage: None,
             summarizer: None,
+            patterns: None,
             rates: Rates::default(),
             #[cfg(unix)]
             processes: process::Table::default(),
@@ -181,6 +187,13 @@ impl ToolEngine {
         self
     }
 
+    /// The same engine with somebody who sees how a run uses its tools, and says beside a result what it could do
+    /// better, each thing once in a run. By default nobody does.
+    pub fn with_pattern_analyzer(mut self, analyzer: Arc<dyn PatternAnalyzer>) -> Self {
+        self.patterns = Some(Patterns::new(analyzer));
+        self
+    }
+
     /// The tools; adding or removing one takes effect with the next call.
     pub fn registry(&self) -> &ToolRegistry {
         &self.registry
@@ -205,7 +218,8 @@ impl ToolEngine {
     #[cfg(feature = "composite")]
     pub(crate) fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
-        self.context_usage = None;
+        self.options.corrections.clear();
+        (self.context_usage, self.patterns) = (None, None);
         self
     }
 
@@ -221,8 +235,11 @@ impl ToolEngine {
         let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, edited, argument_bytes }) => {
+            Ok(Admitted { tool, edited, correction, argument_bytes }) => {
                 log::inspected(call, run.run.as_str(), millis(validation), None);
+                if let Some(patterns) = &self.patterns {
+                    patterns.called(&run.run, id, call);
+                }
                 let call = match edited {
                     Some(arguments) => ToolCall { arguments, malformed: None, ..call.clone() },
                     None => call.clone(),
@@ -230,7 +247,7 @@ impl ToolEngine {
                 let annotations = &tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes = Some(Box::new(Notes { tool, validation, argument_bytes, options }));
+                ready.notes = Some(Box::new(Notes { tool, validation, argument_bytes, options, correction }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
@@ -253,20 +270,31 @@ impl ToolEngine {
         mut consent: Consent,
     ) -> Result<Admitted, Stopped> {
         let mut inspection = Inspection::new(call, run, &self.registry, &self.options, level);
+        let mut correction = None;
         loop {
             let question = match first_objection(&mut inspection, consent) {
                 Verdict::Pass => break,
-                Verdict::Refuse(result) => return Err(Stopped::Refused(result)),
+                Verdict::Refuse(result) => match correction::of(&inspection, &result) {
+                    // As with an edit: it meets every guard.
+                    Some(corrected) => {
+                        inspection.edited = Some(corrected.arguments.clone());
+                        correction = Some(corrected);
+                        continue;
+                    }
+                    None => return Err(Stopped::Refused(result)),
+                },
                 Verdict::Ask(question) => question,
             };
             // An edit is a new call: it meets every guard, except the one that led to it.
-            inspection.edited = self.ask(call, question, run).await?;
+            if let Some(edited) = self.ask(call, question, run).await? {
+                (inspection.edited, correction) = (Some(edited), None);
+            }
             consent = Consent::Given;
         }
         match inspection.tool.take() {
             Some(tool) => {
                 let argument_bytes = inspection.argument_bytes;
-                Ok(Admitted { tool, edited: inspection.edited, argument_bytes })
+                Ok(Admitted { tool, edited: inspection.edited, correction, argument_bytes })
             }
             None => {
                 Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
@@ -317,12 +345,13 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, None, Consent::Given).await {
-                Ok(Admitted { tool, argument_bytes, .. }) => Notes {
-                    tool,
-                    validation: Duration::ZERO,
-                    argument_bytes,
-                    options: CallOptions::default(),
-                },
+                Ok(Admitted { tool, edited, correction, argument_bytes }) => {
+                    if let Some(arguments) = edited {
+                        ready.call.arguments = arguments;
+                    }
+                    let options = CallOptions::default();
+                    Notes { tool, validation: Duration::ZERO, argument_bytes, options, correction }
+                }
                 Err(Stopped::Refused(result)) => return Executed::Done(result),
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
@@ -390,6 +419,12 @@ impl ToolEngine {
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         if let (Some(summarizer), Some(text)) = (&self.summarizer, to_sum_up.into_inner()) {
             summary::replace(&**summarizer, text, &mut result, &context).await;
+        }
+        if let Some(correction) = &notes.correction {
+            correction::tell(correction, &mut result);
+        }
+        if let Some(patterns) = &self.patterns {
+            patterns.suggest(&run.run, &mut result);
         }
         Ok(result)
     }

@@ -11,6 +11,8 @@
 //! | [`Permissions`], what is allowed, asked about or denied by rule | `permissions.rs` |
 //! | time limit, cancellation, panics | `execute.rs` |
 //! | the second and third try | `retry.rs` |
+//! | arguments that are set right once | `correction.rs` |
+//! | [`PatternAnalyzer`], what a model could do better | `patterns.rs` |
 //! | how much detail results have, large ones in files | `output.rs` |
 //! | [`ToolStats`], [`MetricsCollector`], what was counted | `statistics.rs`, `metrics.rs` |
 //! | [`process`], what tools start outside this process | `process.rs` |
@@ -19,8 +21,8 @@
 //! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
-//! *Invariant*: a tool sees validated arguments only, exactly those that the model sent. Whatever
-//! else happens is a [`ToolResult`](archon_types::ToolResult): never an error, never a panic.
+//! *Invariant*: a tool sees validated arguments only, exactly those that the model sent, a person wrote, or
+//! [`EngineOptions::corrections`] allow the tool itself to set right; the model is told which. Whatever else happens is a [`ToolResult`](archon_types::ToolResult): never an error, never a panic.
 //!
 //! ```
 //! use archon_tools::{ToolEngine, ToolRegistry, tool};
@@ -52,6 +54,7 @@ mod beneath;
 mod ceiling;
 #[cfg(feature = "composite")]
 mod composite;
+mod correction;
 mod dialect;
 #[cfg(feature = "files")]
 mod diff;
@@ -68,6 +71,7 @@ mod log;
 mod metrics;
 mod options;
 mod output;
+mod patterns;
 mod permissions;
 #[cfg(unix)]
 pub mod process;
@@ -106,6 +110,7 @@ pub use lint::lint;
 pub use metrics::{ConversationMetrics, GlobalStats, MetricsCollector, ToolAverages, ToolMetrics};
 pub use options::{Ask, CallRate, EngineOptions, ErrorText};
 pub use output::effective_level;
+pub use patterns::{CallMade, PatternAnalyzer, SingleCalls, Suggestion};
 pub use permissions::{Permissions, Rule, Ruling};
 pub use registry::ToolRegistry;
 pub use result_schema::ResultSchema;

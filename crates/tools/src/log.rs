@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use archon_types::{Json, ToolCall, ToolResult};
+use archon_types::{Correction, Json, ToolCall, ToolResult};
 
 use crate::arguments::clip;
 
@@ -34,6 +34,31 @@ pub(crate) fn inspected(call: &ToolCall, run: &str, validation_ms: u64, refused:
         validation_ms,
         arguments = %Redacted(&call.arguments, LEVELS),
         "tool call inspected"
+    );
+}
+
+/// A model sent arguments that are no JSON. What it sent is not logged: secrets cannot be told in it.
+pub(crate) fn malformed(call: &ToolCall, run: &str, error: &str) {
+    tracing::warn!(
+        target: "archon::tools",
+        run,
+        call = call.id.as_str(),
+        tool = call.name.as_str(),
+        error,
+        "tool call malformed"
+    );
+}
+
+/// Arguments that were refused are set right.
+pub(crate) fn corrected(call: &ToolCall, run: &str, correction: &Correction) {
+    tracing::warn!(
+        target: "archon::tools",
+        run,
+        call = call.id.as_str(),
+        tool = call.name.as_str(),
+        correction = correction.kind,
+        arguments = %Redacted(&correction.arguments, LEVELS),
+        "arguments corrected"
     );
 }
 

@@ -43,6 +43,11 @@ pub struct EngineOptions {
     /// How often the tools of these names may be called. Default none: as often as anybody likes. Calls beyond
     /// that wait in the order in which they came; the wait does not count against their time limit.
     pub rates: BTreeMap<String, CallRate>,
+    /// Which arguments that were refused a tool may set right itself, once for each call, by the
+    /// [kind](archon_types::Correction::kind) of correction. Of the tools here `write_file` knows `empty_content` (no
+    /// content for a file that is not there), which is the default, and `edit_file` knows `replace_all` (a text that
+    /// stands in several places). The model reads what was changed.
+    pub corrections: BTreeSet<String>,
     /// Elements that are taken out of results, with what is in them.
     pub stripped_tags: Vec<String>,
 }
@@ -108,6 +113,7 @@ impl Default for EngineOptions {
             error_text: ErrorText::default(),
             storage_dir: None,
             rates: BTreeMap::new(),
+            corrections: BTreeSet::from(["empty_content".to_owned()]),
             stripped_tags: ["tool_response", "search_reminders", "automated_reminder_from_anthropic"]
                 .map(str::to_owned)
                 .into(),
@@ -124,6 +130,12 @@ impl EngineOptions {
     /// The same options with a limit on how often the tool of this name is called.
     pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
         self.rates.insert(tool.into(), rate);
+        self
+    }
+
+    /// The same options with these kinds of correction as well.
+    pub fn correcting<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
+        self.corrections.extend(kinds.into_iter().map(Into::into));
         self
     }
 

@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    BoxFuture, Context, Json, Preview, Subject, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Context, Correction, Json, Preview, Subject, Tool, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
 use jsonschema::Validator;
 
@@ -80,6 +81,10 @@ impl Tool for ResultSchema {
 
     fn subject(&self, arguments: &Json) -> Subject {
         self.tool.subject(arguments)
+    }
+
+    fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
+        self.tool.correction(arguments, run)
     }
 
     fn calls(&self) -> &[String] {

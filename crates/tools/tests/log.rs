@@ -8,8 +8,11 @@ use std::{
 };
 
 use archon_testkit::{SeededIds, VirtualClock};
-use archon_tools::{ToolEngine, ToolRegistry, builtin::Calculator, tool};
-use archon_types::Context;
+use archon_tools::{EngineOptions, IntoTool, ToolEngine, ToolRegistry, builtin::Calculator, tool};
+use archon_types::{
+    BoxFuture, CallId, CommandId, Context, Correction, Json, Tool, ToolCall, ToolContext, ToolError,
+    ToolResult, ToolSpec, Toolbox,
+};
 use expect_test::expect;
 use serde_json::json;
 
@@ -34,7 +37,25 @@ async fn login(user: String, password: String) -> String {
     user
 }
 
-// spec: TE-11
+/// Another name for it, which sets its arguments right.
+struct Shouts(ToolSpec);
+
+impl Tool for Shouts {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, _: Json, _: &'a ToolContext) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(std::future::ready(Ok("HI".into())))
+    }
+
+    fn correction(&self, _: &Json, _: &Context) -> Option<Correction> {
+        let arguments = json!({ "user": "ann", "password": "hunter2" });
+        Some(Correction::new("louder", arguments, "nobody was named"))
+    }
+}
+
+// spec: TE-11, TE-27, TE-33
 #[test]
 fn each_call_is_logged_without_its_secrets() {
     let lines = Lines::default();
@@ -63,6 +84,15 @@ fn each_call_is_logged_without_its_secrets() {
         ] {
             runtime.block_on(engine.execute_tool_call(tool, arguments, &run));
         }
+        let cut_off = ToolCall::from_json_text("c4", "login", r#"{"user": "ann", "password": "hunt"#);
+        runtime.block_on(engine.prepare(CallId::new(CommandId(1), 0), &cut_off, &run));
+        let options = EngineOptions::default().correcting(["louder"]);
+        let engine = engine.with_options(options);
+        let mut spec = login.into_tool().spec().clone();
+        spec.name = "shouts".to_owned();
+        let tool: Arc<dyn Tool> = Arc::new(Shouts(spec));
+        engine.registry().register(tool).unwrap();
+        runtime.block_on(engine.execute_tool_call("shouts", json!({}), &run));
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     let text: Vec<&str> = text.lines().map(str::trim_start).collect();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SessionId, Sink,
-    Spending, Subject, TenantId, ToolSpec, Usage,
+    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SeenResult,
+    SessionId, Sink, Spending, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -153,6 +153,9 @@ pub struct Context {
     pub ceiling: Option<Arc<dyn Ceiling>>,
     /// The tools that call each other on the way here, the outermost first.
     pub tools_above: Arc<[String]>,
+    /// The results that the run's model sees, oldest first; set by the loop for the tool that gives some up
+    /// ([`CLEANUP_TOOL`](crate::CLEANUP_TOOL)).
+    pub results: Option<Arc<[SeenResult]>>,
 }
 
 /// What those above a run may do. It can only narrow.
@@ -192,6 +195,7 @@ impl Context {
             trusted: Arc::new([]),
             ceiling: None,
             tools_above: Arc::new([]),
+            results: None,
         }
     }
 }

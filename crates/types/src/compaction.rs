@@ -44,6 +44,8 @@ impl Compaction {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionLevel {
+    /// A note stands for each result that the model gave up.
+    CleanUp,
     /// Only the newest reading of a file stays.
     #[default]
     Deduplicate,

@@ -106,7 +106,7 @@ pub struct CommandId(pub u64);
 /// A tool call within a run: the command that asked for it and the model's id for it.
 ///
 /// Models repeat ids across turns, so the id alone does not name a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallId {
     /// The model command whose answer holds the call.

@@ -31,6 +31,7 @@
 //! | bus | [`Bus`], [`BusMessage`] | what agents say to each other |
 //! | cycle | [`Cycle`], [`ToolCallRecord`] | a turn as a structured entry: a fold over records |
 //! | report | [`RunReport`] | how a run ended, what its calls took, how long it worked: a fold over records |
+//! | call's state | [`ToolExecutionState`], [`ToolExecutions`] | how far each call is: a fold over records |
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
@@ -44,6 +45,7 @@ mod approval;
 mod budget;
 mod bus;
 mod called_run;
+mod cleanup;
 mod collection;
 mod compaction;
 mod content;
@@ -56,6 +58,7 @@ mod encoded;
 mod error_context;
 mod evaluation;
 mod event;
+mod executions;
 mod failure;
 mod goal;
 mod hooks;
@@ -113,6 +116,7 @@ pub use approval::{
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
 pub use called_run::{CalledRun, RunRefused};
+pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
 pub use compaction::{
     Compaction, CompactionInput, CompactionLevel, CompactionStrategy, ContextLevel, Summary, ViewPart,
@@ -130,6 +134,7 @@ pub use evaluation::{
     BranchResult, Evaluation, EvaluationError, EvaluationStrategy, ParallelBranch, ParallelChoice, Verdict,
 };
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
+pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
@@ -194,8 +199,8 @@ pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,
 };
 pub use tool::{
-    Effect, OutputLevel, Progress, Subject, Tool, ToolAnnotations, ToolContext, ToolDefinition, ToolError,
-    ToolInvocationRequest, ToolSpec,
+    Correction, Effect, OutputLevel, Progress, Subject, Tool, ToolAnnotations, ToolContext, ToolDefinition,
+    ToolError, ToolInvocationRequest, ToolSpec,
 };
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};

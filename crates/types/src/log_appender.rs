@@ -91,11 +91,13 @@ impl LogAppender {
 }
 
 impl OpenRun {
-    /// The context of a run that is taken up: as `given`, in the session that the run was begun in.
+    /// The context of a run that is taken up: as `given`, in the session that the run was begun in and for the tenant
+    /// that it was begun for.
     pub fn context(&self, given: &Context) -> Context {
         let mut context = given.clone();
         if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
             context.session = started.session.clone();
+            context.tenant = started.tenant.clone();
         }
         context
     }

@@ -46,10 +46,37 @@ pub trait Tool: Send + Sync {
         Subject::Unknown
     }
 
+    /// Arguments that would work in place of these, which were refused, where that is sure. Changes nothing and does
+    /// not wait. An engine uses it once for each call, if its options allow corrections of that kind. By default
+    /// nothing is corrected.
+    fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
+        let _ = (arguments, run);
+        None
+    }
+
     /// The names of the tools that it calls itself, so that tools that call each other in a circle are found before
     /// they do, and so that what those above may not do is not done by way of them. By default there are none.
     fn calls(&self) -> &[String] {
         &[]
+    }
+}
+
+/// Arguments in place of some that could not work.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Correction {
+    /// What is done, in a word that options name, for instance `replace_all`.
+    pub kind: &'static str,
+    /// The arguments that would work.
+    pub arguments: Json,
+    /// What was changed, for the model.
+    pub what: String,
+}
+
+impl Correction {
+    /// Other arguments, and what was changed.
+    pub fn new(kind: &'static str, arguments: Json, what: impl Into<String>) -> Self {
+        Self { kind, arguments, what: what.into() }
     }
 }
 

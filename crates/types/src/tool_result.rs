@@ -122,6 +122,12 @@ pub mod metadata {
     pub const SOURCE_URL: &str = "source_url";
     /// How long a service that the tool asked took, milliseconds.
     pub const LATENCY_MS: &str = "latency_ms";
+    /// Results that the model gave up by this call: a list of [`CleanedUp`](crate::CleanedUp).
+    pub const CLEANED_UP: &str = "cleaned_up";
+    /// What the engine changed in arguments that could not work; the model reads it, too.
+    pub const CORRECTION: &str = "correction";
+    /// How the model could work better, as the model reads it.
+    pub const SUGGESTION: &str = "suggestion";
 }
 
 /// How a tool call ended.

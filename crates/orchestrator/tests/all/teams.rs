@@ -93,6 +93,36 @@ fn what_nobody_can_settle_a_person_does() {
     assert!(matches!(again, Err(TeamError::Refused(RunRefused::Ended { .. }))));
 }
 
+// spec: CR-01, TE-53
+#[test]
+fn a_team_that_is_taken_up_works_for_the_tenant_that_it_was_started_for() {
+    for appends in 1.. {
+        let mut world = World::new();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let worker = seen.clone();
+        let worker = FnAgent::new(move |_, context| {
+            worker.lock().unwrap().push(context.tenant.to_string());
+            async move { answer(&context, "done") }
+        });
+        let plan = vec![step("a", "1", "worker", &[]), step("b", "2", "worker", &["a"])];
+        let team = world.team(plan, &["worker"], |_| {}).with_member(member("ann", "worker"), worker);
+        world.context.tenant = "acme".into();
+        world.journal.die_after(appends, true);
+        let outcome = drive(&world.clock, team.start("Do it", &world.context));
+        assert!(outcome.is_err(), "it died nowhere between the two steps");
+        world.journal.live();
+        if seen.lock().unwrap().len() != 1 {
+            continue;
+        }
+        (world.context.tenant, world.context.session) = ("another".into(), "another".into());
+        let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+        let seen = seen.lock().unwrap();
+        assert!(seen.len() > 1 && seen.iter().all(|tenant| tenant == "acme"), "{seen:?}");
+        return;
+    }
+}
+
 // spec: MA-18
 #[test]
 fn numbers_may_differ_a_little() {

@@ -6,7 +6,7 @@ use std::{collections::HashMap, ops::Range, sync::Arc};
 use archon_types::{CompactionInput, Content, Json, Message, Summary, ToolCall, ViewPart, WindowItem};
 
 use super::{
-    digest,
+    cleanup, digest,
     entries::{changed, digest as digest_message, is_result, parts, rewritten},
     file_reads, truncate,
 };
@@ -56,7 +56,7 @@ impl<'a> Draft<'a> {
         for (at, key, path) in &reads {
             let new = newest[key.as_str()];
             if *at != new && !matches!(self.items[*at].part, ViewPart::Rewrite { .. }) {
-                let same = self.items[*at].message.content() == self.items[new].message.content();
+                let same = cleanup::is_same(&self.items[*at].message, &self.items[new].message);
                 pointers.push((*at, file_reads::pointer(path, same)));
             }
         }
@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
         let mut reads = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
             match &*item.message {
-                Message::ToolResult(result) if !result.is_error => {
+                Message::ToolResult(result) if !result.is_error && !cleanup::is_cleaned_up(&item.message) => {
                     let call = calls.iter().find(|call| call.id == result.tool_call_id);
                     if let Some((call, path)) = call.and_then(|c| Some((c, file_reads::path(c)?))) {
                         reads.push((at, key(call), path.to_owned()));

@@ -8,16 +8,19 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, CallId, Compaction, CompactionInput, ContextConfig, ContextLevel, Message, RecordBody,
-    RunConfig, Summary, Timestamp, TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
+    AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput, CompactionLevel,
+    ContextConfig, ContextLevel, Message, RecordBody, RunConfig, SeenResult, Summary, Timestamp,
+    TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    ContextParts, ContextUsage, History, Messages, QueueNotice, Tiered, ToolGate, digest,
+    ContextParts, ContextUsage, History, Messages, QueueNotice, Tiered, ToolGate, cleanup, digest,
     entries::{Entry, items, kept, parts},
     file_reads::{self, FileReads},
-    name_calls, tiers,
+    name_calls,
+    result_sizes::ResultSizes,
+    tiers,
     truncate::{ResultLimit, clip},
     usage::{ContextTracker, gate, queue_notice, status_text},
 };
@@ -58,6 +61,12 @@ struct State {
     arrived: Vec<(CallId, Entry)>,
     results: ResultSizes,
     reads: FileReads,
+    /// The model has the tool by which it gives results up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cleans_up: bool,
+    /// What it gave up in the turn that ended last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    given_up: Vec<CleanedUp>,
 }
 
 /// What a model is asked to sum up.
@@ -88,17 +97,12 @@ struct Recovery {
     steps: u32,
 }
 
-/// What tool results took so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct ResultSizes {
-    count: u64,
-    tokens: u64,
-}
-
 impl ContextManager {
     /// The window of a run with `config`, after `history`.
     pub(crate) fn new(run: &RunConfig, system: Option<&str>, history: History, parts: ContextParts) -> Self {
         let mut state = State { config: run.context.clone(), ..State::default() };
+        state.cleans_up = run.tools.iter().any(|tool| tool.name == CLEANUP_TOOL);
+        state.results = ResultSizes::of(&run.tools);
         let History { messages, mut entries, counted_by, .. } = history;
         if let Some(config) = &run.context {
             let counter = parts.counter(config.tokenizer);
@@ -231,6 +235,28 @@ impl ContextManager {
         Some(RecordBody::ContextStatus { level, text })
     }
 
+    /// The results of tools that the model sees, oldest first.
+    pub fn results(&self) -> Vec<SeenResult> {
+        let (mut items, counter) = (self.items(), self.counter());
+        for given_up in &self.state.given_up {
+            cleanup::give_up(&mut items, given_up, counter);
+        }
+        cleanup::seen(&items, counter)
+    }
+
+    /// What has to be recorded so that notes stand for the results that the model gave up.
+    pub(crate) fn cleanup_due(&self) -> Option<RecordBody> {
+        if self.state.given_up.is_empty() {
+            return None;
+        }
+        let (mut items, counter) = (self.items(), self.counter());
+        let gone = |given_up: &&CleanedUp| cleanup::give_up(&mut items, given_up, counter);
+        if self.state.given_up.iter().filter(gone).count() == 0 {
+            return None;
+        }
+        self.compaction((CompactionLevel::CleanUp, parts(&items))).map(RecordBody::Compacted)
+    }
+
     /// The compaction that has to be recorded before a refused request may be sent again.
     pub(crate) fn recovery(&self) -> Option<RecordBody> {
         let Recovery { overflows, steps } = self.state.recovery;
@@ -286,6 +312,7 @@ impl ContextManager {
 
     /// A request is on its way.
     pub(crate) fn asked(&mut self) {
+        self.state.given_up.clear();
         self.state.shrunk = false;
         self.state.tracker.asked(self.state.tokens.saturating_add(self.state.fixed_tokens));
     }
@@ -311,16 +338,24 @@ impl ContextManager {
         if compaction.overflow {
             self.state.recovery.steps = self.state.recovery.overflows;
         }
-        self.state.summary = None;
-        self.state.shrunk = false;
+        let is_cleanup = compaction.level == CompactionLevel::CleanUp;
+        if is_cleanup {
+            self.state.given_up.clear();
+        } else {
+            self.state.summary = None;
+            self.state.shrunk = false;
+        }
         if self.covered(compaction).is_none() {
             return;
         }
         self.state.layout = Some(compaction.clone());
         let items = self.items();
         self.view = Arc::new(items.iter().map(|item| item.message.clone()).collect());
-        self.state.tokens = sum(items.iter().map(|item| item.tokens));
-        self.state.compacted = Some(Compacted { at, tokens: self.state.tokens });
+        self.state.tokens = self.state.config.as_ref().map_or(0, |_| sum(items.iter().map(|i| i.tokens)));
+        // What the model gives up puts off no compaction.
+        if !is_cleanup {
+            self.state.compacted = Some(Compacted { at, tokens: self.state.tokens });
+        }
         self.state.status = self.state.status.min(self.usage().level());
     }
 
@@ -354,6 +389,9 @@ impl ContextManager {
             let message = Message::tool_result(&call.call, result, at);
             if let (Some(path), false) = (file_reads::path(&call.call), result.is_error()) {
                 self.state.reads.register(path, &result.content);
+            }
+            if call.call.name == CLEANUP_TOOL {
+                self.state.given_up.extend(CleanedUp::of(result));
             }
             let entry = self.result_entry(message);
             self.state.arrived.push((call.id, entry));
@@ -406,10 +444,14 @@ impl ContextManager {
 
     fn result_entry(&mut self, message: Message) -> Entry {
         let limit = self.state.config.as_ref().map(|c| ResultLimit::of(c, self.usage().level()));
-        let clipped = limit.and_then(|limit| clip(&message, limit)).map(Arc::new);
+        let mut clipped = limit.and_then(|limit| clip(&message, limit));
+        if self.state.cleans_up {
+            let entered = clipped.as_ref().unwrap_or(&message);
+            clipped = cleanup::marked(entered, self.counter()).or(clipped);
+        }
+        let clipped = clipped.map(Arc::new);
         let tokens = self.count(clipped.as_deref().unwrap_or(&message));
-        self.state.results.count += 1;
-        self.state.results.tokens = self.state.results.tokens.saturating_add(tokens);
+        self.state.results.add(tokens);
         Entry { message: Arc::new(message), clipped, tokens }
     }
 
@@ -474,12 +516,6 @@ impl Entry {
     }
 }
 
-impl ResultSizes {
-    fn average(self) -> u64 {
-        self.tokens.checked_div(self.count).unwrap_or(TYPICAL_RESULT)
-    }
-}
-
 /// The parts are the program's, not the run's.
 impl PartialEq for ContextManager {
     fn eq(&self, other: &Self) -> bool {
@@ -504,5 +540,3 @@ impl<'de> Deserialize<'de> for ContextManager {
 
 /// Share of the budget above which a compaction does not wait for its time.
 const NEARLY_FULL: f64 = 0.95;
-/// Tokens of a tool's result as long as there is none to go by.
-const TYPICAL_RESULT: u64 = 400;

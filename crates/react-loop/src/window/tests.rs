@@ -366,3 +366,19 @@ fn the_window_is_as_full_as_the_service_says() {
     let manager = ContextManager::new(&run, Some(&long), History::default(), ContextParts::default());
     assert_eq!(manager.usage().budget, 0);
 }
+
+// spec: TE-27
+#[test]
+fn calls_without_an_id_or_with_one_that_is_taken_get_one_of_their_own() {
+    let calls = ["", "a", "", "a", "auto-7-0"].map(|id| Content::ToolCall(ToolCall::new(id, "t", json!({}))));
+    let answer = AssistantMessage { content: calls.into(), ..Default::default() };
+    let ids = unique_calls(&answer, 7).into_iter().map(|call| call.id.to_string()).collect::<Vec<_>>();
+    assert_eq!(ids[..4], ["auto-7-0", "a", "auto-7-2", "auto-7-3"]);
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), 5, "{ids:?}");
+    let calls = ["auto-7-1", ""].map(|id| Content::ToolCall(ToolCall::new(id, "t", json!({}))));
+    let answer = AssistantMessage { content: calls.into(), ..Default::default() };
+    assert_eq!(unique_calls(&answer, 7)[1].id.as_str(), "auto-7-2");
+    // The same every time, so that a log folds to the same calls.
+    assert_eq!(unique_calls(&answer, 7), unique_calls(&answer, 7));
+}

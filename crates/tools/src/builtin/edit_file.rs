@@ -1,7 +1,8 @@
 //! `edit_file`: replaces a text in a file that stands there exactly once.
 
 use archon_types::{
-    BoxFuture, Context, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Context, Correction, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -141,6 +142,18 @@ impl Tool for EditFile {
         preview.outside_cwd = target.is_outside(&self.workspace);
         preview.changes.push(diff::change(&target.name, Some(&before), &after, self.diff));
         Ok(Some(preview))
+    }
+
+    /// A text that stands in several places is replaced in all of them, if the model did not say otherwise.
+    fn correction(&self, arguments: &Json, run: &Context) -> Option<Correction> {
+        let mut all = arguments.clone();
+        let before = all.as_object_mut()?.insert("replace_all".to_owned(), true.into());
+        if before.is_some_and(|said| !said.is_null()) {
+            return None;
+        }
+        let edit = self.plan(all.clone(), run).ok().filter(|edit| edit.count > 1)?;
+        let what = format!("old_text stands {} times, and replace_all was set", edit.count);
+        Some(Correction::new("replace_all", all, what))
     }
 }
 

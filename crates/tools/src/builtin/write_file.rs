@@ -1,8 +1,8 @@
 //! `write_file`: a new file, or a new content of one that the session has read.
 
 use archon_types::{
-    BoxFuture, Context, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
-    ToolResult, ToolSpec,
+    BoxFuture, Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext,
+    ToolError, ToolResult, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -118,5 +118,16 @@ impl Tool for WriteFile {
             None => diff::change(&target.name, None, &content, self.diff),
         });
         Ok(Some(preview))
+    }
+
+    /// A file that is not there is written empty if the model gave no content at all.
+    fn correction(&self, arguments: &Json, _: &Context) -> Option<Correction> {
+        let mut said = arguments.as_object().filter(|said| said.len() == 1)?.clone();
+        let target = self.workspace.target(said.get("path")?.as_str()?).ok()?;
+        if target.existing.is_some() {
+            return None;
+        }
+        said.insert("content".to_owned(), "".into());
+        Some(Correction::new("empty_content", Json::Object(said), "content was left out, and is empty"))
     }
 }

@@ -5,6 +5,7 @@ use archon_types::MalformedArguments;
 use crate::{
     arguments::clip,
     guard::{Guard, Inspection, Verdict},
+    log,
 };
 
 /// Characters that are quoted on either side of the place where the JSON breaks.
@@ -18,6 +19,7 @@ impl Guard for WellFormed {
             // A person's edit is a value, whatever the model's text was.
             (None, _) | (Some(_), Some(_)) => Verdict::Pass,
             (Some(malformed), None) => {
+                log::malformed(inspection.call, inspection.run.run.as_str(), &malformed.error);
                 Verdict::refuse("malformed_arguments", broken_at(&inspection.call.name, malformed))
             }
         }

@@ -3,9 +3,11 @@
 
 mod calculator;
 mod callers;
+mod cleanup;
 #[cfg(feature = "composite")]
 mod composite;
 mod consent;
+mod corrections;
 mod engine;
 mod error_texts;
 mod execution;
@@ -13,6 +15,7 @@ mod files;
 mod fixture;
 #[cfg(all(unix, feature = "git"))]
 mod git;
+mod patterns;
 mod pipeline;
 mod registry;
 #[cfg(all(unix, feature = "bash"))]
@@ -23,4 +26,5 @@ mod tool_macro;
 #[cfg(feature = "web")]
 mod web;
 mod workspace;
+mod wrapped;
 mod writing;

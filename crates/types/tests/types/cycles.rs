@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use archon_types::{
     ApprovalRequest, CallId, CommandId, Content, Cycle, Delta, DeltaKind, Effect, Event, ModelFailure,
-    PromptSource, ProviderError, Record, RecordBody, StreamEvents, ToolCall, ToolResult,
+    PromptSource, ProviderError, Record, RecordBody, StreamEvents, ToolCall, ToolExecutionState,
+    ToolExecutions, ToolResult,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -166,4 +167,76 @@ fn stream_events_have_the_names_that_interfaces_know() {
         {"type":"MESSAGE_START"}
         {"type":"MESSAGE_END","text":"It is 30."}
         {"type":"EXECUTION_END"}"#]].assert_eq(&lines.join("\n"));
+}
+
+/// What a watcher sees of each record: the calls' places and states.
+fn passed(bodies: &[RecordBody]) -> Vec<String> {
+    let mut executions = ToolExecutions::default();
+    let mut before = std::collections::BTreeMap::new();
+    let mut seen = Vec::new();
+    for body in bodies {
+        let changes = executions.see(body);
+        for (call, state) in &changes {
+            let was = before.insert(*call, *state).unwrap_or_default();
+            assert!(was.may_become(*state), "{was:?} -> {state:?}");
+        }
+        let line: Vec<_> = changes.iter().map(|(call, state)| format!("{} {state:?}", call.index)).collect();
+        seen.extend((!line.is_empty()).then(|| line.join(", ")));
+    }
+    assert_eq!(executions.state(CallId::new(CommandId(99), 0)), ToolExecutionState::Idle);
+    seen
+}
+
+// spec: TE-56
+#[test]
+fn who_watches_a_run_sees_how_far_each_call_is() {
+    let expected = [
+        "0 Validating, 1 Validating",
+        "0 Executing",
+        "0 ProcessingResult",
+        // The second never ran.
+        "1 Executing, 1 Failed, 0 Completed, 1 Completed",
+    ];
+    assert_eq!(passed(&two_turns()), expected);
+}
+
+// spec: TE-56
+#[test]
+fn a_call_that_a_person_is_asked_about_waits_and_then_runs_or_fails() {
+    let call = |index| CallId::new(CommandId(0), index);
+    let ask = |index| {
+        let request = Box::new(ApprovalRequest::new("approval_1", "Run it", json!({})));
+        RecordBody::ToolAsked { call: call(index), request }
+    };
+    let refused = |index| {
+        let result = Box::new(ToolResult::error("declined"));
+        RecordBody::ToolRefused { call: call(index), result }
+    };
+    let calls = ["c1", "c2", "c3"].map(|id| ToolCall::new(id, "t", json!({})).into());
+    let bodies = [
+        answered(0, calls.into()),
+        refused(0),
+        ask(1),
+        ask(2),
+        refused(2),
+        tool_started(1),
+        // An agent that asks while it works, and goes on.
+        ask(1),
+        tool_started(1),
+        result(1, ToolResult::success("done")),
+        // Nothing of a call that ended counts any more.
+        tool_started(1),
+    ];
+    let expected = [
+        "0 Validating, 1 Validating, 2 Validating",
+        "0 Failed",
+        "1 RequestingPermission",
+        "2 RequestingPermission",
+        "2 Failed",
+        "1 Executing",
+        "1 RequestingPermission",
+        "1 Executing",
+        "1 ProcessingResult, 0 Completed, 1 Completed, 2 Completed",
+    ];
+    assert_eq!(passed(&bodies), expected);
 }

@@ -42,6 +42,9 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
     (compaction.tokens_before, compaction.tokens_after) = (90_000, 40_000);
     let mut forced = Compaction::new(CompactionLevel::ForceTrim, 10, vec![ViewPart::Keep { from: 0, to: 1 }]);
     forced.overflow = true;
+    let note = "[Cleaned up - no results]: nothing in src".to_owned();
+    let view = vec![ViewPart::Keep { from: 0, to: 2 }, ViewPart::Rewrite { at: 2, text: note }];
+    let cleanup = Compaction::new(CompactionLevel::CleanUp, 3, view);
     let bodies = [
         RecordBody::RunStarted(Box::new(started)),
         RecordBody::Summarized(Summary {
@@ -63,6 +66,7 @@ pub(crate) fn window_records() -> Vec<Arc<Record>> {
         RecordBody::AskedBeside { question: SideQuestion::Summary, reserved: 1_200 },
         RecordBody::AskedBeside { question: SideQuestion::Goal, reserved: 0 },
         RecordBody::AskedBeside { question: SideQuestion::Choice, reserved: 7 },
+        RecordBody::Compacted(cleanup),
     ];
     (0..)
         .zip(bodies)

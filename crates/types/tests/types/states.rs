@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentState, ExecutionLimits, LimitReached, OnLimit, OutcomeStatus, PromptSource, ReactState, RoundStatus,
-    SubTaskStatus, ToolMode, TurnTrigger,
+    SubTaskStatus, ToolExecutionState, ToolMode, TurnTrigger,
 };
 use expect_test::expect;
 
@@ -53,6 +53,29 @@ fn loop_states() {
             Observing -> Thinking Finished Error
             Finished ->
             Error ->
+        "#]],
+    );
+}
+
+// spec: TE-56
+#[test]
+fn tool_execution_states() {
+    use ToolExecutionState::{
+        Completed, Executing, Failed, Idle, ProcessingResult, RequestingPermission, Validating,
+    };
+    let all = [Idle, Validating, RequestingPermission, Executing, ProcessingResult, Completed, Failed];
+    names(&all, "IDLE VALIDATING REQUESTING_PERMISSION EXECUTING PROCESSING_RESULT COMPLETED FAILED");
+    transitions(
+        &all,
+        ToolExecutionState::may_become,
+        &expect![[r#"
+            Idle -> Validating
+            Validating -> RequestingPermission Executing Failed
+            RequestingPermission -> Executing Failed
+            Executing -> RequestingPermission ProcessingResult Failed
+            ProcessingResult -> Completed
+            Completed ->
+            Failed -> Completed
         "#]],
     );
 }

@@ -1,0 +1,165 @@
+//! Results that the model gives up: each is marked with the id of its call, so that the model can name it, and a note
+//! takes its place. The log keeps the result as it came.
+
+use archon_types::{
+    CLEANUP_TOOL, CleanedUp, Content, Message, SeenResult, TokenCounter, ToolCallId, ViewPart, WindowItem,
+};
+
+use super::entries::{changed, rewritten};
+
+/// The result as it enters the window of a model that can give it up; `None` for what is no such result.
+pub(crate) fn marked(message: &Message, counter: &dyn TokenCounter) -> Option<Message> {
+    let Message::ToolResult(result) = message else { return None };
+    if result.tool_name == CLEANUP_TOOL {
+        return None;
+    }
+    let mut result = result.clone();
+    let hint = hint(&message.text(), &result.tool_call_id, counter);
+    let mark = format!("{MARK}{}]\n", result.tool_call_id);
+    match result.content.first_mut() {
+        Some(Content::Text { text }) => text.insert_str(0, &mark),
+        _ => result.content.insert(0, Content::text(mark)),
+    }
+    if let Some(hint) = hint {
+        match result.content.last_mut() {
+            Some(Content::Text { text }) => text.push_str(&hint),
+            _ => result.content.push(Content::text(hint)),
+        }
+    }
+    Some(Message::ToolResult(result))
+}
+
+/// The text of a result without what [`marked`] added.
+pub(crate) fn unmarked(text: &str) -> &str {
+    let Some((_, rest)) = text.strip_prefix(MARK).and_then(|rest| rest.split_once("]\n")) else {
+        return text;
+    };
+    rest.rfind(HINT).map_or(rest, |at| &rest[..at])
+}
+
+/// Whether two results say the same.
+pub(crate) fn is_same(one: &Message, other: &Message) -> bool {
+    let rest = |message: &Message| -> Vec<Content> {
+        message.content().iter().filter(|block| block.as_text().is_none()).cloned().collect()
+    };
+    unmarked(&one.text()) == unmarked(&other.text()) && rest(one) == rest(other)
+}
+
+/// The results among the messages that the model sees.
+pub(crate) fn seen(items: &[WindowItem], counter: &dyn TokenCounter) -> Vec<SeenResult> {
+    let tokens = |item: &WindowItem| match item.tokens {
+        // Nobody counts what enters a window without a limit.
+        0 => counter.count_message(&item.message),
+        tokens => tokens,
+    };
+    items.iter().filter_map(|item| SeenResult::of(&item.message, tokens(item))).collect()
+}
+
+/// Puts a note in place of the result; of several of one name, in place of the newest that is still there. False if
+/// there is none.
+pub(crate) fn give_up(items: &mut [WindowItem], given_up: &CleanedUp, counter: &dyn TokenCounter) -> bool {
+    let is_it = |item: &&mut WindowItem| {
+        SeenResult::of(&item.message, 0).is_some_and(|r| r.call == given_up.tool_call_id && !r.is_cleaned_up)
+    };
+    let Some(item) = items.iter_mut().rev().find(is_it) else { return false };
+    let part = ViewPart::Rewrite { at: item.part.range().start, text: given_up.note() };
+    *item = changed(&part, rewritten(&item.message, &given_up.note()), counter);
+    true
+}
+
+/// Whether the model gave the result up.
+pub(crate) fn is_cleaned_up(message: &Message) -> bool {
+    SeenResult::of(message, 0).is_some_and(|result| result.is_cleaned_up)
+}
+
+/// What the model reads behind a result that may be of no use to it.
+fn hint(text: &str, call: &ToolCallId, counter: &dyn TokenCounter) -> Option<String> {
+    let reason = if UNHELPFUL.iter().any(|sign| text.contains(sign)) {
+        "no results"
+    } else if counter.count(text) > LONG {
+        "not relevant to task"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{HINT}{CLEANUP_TOOL}(tool_call_ids=[\"{call}\"], summary=\"Brief 1-2 sentence description\", \
+         reason=\"{reason}\")"
+    ))
+}
+
+/// How a result begins that can be given up.
+const MARK: &str = "[tool_call_id: ";
+/// How the hint begins.
+const HINT: &str = "\n\nIf this result isn't helpful, free context space with:\n";
+/// What results say that found nothing.
+const UNHELPFUL: [&str; 7] = [
+    "No matches found",
+    "No files found",
+    "No items found",
+    "Found 0 ",
+    "not found",
+    "does not exist",
+    "No such file",
+];
+/// Tokens above which a result is worth giving up.
+const LONG: u64 = 500;
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Timestamp, TokenEstimate, ToolCall, ToolResult};
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+
+    fn enters(text: &str) -> String {
+        let call = ToolCall::new("c1", "search", json!({}));
+        let message = Message::tool_result(&call, &ToolResult::success(text), Timestamp::default());
+        let entered = marked(&message, &TokenEstimate).unwrap().text();
+        assert_eq!(unmarked(&entered), text);
+        entered
+    }
+
+    // spec: TE-50, TE-51
+    #[test]
+    fn a_result_begins_with_its_call_and_one_that_helps_nobody_ends_with_a_hint() {
+        let check = |text: &str, expected: Expect| expected.assert_eq(&enters(text));
+        check(
+            "three lines",
+            expect![[r#"
+            [tool_call_id: c1]
+            three lines"#]],
+        );
+        check(
+            "No matches found.",
+            expect![[r#"
+            [tool_call_id: c1]
+            No matches found.
+
+            If this result isn't helpful, free context space with:
+            cleanup_tool_call(tool_call_ids=["c1"], summary="Brief 1-2 sentence description", reason="no results")"#]],
+        );
+        for sign in UNHELPFUL {
+            assert!(enters(&format!("Well: {sign}x")).ends_with(r#"reason="no results")"#), "{sign}");
+        }
+        let long =
+            |tokens: usize| enters(&"x".repeat((tokens as f64 * TokenEstimate::CHARS_PER_TOKEN) as usize));
+        assert!(!long(499).contains(HINT));
+        assert!(long(505).ends_with(r#"reason="not relevant to task")"#));
+    }
+
+    #[test]
+    fn a_picture_gets_a_line_of_its_own_and_what_is_no_result_none() {
+        let call = ToolCall::new("c1", "look", json!({}));
+        let mut result = ToolResult::success("");
+        result.content = vec![Content::Image { data: "AA==".into(), mime_type: "image/png".into() }];
+        let message =
+            marked(&Message::tool_result(&call, &result, Timestamp::default()), &TokenEstimate).unwrap();
+        assert_eq!(message.content()[0].as_text(), Some("[tool_call_id: c1]\n"));
+        assert_eq!(message.content().len(), 2);
+        assert_eq!(marked(&Message::user("[x", Timestamp::default()), &TokenEstimate), None);
+        let own = ToolCall::new("c2", CLEANUP_TOOL, json!({}));
+        let message = Message::tool_result(&own, &ToolResult::success("not found"), Timestamp::default());
+        assert_eq!(marked(&message, &TokenEstimate), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What tool results take: how many more fit follows from it.
+
+use archon_types::ToolSpec;
+use serde::{Deserialize, Serialize};
+
+/// What tool results took so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ResultSizes {
+    count: u64,
+    tokens: u64,
+    /// As long as there is none to go by; 0 in what was stored before it was known.
+    #[serde(default)]
+    typical: u64,
+}
+
+impl ResultSizes {
+    /// Of a run that has these tools and none of their results yet.
+    pub(crate) fn of(tools: &[ToolSpec]) -> Self {
+        let tokens =
+            |name: &str| SIZES.iter().find(|(tool, _)| *tool == name).map_or(USUAL, |(_, size)| *size);
+        let all: u64 = tools.iter().map(|tool| tokens(&tool.name)).sum();
+        let typical = all.checked_div(tools.len() as u64).unwrap_or(USUAL);
+        Self { typical, ..Self::default() }
+    }
+
+    /// One result more. Old ones count no more than one, so that the average follows what the run does now.
+    pub(crate) fn add(&mut self, tokens: u64) {
+        if self.count > MOST {
+            (self.count, self.tokens) = (1, self.average());
+        }
+        self.count += 1;
+        self.tokens = self.tokens.saturating_add(tokens);
+    }
+
+    /// Tokens of a result.
+    pub(crate) fn average(self) -> u64 {
+        let typical = if self.typical == 0 { USUAL } else { self.typical };
+        self.tokens.checked_div(self.count).unwrap_or(typical)
+    }
+}
+
+/// Tokens of a result of tools that are not below.
+const USUAL: u64 = 400;
+/// Of tools whose results are usually larger or smaller.
+const SIZES: [(&str, u64); 5] =
+    [("read_file", 800), ("glob", 300), ("search", 600), ("write_file", 100), ("edit_file", 200)];
+/// Results after which an average begins anew.
+const MOST: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ContextUsage;
+
+    fn with(names: &[&str]) -> ResultSizes {
+        let tools: Vec<_> = names.iter().map(|name| ToolSpec::new(*name, "", json!({}))).collect();
+        ResultSizes::of(&tools)
+    }
+
+    // spec: TE-26
+    #[test]
+    fn calls_that_still_fit_are_told_from_the_tools_and_then_from_their_results() {
+        let usage = ContextUsage { tokens: 50_000, budget: 100_000 };
+        let left = |sizes: ResultSizes| usage.remaining_calls(sizes.average());
+        assert_eq!(
+            (with(&[]).average(), with(&["bash"]).average(), with(&["mine"]).average()),
+            (400, 400, 400)
+        );
+        assert_eq!(with(&["read_file", "write_file"]).average(), 450);
+        assert_eq!(left(with(&["read_file"])), 50, "40,000 tokens are left without the tenth");
+        let tight = ContextUsage { tokens: 80_000, budget: 100_000 };
+        assert_eq!(tight.remaining_calls(with(&["read_file"]).average()), 12);
+        let mut sizes = with(&["read_file"]);
+        sizes.add(3_000);
+        sizes.add(1_000);
+        assert_eq!((sizes.average(), left(sizes)), (2_000, 20));
+    }
+
+    // spec: TE-26
+    #[test]
+    fn after_a_hundred_results_the_average_begins_anew() {
+        let mut sizes = with(&[]);
+        (0..101).for_each(|_| sizes.add(100));
+        assert_eq!((sizes.count, sizes.average()), (101, 100));
+        sizes.add(300);
+        assert_eq!((sizes.count, sizes.average()), (2, 200));
+        let stored: ResultSizes = serde_json::from_value(json!({ "count": 0, "tokens": 0 })).unwrap();
+        assert_eq!(stored.average(), USUAL);
+    }
+}

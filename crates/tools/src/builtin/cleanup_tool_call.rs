@@ -1,0 +1,124 @@
+//! `cleanup_tool_call`: the model gives up results that it no longer needs.
+
+use archon_types::{
+    BoxFuture, CLEANUP_TOOL, CleanedUp, Effect, Json, SeenResult, TokenCounter, TokenEstimate, Tool,
+    ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Takes results of tools out of the model's context window; a note stands for each. The run's log keeps them.
+///
+/// A run whose model has this tool begins each result with the id of its call, and ends those with a hint that found
+/// nothing or are long. Outside a run of a loop there is no window, and the tool says so.
+#[derive(Clone, Debug)]
+pub struct CleanupToolCall {
+    spec: ToolSpec,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Ids of the calls, as they stand at the beginning of their results
+    #[schemars(length(min = 1))]
+    tool_call_ids: Vec<String>,
+    /// What is worth keeping of the results, in one or two sentences
+    summary: Option<String>,
+    /// Why they are not needed, in a few words; "not relevant to task" if left out
+    reason: Option<String>,
+}
+
+impl CleanupToolCall {
+    /// The tool.
+    pub fn new() -> Self {
+        let mut annotations = ToolAnnotations::default();
+        annotations.effect = Effect::Idempotent;
+        let mut spec = ToolSpec::new(
+            CLEANUP_TOOL,
+            "Frees context space: a short note takes the place of results that are not needed any more. They cannot be \
+             read again, so say in the summary what is worth keeping.",
+            crate::schema_of::<Arguments>(),
+        )
+        .with_annotations(annotations);
+        spec.label = "Clean up results".to_owned();
+        spec.examples.push(json!({
+            "tool_call_ids": ["call_1"],
+            "summary": "The search found nothing in src.",
+            "reason": "no results",
+        }));
+        Self { spec }
+    }
+}
+
+impl Default for CleanupToolCall {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tool for CleanupToolCall {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        let done = crate::macro_support::arguments(arguments)
+            .and_then(|arguments| clean_up(arguments, context.run.results.as_deref()));
+        Box::pin(std::future::ready(done))
+    }
+}
+
+fn clean_up(arguments: Arguments, seen: Option<&[SeenResult]>) -> Result<ToolResult, ToolError> {
+    let Arguments { tool_call_ids, summary, reason } = arguments;
+    let Some(seen) = seen else {
+        return Err(ToolError::Failed(
+            "there is no context window here that results could be taken out of. Go on without it."
+                .to_owned(),
+        ));
+    };
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    let reason = reason.as_deref().unwrap_or("not relevant to task");
+    let (mut given_up, mut tools, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let ids: std::collections::BTreeSet<_> = tool_call_ids.iter().collect();
+    for id in &ids {
+        match find(seen, id) {
+            Ok(result) => {
+                given_up.push(CleanedUp::new(result, reason, summary.clone()));
+                tools.push(result.tool.as_str());
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if given_up.is_empty() {
+        return Err(ToolError::InvalidArgs(problems.join(" ")));
+    }
+    let saved: u64 =
+        given_up.iter().map(|g| g.original_tokens.saturating_sub(TokenEstimate.count(&g.note()))).sum();
+    let mut message = format!("Cleaned up {} of {} results.", given_up.len(), ids.len());
+    problems.iter().for_each(|problem| message.extend([" ", problem]));
+    let said = json!({
+        "success": true,
+        "message": message,
+        "original_tool": tools.join(", "),
+        "tokens_saved": saved,
+    });
+    let marks = serde_json::to_value(given_up).map_err(|e| ToolError::Failed(e.to_string()))?;
+    Ok(ToolResult::success(said.to_string()).with_metadata(metadata::CLEANED_UP, marks))
+}
+
+/// The newest result of a call that is still there, or what to tell the model.
+fn find<'s>(seen: &'s [SeenResult], id: &str) -> Result<&'s SeenResult, String> {
+    let of_call = || seen.iter().rev().filter(|result| result.call.as_str() == id);
+    match (of_call().find(|result| !result.is_cleaned_up), of_call().next()) {
+        (Some(result), _) => Ok(result),
+        (None, Some(_)) => Err(format!("The result of '{id}' was cleaned up before.")),
+        (None, None) => Err(format!(
+            "There is no result of a call '{id}' in the context window. The id stands at the beginning of each result."
+        )),
+    }
+}
