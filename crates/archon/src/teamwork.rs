@@ -20,7 +20,6 @@ impl Archon {
     /// planner says what there is to do, any agents do it.
     ///
     /// ```
-    /// # async fn run() -> Result<(), archon::Error> {
     /// use std::sync::Arc;
     /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
     ///
@@ -30,8 +29,6 @@ impl Archon {
     /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
     /// let team = lead.team(planner).member(Member::new("ada", "researcher"), Arc::new(researcher));
     /// assert_eq!(team.team().problems(), []);
-    /// # Ok(())
-    /// # }
     /// # Ok(())
     /// # }
     /// ```
