@@ -62,6 +62,7 @@ const EDGES: &[Edge] = &[
     edge("archon", Kind::Normal, "archon-store"),
     edge("archon", Kind::Optional, "archon-planner"),
     edge("archon", Kind::Optional, "archon-memory"),
+    edge("archon", Kind::Optional, "archon-orchestrator"),
     edge("archon", Kind::Dev, "archon-testkit"),
     edge("archon-cli", Kind::Normal, "archon"),
     edge("archon-cli", Kind::Optional, "archon-local-embedder"),

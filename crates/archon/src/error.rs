@@ -47,6 +47,10 @@ pub enum Error {
     #[cfg(feature = "planner")]
     #[error(transparent)]
     Plan(archon_planner::PlanRunError),
+    /// The team cannot work, or its run cannot be taken up.
+    #[cfg(feature = "orchestrator")]
+    #[error(transparent)]
+    Team(archon_orchestrator::TeamError),
     /// Arguments that a person changed do not fit the tool.
     #[error("the changed arguments cannot be used: {problem}")]
     Edit {
@@ -76,6 +80,8 @@ impl Error {
             Self::Run(e) => e.advice(),
             #[cfg(feature = "planner")]
             Self::Plan(e) => plan_advice(e),
+            #[cfg(feature = "orchestrator")]
+            Self::Team(e) => team_advice(e),
             Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
             Self::Lost => "resume the run: it is taken up where its log ends",
         }
@@ -109,6 +115,29 @@ fn plan_advice(error: &archon_planner::PlanRunError) -> &'static str {
         PlanRunError::NotAPlan { .. } => "resume it with `Archon::resume`",
         PlanRunError::Refused(refused) => refused.advice(),
         PlanRunError::ProcessesLeft { .. } => "end them yourself, then resume the run",
+        _ => "look at the run's log",
+    }
+}
+
+#[cfg(feature = "orchestrator")]
+impl From<archon_orchestrator::TeamError> for Error {
+    fn from(error: archon_orchestrator::TeamError) -> Self {
+        match error {
+            archon_orchestrator::TeamError::Journal(error) => error.into(),
+            error => Self::Team(error),
+        }
+    }
+}
+
+/// What helps where nothing has to be looked up for it; the problems of a team name their own remedies.
+#[cfg(feature = "orchestrator")]
+fn team_advice(error: &archon_orchestrator::TeamError) -> &'static str {
+    use archon_orchestrator::TeamError;
+    match error {
+        TeamError::Journal(e) => e.advice(),
+        TeamError::Problems { .. } => "change the team as its problems say",
+        TeamError::Refused(refused) => refused.advice(),
+        TeamError::NotATeam { .. } => "resume it with the agent that began it",
         _ => "look at the run's log",
     }
 }

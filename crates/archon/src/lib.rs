@@ -1,7 +1,6 @@
 //! Agents that think with a model, act with tools, and survive a crash.
 //!
-//! This crate stitches the others together; each can be used without it. The traits of memories are in [`types`];
-//! nothing here implements or uses them yet.
+//! This crate stitches the others together; each can be used without it.
 //!
 //! ```no_run
 //! use archon::{Archon, tool};
@@ -31,6 +30,7 @@
 //! | try another way from an earlier turn | [`Archon::fork`] |
 //! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
+//! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
@@ -54,6 +54,8 @@ mod parallel;
 mod planning;
 mod project_file;
 mod system;
+#[cfg(feature = "orchestrator")]
+mod teamwork;
 mod watch;
 
 #[cfg(feature = "memory")]
@@ -78,10 +80,15 @@ pub use parallel::Parallel;
 pub use planning::Planning;
 pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
+#[cfg(feature = "orchestrator")]
+pub use teamwork::Teamwork;
 
 /// Memories: what is kept, and what of it is recalled.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;
+/// Teams, the bus of one process, agents as tools that wait, and the pool of those.
+#[cfg(feature = "orchestrator")]
+pub use archon_orchestrator as orchestrator;
 /// Plans: who makes, checks, follows, changes and draws them.
 #[cfg(feature = "planner")]
 pub use archon_planner as planner;

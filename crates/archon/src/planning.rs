@@ -22,6 +22,18 @@ pub struct Planning {
 }
 
 impl Archon {
+    /// Makes a plan for a task with this agent's model, follows it, and lets the model put the answer together. The
+    /// states on the way ([`AgentState`](archon_types::AgentState)) are a fold of the run's log:
+    /// [`planner::fold`](archon_planner::fold) gives them, and the task with its subtasks.
+    ///
+    /// # Errors
+    /// As [`Planning::run`].
+    pub async fn run_task(&self, query: &str) -> Result<Outcome, Error> {
+        let conclusion = Arc::new(self.conclusion());
+        let planning = self.planning(Arc::new(self.planner()));
+        planning.with(|agent| agent.with_conclusion(conclusion)).run(query).await
+    }
+
     /// A planner that asks this agent's model, with its keys, its retries and the models that stand in for it.
     pub fn planner(&self) -> LlmPlanner {
         let own = self.agent.options();

@@ -10,7 +10,7 @@ use archon::{
     providers::{ScriptedProvider, Step},
     react_loop::LoopError,
     tool,
-    types::{CancellationToken, SubTask},
+    types::{AgentState, CancellationToken, SubTask},
 };
 use serde_json::json;
 
@@ -58,6 +58,25 @@ async fn the_agent_s_own_model_makes_the_plan() {
     assert_eq!(planning.run("Think").await.unwrap().answer, "done");
     let draft = planning.draft("Think again").await.unwrap();
     assert_eq!((draft.task.subtasks.len(), draft.problems.len(), provider.call_count()), (1, 0, 3));
+}
+
+// spec: PL-21
+#[tokio::test]
+async fn a_task_is_planned_worked_and_answered_and_its_states_are_in_the_log() {
+    let steps = json!([
+        {"id": "a", "description": "Think", "dependencies": []},
+        {"id": "b", "description": "Think again", "dependencies": ["a"]},
+    ]);
+    let plan = json!({ "subtasks": steps }).to_string();
+    let said = [&plan, "41", "42", "It is 42 [b]."];
+    let provider = Arc::new(ScriptedProvider::texts(said.map(str::to_owned)));
+    let agent = agent(&provider);
+    let outcome = agent.run_task("What is 19 + 23?").await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "It is 42 [b]."));
+    let log = agent.journal().read(&outcome.run).await.unwrap();
+    let mut states: Vec<AgentState> = (1..=log.len()).map(|n| fold(&log[..n]).unwrap().state()).collect();
+    states.dedup();
+    assert_eq!(states, [AgentState::Idle, AgentState::Planning, AgentState::Executing, AgentState::Finished]);
 }
 
 #[tokio::test]

@@ -68,6 +68,9 @@ impl Prompt {
             true => self.show(request),
             false => self.output.note(Look::Warning, format!("? {}", printable(&request.action_summary))),
         }
+        if request.kind == QuestionKind::Input {
+            return self.ask_for_input(request);
+        }
         let may = |option: &str| request.options.iter().any(|other| other == option);
         let rule = request.rules.get(1).or(request.rules.first());
         let mut ways = Vec::new();
@@ -115,6 +118,43 @@ impl Prompt {
                 }
                 _ => self.output.note(Look::Plain, "  one of the letters, please"),
             }
+        }
+    }
+
+    /// Takes what is missing: each thing by its name, or one's own words where nothing is named.
+    fn ask_for_input(&self, request: &ApprovalRequest) -> Decision {
+        let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
+        let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
+        self.output.note(Look::Plain, "  `l` answers later, `n` or `n WHY` cancels");
+        if names.is_empty() {
+            return loop {
+                match self.typed("answer") {
+                    Typed::Text(text) if text.is_empty() => {}
+                    Typed::Text(text) => break Decision::Now(Answer::Reply { text }),
+                    Typed::Decided(decision) => break decision,
+                }
+            };
+        }
+        let mut arguments = serde_json::Map::new();
+        for name in names {
+            match self.typed(name) {
+                // What nobody says is asked for again.
+                Typed::Text(text) if text.is_empty() => {}
+                Typed::Text(text) => drop(arguments.insert(name.to_owned(), text.into())),
+                Typed::Decided(decision) => return decision,
+            }
+        }
+        Decision::Now(Answer::Edit { arguments: arguments.into() })
+    }
+
+    fn typed(&self, name: &str) -> Typed {
+        self.output.note_piece(Look::Plain, &format!("  {}: ", printable(name)));
+        let Some(line) = (self.lines)() else { return Typed::Decided(Decision::Later) };
+        let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        match word {
+            "l" if rest.is_empty() => Typed::Decided(Decision::Later),
+            "n" => Typed::Decided(Decision::Now(Answer::Cancel { reason: rest.to_owned() })),
+            _ => Typed::Text(line.trim().to_owned()),
         }
     }
 
@@ -177,6 +217,12 @@ impl Prompt {
             self.output.note(Look::Warning, "  it is outside the working directory");
         }
     }
+}
+
+/// What a person typed where something is missing.
+enum Typed {
+    Text(String),
+    Decided(Decision),
 }
 
 /// The differences that a call would make, one a file.
@@ -259,6 +305,30 @@ mod tests {
             both,
             [Decision::Now(Answer::Approve), Decision::Now(Answer::Cancel { reason: String::new() })]
         );
+    }
+
+    // spec: MA-38
+    #[test]
+    fn what_is_missing_is_asked_for_by_its_name_and_not_by_yes_or_no() {
+        let mut missing = request("send_mail needs `to`: Whom? `urgent`: Is it?");
+        missing.kind = QuestionKind::Input;
+        missing.details = json!({"tool": "send_mail", "arguments": {}, "missing": [
+            {"name": "to", "kind": "text", "description": "Whom?"},
+            {"name": "urgent", "kind": "boolean", "description": "Is it?"},
+        ]});
+        let both = json!({"to": "anna@example.org", "urgent": "yes"});
+        let mut words = missing.clone();
+        words.details = json!({});
+        for (typed, request, expected) in [
+            (&["anna@example.org", "yes"][..], &missing, Decision::Now(Answer::Edit { arguments: both })),
+            (&["", "yes"], &missing, Decision::Now(Answer::Edit { arguments: json!({"urgent": "yes"}) })),
+            (&["l"], &missing, Decision::Later),
+            (&[], &missing, Decision::Later),
+            (&["n not now"], &missing, Decision::Now(Answer::Cancel { reason: "not now".into() })),
+            (&["", "To Anna"], &words, Decision::Now(Answer::Reply { text: "To Anna".into() })),
+        ] {
+            assert_eq!(prompt(typed, None).ask_all(std::slice::from_ref(request)), [expected], "{typed:?}");
+        }
     }
 
     // spec: AP-11

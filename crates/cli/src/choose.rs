@@ -73,6 +73,12 @@ pub(crate) async fn model(app: &App, recorded: Option<&str>) -> Result<Chosen, F
     }
 }
 
+/// The model that the file of a team names for one of its members.
+pub(crate) async fn of_member(app: &App, model: &str, member: &str) -> Result<Chosen, Failure> {
+    let chosen = named(app, model, None).await;
+    chosen.map_err(|e| Failure::new(e.exit(), format!("{member}: {}", e.what()), e.advice().join(" ")))
+}
+
 /// The servers that are looked for on this machine.
 pub(crate) fn local_servers(app: &App) -> Vec<LocalServer> {
     app.config.settings.local_servers.clone().map_or_else(LocalServer::defaults, |servers| servers.0)

@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod schema;
 mod sessions;
+mod team;
 mod tools;
 
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ pub(crate) enum Command {
     Run(run::RunArgs),
     /// Make a plan for a goal and show it, follow it, show the plan of a run, or answer what it asks
     Plan(Box<plan::PlanArgs>),
+    /// Let a team of agents work on a task
+    #[command(subcommand)]
+    Team(team::TeamCommand),
     /// Show, fork or delete the runs there are
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -71,6 +75,7 @@ impl Command {
             Self::Run(args) => args.settings(),
             Self::Plan(args) => args.settings(),
             Self::Resume(args) => args.settings(),
+            Self::Team(command) => command.settings(),
             Self::Tools(command) => command.settings(),
             Self::Models(command) => command.settings(),
             Self::Doctor(args) => args.settings(),
@@ -89,6 +94,7 @@ impl Command {
         match self {
             Self::Run(args) => args.run(app).await,
             Self::Plan(args) => args.run(app).await,
+            Self::Team(command) => command.run(app).await,
             Self::Runs(command) => command.run(app).await,
             Self::Resume(args) => args.run(app).await,
             Self::Approvals(command) => command.run(app).await,

@@ -1,6 +1,7 @@
 //! What a person reads when a command cannot go on: one line of what, one line of what to do.
 
 use archon::{
+    orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
     types::{PlanError, RunRefused},
 };
@@ -115,6 +116,7 @@ impl From<archon::Error> for Failure {
                 ),
             ),
             Error::Plan(e) => of_plan(&e),
+            Error::Team(e) => of_team(&e),
             Error::Run(LoopError::NoSuchTurn { ref run, .. }) => {
                 Self::usage(e.to_string(), format!("`archon runs events {run}` shows its turns"))
             }
@@ -128,6 +130,22 @@ impl From<archon::Error> for Failure {
             Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
             e => Self::usage(e.to_string(), e.advice()),
         }
+    }
+}
+
+/// Everything that is wrong with a team is said, each in a line with its remedy.
+fn of_team(e: &TeamError) -> Failure {
+    match e {
+        TeamError::Problems { problems } => {
+            let lines: Vec<String> =
+                problems.iter().map(|problem| format!("{problem} ({})", problem.advice())).collect();
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            Failure::choices(Exit::Usage, "the team cannot work", &lines)
+        }
+        TeamError::Refused(RunRefused::Ended { run }) => {
+            Failure::usage(e.to_string(), format!("`archon runs show {run}` shows it"))
+        }
+        e => Failure::failed(e.to_string(), e.advice()),
     }
 }
 

@@ -5,6 +5,7 @@ mod json;
 mod line;
 mod plan;
 mod stream;
+mod team;
 mod tree;
 
 use std::sync::Arc;

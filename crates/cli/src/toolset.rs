@@ -54,6 +54,11 @@ fn all(workspace: &Workspace) -> Tools {
     tools
 }
 
+/// The names of all there are.
+pub(crate) fn names(settings: &Settings) -> Result<Vec<String>, Failure> {
+    Ok(all(&workspace(settings)?).iter().map(|tool| tool.spec().name.clone()).collect())
+}
+
 fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> {
     let names = || all.iter().map(|tool| tool.spec().name.as_str());
     all.iter().find(|tool| tool.spec().name == name).cloned().ok_or_else(|| {
@@ -76,7 +81,7 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
 
-    fn names(selection: ToolSelection) -> Result<Vec<String>, Failure> {
+    fn names_of(selection: ToolSelection) -> Result<Vec<String>, Failure> {
         let settings = Settings { tools: Some(selection), ..Settings::default() };
         Ok(chosen(&settings)?.iter().map(|tool| tool.spec().name.clone()).collect())
     }
@@ -95,14 +100,14 @@ mod tests {
             "search",
             "write_file",
         ];
-        assert_eq!(names(ToolSelection::All).unwrap(), known);
-        assert_eq!(names(ToolSelection::None).unwrap(), Vec::<String>::new());
-        assert_eq!(names(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
+        assert_eq!(names_of(ToolSelection::All).unwrap(), known);
+        assert_eq!(names_of(ToolSelection::None).unwrap(), Vec::<String>::new());
+        assert_eq!(names_of(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
     }
 
     #[test]
     fn an_unknown_tool_is_a_usage_error_that_names_the_nearest() {
-        let e = names(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
+        let e = names_of(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
         assert_eq!(e.exit(), Exit::Usage);
         assert_eq!(e.what(), "there is no tool \"calclator\"");
         assert_eq!(

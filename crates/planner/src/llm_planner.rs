@@ -10,8 +10,8 @@ use std::{
 
 use archon_types::{
     ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
-    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, SubTask,
-    SubTaskRules, SubTaskStatus, Task, TaskId, ToolDefinition,
+    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role,
+    SubTask, SubTaskRules, SubTaskStatus, Task, TaskId, ToolDefinition,
 };
 use serde_json::json;
 
@@ -39,6 +39,8 @@ pub struct LlmPlannerOptions {
     pub repairs: u32,
     /// Whether answers are held to a schema.
     pub structured: Structured,
+    /// Who can do what: each subtask then names the role that it takes. Default nobody.
+    pub roles: Vec<Role>,
     /// For models too small to shape a plan themselves: exactly so many subtasks, [see](plan_outline). Default none.
     pub outline: Option<u32>,
 }
@@ -58,7 +60,8 @@ impl Default for LlmPlannerOptions {
     fn default() -> Self {
         let mut request = RequestOptions::default();
         request.temperature = Some(0.1);
-        Self { request, repairs: 2, structured: Structured::default(), outline: None }
+        let structured = Structured::default();
+        Self { request, repairs: 2, structured, roles: Vec::new(), outline: None }
     }
 }
 
@@ -131,7 +134,7 @@ impl LlmPlanner {
         };
         let schema = || match self.options.outline {
             Some(subtasks) => plan_outline(subtasks, &context.tools),
-            None => plan_schema(&context.tools),
+            None => with_roles(plan_schema(&context.tools), &self.options.roles),
         };
         let format = is_structured.then(|| ResponseFormat { name: "plan".into(), schema: schema() });
         match self.asked(request(format), context).await {
@@ -162,7 +165,8 @@ impl Planner for LlmPlanner {
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
             let options = CheckOptions::new(context.tools.clone());
-            self.plan(prompt(goal, context), context, |said, subtasks| {
+            let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
+            self.plan(asked, context, |said, subtasks| {
                 let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
                 task.goal = said.filter(|said| !said.trim().is_empty()).unwrap_or_else(|| goal.to_owned());
                 task.context = context.values.clone();
@@ -181,7 +185,8 @@ impl Planner for LlmPlanner {
         Box::pin(async move {
             let options = CheckOptions::new(context.tools.clone());
             let stays = stays(task);
-            let prompt = format!("{}{}", prompt(&task.goal, context), progress(task, reason));
+            let roles = told_of(&self.options.roles);
+            let prompt = format!("{}{roles}{}", prompt(&task.goal, context), progress(task, reason));
             self.plan(prompt, context, |_, subtasks| {
                 let mut new = task.clone();
                 let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
@@ -295,6 +300,29 @@ fn prompt(goal: &str, context: &PlanningContext) -> String {
         let _ = writeln!(text, "\nAn earlier plan did not work: {failure}");
     }
     text
+}
+
+/// The roles, and how a subtask names its own.
+fn told_of(roles: &[Role]) -> String {
+    let mut text = String::new();
+    if !roles.is_empty() {
+        text.push_str(
+            "\nWho does the work (each subtask says whose it is: {\"rules\": {\"role\": NAME}}):\n",
+        );
+        roles.iter().for_each(|role| _ = writeln!(text, "- {}: {}", role.name, role.prompt));
+    }
+    text
+}
+
+/// The same schema, in which a subtask names one of the roles, if there are any.
+fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
+    let names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
+    if let (false, Some(items)) = (names.is_empty(), schema.pointer_mut("/properties/subtasks/items")) {
+        let role = json!({"type": "object", "properties": {"role": {"enum": names}}, "required": ["role"]});
+        items["properties"]["rules"] = role;
+        items["required"] = json!(["id", "description", "dependencies", "rules"]);
+    }
+    schema
 }
 
 /// Characters of a value that the model reads.

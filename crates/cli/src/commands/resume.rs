@@ -8,7 +8,7 @@ use archon::{
     types::{ExecutionLimits, Journal, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
-use super::{ModelFlags, ToolFlags, plan, run};
+use super::{ModelFlags, ToolFlags, plan, run, team};
 use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
 
 /// What `archon resume` takes.
@@ -46,6 +46,12 @@ impl RecordedFlags {
                 archon::Error::Run(archon::react_loop::LoopError::NotARun { run: run.clone() }).into()
             );
         };
+        if team::is_of_team(&records) {
+            return Err(Failure::usage(
+                format!("run {run} is a team's"),
+                format!("name its team, too: archon team resume TEAM.toml {run}"),
+            ));
+        }
         // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
         let archon = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
         Ok((archon, records))

@@ -189,7 +189,7 @@ pub(crate) fn resume_line(app: &App, run: &str) -> String {
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@+=,".contains(c);
     match word.chars().all(plain) {
         true => word.to_owned(),

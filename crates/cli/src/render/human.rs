@@ -11,7 +11,7 @@ use archon::types::{
     ToolResultStatus,
 };
 
-use super::{Render, plan::PlanView, stream::Stream};
+use super::{Render, plan::PlanView, stream::Stream, team::TeamView};
 use crate::{
     output::{Look, Output},
     text::{one_line, printable, seconds},
@@ -31,6 +31,8 @@ pub(super) struct Human {
     stream: Stream,
     /// What the log so far comes to if it is a plan's; none as soon as a model is asked.
     plan: Option<PlanView>,
+    /// The same if it is a team's.
+    team: Option<TeamView>,
     /// What was streamed of the last answer: the outcome need not be shown twice.
     shown: String,
 }
@@ -41,6 +43,9 @@ impl Render for Human {
         if self.run.get_or_insert_with(|| run.clone()) != run {
             if let (Some(plan), Event::Record { record, .. }) = (&mut self.plan, event) {
                 plan.hear(run, record, output);
+            }
+            if let (Some(team), Event::Record { record, .. }) = (&mut self.team, event) {
+                team.hear(run, record, output);
             }
             return;
         }
@@ -56,13 +61,17 @@ impl Render for Human {
             RecordBody::RunStarted(started) => {
                 self.text_mode = started.config.tool_mode == ToolMode::Text;
                 self.plan = Some(PlanView::new(started, record.at));
+                self.team = Some(TeamView::new(started, record.at));
             }
-            RecordBody::ModelAsked { .. } => self.plan = None,
+            RecordBody::ModelAsked { .. } => (self.plan, self.team) = (None, None),
             RecordBody::ModelAnswered { command, message, .. } => self.learn_calls(*command, message),
             _ => {}
         }
         if let Some(plan) = &mut self.plan {
             plan.learn(record);
+        }
+        if let Some(team) = &mut self.team {
+            team.learn(record);
         }
     }
 }
@@ -72,6 +81,9 @@ impl Human {
         self.began.get_or_insert(record.at);
         self.remember(record);
         if self.plan.as_ref().is_some_and(|plan| plan.show(record, output)) {
+            return;
+        }
+        if self.team.as_ref().is_some_and(|team| team.show(record, output)) {
             return;
         }
         match &record.body {
@@ -195,6 +207,9 @@ impl Human {
         if let Some(plan) = &self.plan {
             plan.leave(output);
         }
+        if let Some(team) = &self.team {
+            team.leave(output);
+        }
         self.stream.close_line(output);
         let answer = outcome.answer.trim();
         if !answer.is_empty() && answer != self.shown {
@@ -212,7 +227,9 @@ impl Human {
         };
         let plural = if turns == 1 { "" } else { "s" };
         let elapsed = seconds(self.began.unwrap_or(at), at);
-        let (work, tokens) = match self.plan.as_ref().and_then(PlanView::work) {
+        let of_team =
+            || Some((self.team.as_ref()?.work()?, outcome.usage.total() + outcome.delegated.tokens));
+        let (work, tokens) = match self.plan.as_ref().and_then(PlanView::work).or_else(of_team) {
             Some(done) => done,
             None => (format!("{turns} turn{plural}"), outcome.usage.total()),
         };
@@ -240,6 +257,10 @@ impl Human {
 
 fn show_start(started: &RunStarted, output: &Output) {
     let (run, config) = (&started.run, &started.config);
+    if config.model.is_empty() {
+        // A team has no model of its own.
+        return output.note(Look::Dim, format!("run {run}"));
+    }
     let model = one_line(&config.model, SHOWN);
     output.note(Look::Dim, format!("run {run}, model {model} ({})", one_line(&config.provider, SHOWN)));
 }

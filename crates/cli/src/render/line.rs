@@ -1,7 +1,7 @@
 //! One line for a record: where it stands, when it came, what it says.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, Message, PlanRecord, Record, RecordBody, ToolResult,
+    AgentMessage, AssistantMessage, Content, Message, PlanRecord, Record, RecordBody, TeamRecord, ToolResult,
 };
 
 use crate::text::one_line;
@@ -67,6 +67,7 @@ fn about(body: &RecordBody) -> String {
             None => format!("{} chose no branch", choice.strategy),
         },
         RecordBody::Plan(said) => one_line(&about_plan(said), 2 * SHOWN),
+        RecordBody::Team(said) => one_line(&about_team(said), 2 * SHOWN),
         RecordBody::LimitReached(limit) => limit.to_string(),
         RecordBody::Suspended { waiting } => {
             let calls: Vec<_> = waiting.iter().map(ToString::to_string).collect();
@@ -143,6 +144,41 @@ fn about_plan(said: &PlanRecord) -> String {
         PlanRecord::Concluded { answer, citations, .. } => {
             format!("concluded from {} subtasks: {answer}", citations.len())
         }
+        _ => String::new(),
+    }
+}
+
+fn about_team(said: &TeamRecord) -> String {
+    match said {
+        TeamRecord::Formed { members, lead, .. } => {
+            let members: Vec<_> =
+                members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
+            let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
+            format!("formed of {}{lead}", members.join(", "))
+        }
+        TeamRecord::Planned { task } => {
+            let ids: Vec<_> = task.subtasks.iter().map(|subtask| subtask.id.as_str()).collect();
+            format!("planned, {} subtasks: {}", ids.len(), ids.join(", "))
+        }
+        TeamRecord::NotPlanned { problem } => format!("no plan: {problem}"),
+        TeamRecord::Delegated { call, member, task, .. } => format!("{call} delegated to {member}: {task}"),
+        TeamRecord::Undeliverable { command, reason } => format!("{command:?} is nobody's: {reason}"),
+        TeamRecord::Beat { call, heard } => format!("{call} was heard at {heard}"),
+        TeamRecord::TakenBack { call, member, reason } => {
+            format!("{call} taken back from {member}: {reason}")
+        }
+        TeamRecord::Late { call, member, answer } => format!("{call} ignored, {member} was late: {answer}"),
+        TeamRecord::Requested { by, task, to } => format!("{by} asks {to}: {task}"),
+        TeamRecord::Shared { by, key, value, .. } => format!("{by} shares {key}: {value}"),
+        TeamRecord::Conflict { conflict, key, claims } => {
+            let claims: Vec<_> =
+                claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
+            format!("conflict {conflict} about {key}: {}", claims.join(", "))
+        }
+        TeamRecord::Settled { conflict, value, how } => {
+            format!("conflict {conflict} settled: {value}, {how}")
+        }
+        TeamRecord::Concluded { answer } => format!("concluded: {answer}"),
         _ => String::new(),
     }
 }

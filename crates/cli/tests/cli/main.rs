@@ -19,4 +19,5 @@ mod plans;
 mod runs;
 mod services;
 mod setup;
+mod teams;
 mod terminal;

@@ -72,8 +72,8 @@ impl Place {
         let mut words = line.split_whitespace();
         command.args(words.by_ref().take(1)).args(["--data-dir".as_ref(), self.data().as_os_str()]);
         command.args(words);
-        let asks =
-            matches!(line.split(' ').next(), Some("run" | "resume" | "plan")) && !line.contains(" show");
+        let asks = matches!(line.split(' ').next(), Some("run" | "resume" | "plan" | "team"))
+            && !line.contains(" show");
         if let (Some(url), true) = (&self.server, asks) {
             command.args(["--base-url", url, "--model", "mock"]);
         }

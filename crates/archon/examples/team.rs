@@ -1,0 +1,59 @@
+//! A team of two: one finds out, one writes, and the agent that leads puts the answer together. Without a network: the
+//! models and the planner are scripted. `cargo run -p archon --features orchestrator --example team`
+
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
+use std::sync::Arc;
+
+use archon::{
+    Archon,
+    providers::ScriptedProvider,
+    types::{
+        BoxFuture, Member, PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId,
+        TeamRecord,
+    },
+};
+
+/// Always the same two steps. With a real model and the feature `planner`: `Arc::new(lead.planner())`.
+struct TwoSteps;
+
+impl Planner for TwoSteps {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        let step = |id: &str, what: &str, role: &str| {
+            let mut rules = SubTaskRules::default();
+            rules.role = Some(role.to_owned());
+            SubTask::new(id, what).with_rules(rules)
+        };
+        let find = step("find", "Find the figures", "researcher");
+        let write = step("write", "Write one sentence", "writer").after(["find"]);
+        let task = Task::new(TaskId::new("task"), goal).with_subtasks(vec![find, write]);
+        Box::pin(std::future::ready(Ok(task)))
+    }
+}
+
+fn agent(id: &str, says: &'static str) -> Result<Archon, archon::Error> {
+    Archon::builder().provider(Arc::new(ScriptedProvider::texts([says])), "scripted").agent_id(id).build()
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let lead = agent("lead", "The sea rises by 3.7 mm a year.")?;
+    let team = lead
+        .team(Arc::new(TwoSteps))
+        .member(Member::new("ada", "researcher"), Arc::new(agent("ada", "3.7 mm a year, says NASA")?))
+        .member(Member::new("ben", "writer"), Arc::new(agent("ben", "It rises, by 3.7 mm a year.")?));
+    let outcome = team.run("Does the sea rise?").await?;
+    for record in lead.journal().read(&outcome.run).await? {
+        if let archon::types::RecordBody::Team(said) = &record.body
+            && let TeamRecord::Delegated { member, task, .. } = &**said
+        {
+            println!("{member} does: {task}");
+        }
+    }
+    println!("{}", outcome.answer);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! A team that this agent leads: a goal becomes work for others, and this agent puts their answers together.
+
+use std::sync::Arc;
+
+use archon_orchestrator::{Team, TeamOptions};
+use archon_react_loop::LoopError;
+use archon_types::{Agent, Answer, CallId, Context, Member, Outcome, Planner, RunId, SessionId};
+
+use crate::{Archon, Error, RunHandle, RunOptions};
+
+/// An agent whose work others do; made by [`Archon::team`]. Cloning one is cheap.
+#[derive(Clone)]
+pub struct Teamwork {
+    archon: Archon,
+    team: Team,
+}
+
+impl Archon {
+    /// A team that this agent leads, without members yet, in this agent's journal. Each part is a trait object: any
+    /// planner says what there is to do, any agents do it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use archon::{Archon, providers::ScriptedProvider, types::{Member, Planner}};
+    ///
+    /// # fn example(planner: Arc<dyn Planner>) -> Result<(), archon::Error> {
+    /// let says = |text| Arc::new(ScriptedProvider::texts([text]));
+    /// let researcher = Archon::builder().provider(says("3.7 mm a year"), "scripted").build()?;
+    /// let lead = Archon::builder().provider(says("The sea rises."), "scripted").build()?;
+    /// let team = lead.team(planner).member(Member::new("ada", "researcher"), Arc::new(researcher));
+    /// assert_eq!(team.team().problems(), []);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn team(&self, planner: Arc<dyn Planner>) -> Teamwork {
+        self.team_with(planner, self.team_options())
+    }
+
+    /// As [`team`](Self::team), with other options.
+    pub fn team_with(&self, planner: Arc<dyn Planner>, options: TeamOptions) -> Teamwork {
+        let lead = self.agent.options().agent_id.clone();
+        let team =
+            Team::new(planner, self.journal.clone(), options).with_lead(lead, Arc::new(self.agent.clone()));
+        Teamwork { archon: self.clone(), team }
+    }
+
+    /// What [`team`](Self::team) uses: this agent's limits, for all of the team together, and defaults for the rest.
+    pub fn team_options(&self) -> TeamOptions {
+        let mut options = TeamOptions::default();
+        options.limits = self.agent.options().limits.clone();
+        options
+    }
+}
+
+impl Teamwork {
+    /// The same team with one member more, whoever that is.
+    pub fn member(self, member: Member, agent: Arc<dyn Agent>) -> Self {
+        self.with(|team| team.with_member(member, agent))
+    }
+
+    /// The same with other parts: a bus, a desk, somebody else who leads.
+    pub fn with(mut self, change: impl FnOnce(Team) -> Team) -> Self {
+        self.team = change(self.team);
+        self
+    }
+
+    /// The team underneath, which others can call: it is an agent.
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Works on a goal until there is an outcome, or until the run waits for somebody.
+    ///
+    /// # Errors
+    /// The goal is empty, the team cannot work, or the run could not be started or kept in the journal.
+    pub async fn run(&self, goal: &str) -> Result<Outcome, Error> {
+        self.run_with(goal, RunOptions::default()).await
+    }
+
+    /// As [`run`](Self::run). A team continues no conversation: a session in `options` is one of its own.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
+        let context = self.context(goal, options)?;
+        Ok(self.team.start(goal, &context).await?)
+    }
+
+    /// Begins in the background and returns at once; the events of the members' runs come with the team's own.
+    ///
+    /// # Errors
+    /// The goal is empty. What else [`run`](Self::run) fails with the handle's outcome tells.
+    pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
+        let goal = goal.into();
+        let context = self.context(&goal, options)?;
+        let team = self.team.clone();
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&goal, &context).await?) }))
+    }
+
+    /// Takes up a team's run where its log ends. What is done is not done again, and whoever was at work goes on.
+    ///
+    /// # Errors
+    /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
+    pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        let context = self.context_of(run).await?;
+        let team = self.team.clone();
+        Ok(self.archon.spawn(context, |_, context| async move { Ok(team.resume(&context).await?) }))
+    }
+
+    /// Answers a question of a run that is suspended, and takes the run up.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
+    pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
+        let context = self.context_of(run).await?;
+        let team = self.team.clone();
+        Ok(self
+            .archon
+            .spawn(context, |_, context| async move { Ok(team.answer(call, answer, &context).await?) }))
+    }
+
+    fn context(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
+        if goal.trim().is_empty() {
+            return Err(LoopError::EmptyPrompt.into());
+        }
+        self.archon.admit()?;
+        let ids = &self.archon.ids;
+        let run = options.run.clone().unwrap_or_else(|| RunId::new(ids.fresh("run")));
+        let session = options.session.clone().unwrap_or_else(|| SessionId::new(ids.fresh("session")));
+        Ok(self.archon.context(run, session, options))
+    }
+
+    async fn context_of(&self, run: RunId) -> Result<Context, Error> {
+        let records = self.archon.journal.read(&run).await?;
+        Ok(self.archon.context_of(run, &records))
+    }
+}
+
+impl std::fmt::Debug for Teamwork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Teamwork").field("archon", &self.archon).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,106 @@
+//! Teams through the facade: from trait objects, worked, taken up; and never answered by the loop.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use archon::{
+    Archon, Error, OutcomeStatus, RunId, RunOptions,
+    orchestrator::TeamError,
+    providers::ScriptedProvider,
+    react_loop::LoopError,
+    types::{
+        Agent, BoxFuture, CancellationToken, Context, Member, Outcome, PlanError, Planner, PlanningContext,
+        SubTask, SubTaskRules, Task, TaskId,
+    },
+};
+
+/// A planner of somebody else's.
+struct Steps;
+
+impl Planner for Steps {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        let step = |id: &str, what: &str, role: &str| {
+            let mut rules = SubTaskRules::default();
+            rules.role = Some(role.to_owned());
+            SubTask::new(id, what).with_rules(rules)
+        };
+        let steps =
+            vec![step("find", "Find out", "researcher"), step("write", "Write it", "writer").after(["find"])];
+        Box::pin(std::future::ready(Ok(Task::new(TaskId::new("t"), goal).with_subtasks(steps))))
+    }
+}
+
+/// An agent that is no Archon.
+struct Parrot;
+
+impl Agent for Parrot {
+    fn name(&self) -> &str {
+        "parrot"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+        outcome.answer = format!("It rises: {}", task.contains("3.7 mm a year"));
+        Box::pin(std::future::ready(outcome))
+    }
+}
+
+fn agent(texts: &'static [&str]) -> Archon {
+    let provider = Arc::new(ScriptedProvider::texts(texts.iter().copied()));
+    Archon::builder().provider(provider, "mock").agent_id("lead").build().unwrap()
+}
+
+// spec: MA-13, MA-10
+#[tokio::test]
+async fn a_team_is_put_together_from_trait_objects_and_this_agent_has_the_last_word() {
+    let (lead, researcher) = (agent(&["The sea rises."]), agent(&["3.7 mm a year"]));
+    let team = lead
+        .team(Arc::new(Steps))
+        .member(Member::new("ada", "researcher"), Arc::new(researcher))
+        .member(Member::new("ben", "writer"), Arc::new(Parrot));
+    assert_eq!(team.team().problems(), []);
+    let outcome = team.run("Does the sea rise?").await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
+    let log = lead.journal().read(&outcome.run).await.unwrap();
+    let machine = archon::orchestrator::fold(&outcome.run, &log).unwrap();
+    assert_eq!(machine.board().get("write").unwrap().value, "It rises: true");
+    assert_eq!(machine.board().get("write").unwrap().by.as_str(), "ben");
+}
+
+#[tokio::test]
+async fn a_team_s_run_is_taken_up_by_its_team_only() {
+    let lead = agent(&["The sea rises."]);
+    let team = lead
+        .team(Arc::new(Steps))
+        .member(Member::new("ada", "researcher"), Arc::new(agent(&["3.7 mm a year"])))
+        .member(Member::new("ben", "writer"), Arc::new(Parrot));
+    let (run, cancel) = (RunId::new("run_1"), CancellationToken::new());
+    cancel.cancel();
+    let mut options = RunOptions::default();
+    (options.run, options.cancel) = (Some(run.clone()), Some(cancel));
+    let outcome = team.run_with("Does the sea rise?", options).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+    let refused = lead.resume(run.clone()).await.unwrap().outcome().await.unwrap_err();
+    assert!(matches!(&refused, Error::Run(LoopError::Plan { run: named }) if *named == run), "{refused:?}");
+    let outcome = team.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, outcome.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
+}
+
+#[tokio::test]
+async fn a_team_that_cannot_work_says_so_before_anything_begins() {
+    let lead = agent(&[]);
+    let ada = Arc::new(agent(&[]));
+    let team = lead
+        .team(Arc::new(Steps))
+        .member(Member::new("ada", "researcher"), ada.clone())
+        .member(Member::new("ada", "writer"), ada);
+    let error = team.run("Does the sea rise?").await.unwrap_err();
+    assert!(matches!(error, Error::Team(TeamError::Problems { .. })), "{error:?}");
+    assert!(!error.advice().is_empty() && lead.newest_run(None).await.unwrap().is_none());
+    assert!(matches!(team.run(" ").await.unwrap_err(), Error::Run(LoopError::EmptyPrompt)));
+}

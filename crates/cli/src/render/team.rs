@@ -1,0 +1,248 @@
+//! A team at work, for people: who is in it and the plan; then, on a terminal, a line for each member that moves, and
+//! elsewhere a line when somebody begins something and when it is over.
+
+use std::{cell::Cell, collections::HashMap};
+
+use archon::{
+    orchestrator::{HandState, JobState, TeamMachine},
+    types::{
+        AgentId, CallId, Content, Record, RecordBody, RunId, RunStarted, TeamRecord, Timestamp, ToolResult,
+        ToolResultStatus,
+    },
+};
+
+use crate::{
+    board::Row,
+    output::{Look, Output},
+    text::{one_line, seconds},
+};
+
+/// Characters of a task and of its result that are shown.
+const SHOWN: usize = 120;
+
+/// What is known of a team's run so far.
+#[derive(Debug)]
+pub(super) struct TeamView {
+    machine: Box<TeamMachine>,
+    is_formed: bool,
+    lead: Option<AgentId>,
+    /// Each delegation in a line.
+    tasks: HashMap<CallId, String>,
+    /// The runs of the members.
+    runs: HashMap<CallId, RunId>,
+    began: HashMap<CallId, Timestamp>,
+    /// Tokens of each member, as far as the runs have said.
+    tokens: HashMap<AgentId, u64>,
+    is_still: Cell<bool>,
+}
+
+impl TeamView {
+    pub(super) fn new(started: &RunStarted, at: Timestamp) -> Self {
+        Self {
+            machine: Box::new(TeamMachine::new(started, at)),
+            is_formed: false,
+            lead: None,
+            tasks: HashMap::new(),
+            runs: HashMap::new(),
+            began: HashMap::new(),
+            tokens: HashMap::new(),
+            is_still: Cell::new(true),
+        }
+    }
+
+    /// Learns from a record that follows the first one.
+    pub(super) fn learn(&mut self, record: &Record) {
+        match &record.body {
+            RecordBody::RunStarted(_) => return,
+            RecordBody::Team(said) => match &**said {
+                TeamRecord::Formed { lead, .. } => (self.is_formed, self.lead) = (true, lead.clone()),
+                TeamRecord::Delegated { call, task, .. } => {
+                    self.tasks.insert(*call, one_line(task, SHOWN));
+                }
+                _ => {}
+            },
+            RecordBody::ToolStarted { call, child_run, .. } => {
+                self.began.insert(*call, record.at);
+                self.runs.extend(child_run.clone().map(|run| (*call, run)));
+            }
+            _ => {}
+        }
+        self.machine.apply(record);
+    }
+
+    /// Hears from the run of a member, or from one that it called.
+    pub(super) fn hear(&mut self, run: &RunId, record: &Record, output: &Output) {
+        let RecordBody::ModelAnswered { message, .. } = &record.body else { return };
+        let is_of = |(_, child): &(&CallId, &RunId)| {
+            let rest = run.as_str().strip_prefix(child.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let call = self.runs.iter().find(is_of).map(|(call, _)| *call);
+        if let Some(member) = call.and_then(|call| self.member(call)) {
+            *self.tokens.entry(member).or_default() += message.usage.total();
+            self.draw(output);
+        }
+    }
+
+    /// Leaves the terminal: what moved stands still.
+    pub(super) fn leave(&self, output: &Output) {
+        if output.spins && !self.is_still.replace(true) {
+            output.close_board();
+            self.rows().into_iter().for_each(|row| output.note(Look::Dim, format!("  {}", row.text)));
+        }
+    }
+
+    /// How much was done, if this is a team.
+    pub(super) fn work(&self) -> Option<String> {
+        let (done, all) = self.done();
+        self.is_formed.then(|| format!("{done} of {all} subtasks"))
+    }
+
+    /// Shows a record that was learnt, and says whether it was one of a team's own.
+    pub(super) fn show(&self, record: &Record, output: &Output) -> bool {
+        if !self.is_formed {
+            return false;
+        }
+        match &record.body {
+            RecordBody::Team(said) => self.said(said, output),
+            RecordBody::ToolStarted { call, .. } => self.began(*call, output),
+            RecordBody::ToolFinished { call, result } => self.ended(*call, result, record.at, output),
+            RecordBody::Suspended { .. } => {
+                self.leave(output);
+                return false;
+            }
+            _ => return false,
+        }
+        self.draw(output);
+        true
+    }
+
+    fn said(&self, said: &TeamRecord, output: &Output) {
+        let warn = |text: String| output.note(Look::Warning, one_line(&text, 4 * SHOWN));
+        let note = |text: String| output.note(Look::Dim, one_line(&text, 4 * SHOWN));
+        match said {
+            TeamRecord::Formed { members, lead, .. } => {
+                let members: Vec<_> =
+                    members.iter().map(|m| format!("{} ({})", m.id, m.roles.join(", "))).collect();
+                let lead = lead.as_ref().map(|lead| format!("; {lead} leads")).unwrap_or_default();
+                note(format!("the team: {}{lead}", members.join(", ")));
+                output.wait("planning");
+            }
+            TeamRecord::Planned { task } => {
+                output.stop_waiting();
+                note("the plan:".to_owned());
+                for subtask in &task.subtasks {
+                    let role =
+                        subtask.rules.role.as_ref().map(|role| format!(" [{role}]")).unwrap_or_default();
+                    let after: Vec<_> = subtask.dependencies().iter().map(|id| id.as_str()).collect();
+                    let after =
+                        if after.is_empty() { String::new() } else { format!(" <- {}", after.join(", ")) };
+                    let line = format!("{}: {}{role}{after}", subtask.id, subtask.description);
+                    output.note(Look::Dim, format!("  {}", one_line(&line, 2 * SHOWN)));
+                }
+            }
+            TeamRecord::NotPlanned { problem } => {
+                output.stop_waiting();
+                warn(format!("there is no plan: {problem}"));
+            }
+            TeamRecord::Undeliverable { reason, .. } => warn(format!("nobody can do it: {reason}")),
+            TeamRecord::TakenBack { call, member, reason } => {
+                warn(format!("{member} loses \"{}\": {reason}", self.task(*call)));
+            }
+            TeamRecord::Late { member, answer, .. } => {
+                note(format!("{member} answered too late, which does not count: {answer}"));
+            }
+            TeamRecord::Requested { by, task, to } => {
+                let who = self.member(*by).map_or_else(|| by.to_string(), |who| who.to_string());
+                note(format!("{who} asks {to}: {task}"));
+            }
+            TeamRecord::Shared { by, key, .. } => {
+                let who = self.member(*by).map_or_else(|| by.to_string(), |who| who.to_string());
+                note(format!("{who} shares {key}"));
+            }
+            TeamRecord::Conflict { key, claims, .. } => {
+                let claims: Vec<_> =
+                    claims.iter().map(|claim| format!("{} says {}", claim.by, claim.value)).collect();
+                warn(format!("they contradict each other about {key}: {}", claims.join(", ")));
+            }
+            TeamRecord::Settled { value, how, .. } => note(format!("settled: {value} ({how})")),
+            _ => {}
+        }
+    }
+
+    fn began(&self, call: CallId, output: &Output) {
+        if !output.spins {
+            output.note(Look::Plain, format!("-> {}", self.who_does(call)));
+        }
+    }
+
+    fn ended(&self, call: CallId, result: &ToolResult, at: Timestamp, output: &Output) {
+        if output.spins {
+            return;
+        }
+        let elapsed = seconds(self.began.get(&call).copied().unwrap_or(at), at);
+        let text = one_line(&Content::join_text(&result.content), SHOWN);
+        let failed = if result.is_error() { "failed: " } else { "" };
+        let look = if result.status == ToolResultStatus::Success { Look::Plain } else { Look::Warning };
+        let (done, all) = self.done();
+        let who = self.who_does(call);
+        output.note(look, format!("<- {who}: {failed}{text} ({elapsed}; {done} of {all} done)"));
+    }
+
+    fn draw(&self, output: &Output) {
+        if output.spins && !self.machine.under_way().is_empty() {
+            self.is_still.set(false);
+            output.board(self.rows());
+        }
+    }
+
+    /// A line for each member, and one for whoever leads while that does something.
+    fn rows(&self) -> Vec<Row> {
+        let running = self.machine.under_way();
+        let at_work = |id: &AgentId| running.iter().find(|call| self.member(**call).as_ref() == Some(id));
+        let members = self.machine.members().map(|state| {
+            let (id, role) = (&state.member.id, state.member.roles.first().map_or("", String::as_str));
+            let doing = match at_work(id) {
+                Some(call) => self.task(*call).to_owned(),
+                None if state.silent => "silent".to_owned(),
+                None if state.failed > 0 => format!("{} done, {} failed", state.done, state.failed),
+                None => format!("{} done", state.done),
+            };
+            (id, format!("{id} ({role}): {doing}"), at_work(id).is_some())
+        });
+        let lead = self.lead.iter().filter_map(|id| {
+            let call = at_work(id)?;
+            Some((id, format!("{id} (leads): {}", self.task(*call)), true))
+        });
+        members
+            .chain(lead)
+            .map(|(id, text, moves)| {
+                let tokens =
+                    self.tokens.get(id).map(|tokens| format!(", {tokens} tokens")).unwrap_or_default();
+                Row { key: id.as_str().to_owned(), text: one_line(&(text + &tokens), SHOWN), moves }
+            })
+            .collect()
+    }
+
+    fn who_does(&self, call: CallId) -> String {
+        let who = self.member(call).map(|id| id.to_string()).unwrap_or_default();
+        one_line(&format!("{who}: {}", self.task(call)), SHOWN)
+    }
+
+    fn task(&self, call: CallId) -> &str {
+        self.tasks.get(&call).map_or("", String::as_str)
+    }
+
+    fn member(&self, call: CallId) -> Option<AgentId> {
+        self.machine.hand(call).map(|hand| hand.member.clone())
+    }
+
+    /// Subtasks that are done, and all.
+    fn done(&self) -> (usize, usize) {
+        let subtasks = || self.machine.jobs().iter().filter(|job| job.subtask().is_some());
+        let answered = |job: &&archon::orchestrator::Job| {
+            job.state == JobState::Done || job.hands.iter().any(|hand| hand.state == HandState::Answered)
+        };
+        (subtasks().filter(answered).count(), subtasks().count())
+    }
+}
