@@ -67,6 +67,7 @@ const STEPS: &[Step] = &[
         "kills and facts of memories in PostgreSQL",
         "xtask postgres test -p archon-tests --features postgres -- memory",
     ),
+    step("the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step("tests", "test --workspace --features archon/tokens,archon/git,archon/web"),
 ];
 
