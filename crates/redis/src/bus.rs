@@ -11,17 +11,19 @@ mod options;
 mod receiver;
 mod scripts;
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType, Timestamp,
+    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType,
+    Timestamp,
 };
-use futures_util::{FutureExt, future::{Either, select}};
-use redis::{AsyncConnectionConfig, Client, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
+use redis::{
+    AsyncConnectionConfig, Client, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager,
+};
 
 pub use dead_letter::{DeadLetter, DeathCause};
 pub use options::{Echo, PartitionKey, RedisBusOptions};
@@ -183,12 +185,19 @@ impl RedisBus {
         loop {
             let answer: Vec<String> = self.run(&call).await?;
             let full = match answer.first().map(String::as_str) {
-                Some("full") => answer.get(1).map_or_else(|| message.receiver_id.clone(), |agent| agent.as_str().into()),
+                Some("full") => {
+                    answer.get(1).map_or_else(|| message.receiver_id.clone(), |agent| agent.as_str().into())
+                }
                 Some("late") => {
                     tracing::warn!(sender = %message.sender_id, correlation, "an answer came too late");
-                    return Err(BusError::Late { sender: message.sender_id, message_type: message.message_type });
+                    return Err(BusError::Late {
+                        sender: message.sender_id,
+                        message_type: message.message_type,
+                    });
                 }
-                Some("undeliverable") => return Err(BusError::Undeliverable { receiver: message.receiver_id }),
+                Some("undeliverable") => {
+                    return Err(BusError::Undeliverable { receiver: message.receiver_id });
+                }
                 _ => return Ok(()),
             };
             if self.0.clock.now() >= now + options.patience {

@@ -43,7 +43,8 @@ impl RedisIndex {
         let mut call = self.put.arg(&self.prefix);
         call.arg(run.as_str());
         for entry in waiting {
-            let body = serde_json::to_string(entry).map_err(|error| storage("write to", &self.prefix, error.into()))?;
+            let body = serde_json::to_string(entry)
+                .map_err(|error| storage("write to", &self.prefix, error.into()))?;
             let expires = entry.request.expires_at.filter(|_| entry.request.paused_at.is_none());
             call.arg(&entry.request.request_id).arg(entry.tenant.as_str()).arg(entry.created_at.as_millis());
             call.arg(expires.map(millis).unwrap_or_default()).arg(body);

@@ -43,8 +43,7 @@ impl DeathCause {
     }
 
     pub(super) fn named(name: &str) -> Self {
-        let known =
-            [Self::Undeliverable, Self::Expired, Self::Unconfirmed, Self::Unsubscribed, Self::Late];
+        let known = [Self::Undeliverable, Self::Expired, Self::Unconfirmed, Self::Unsubscribed, Self::Late];
         known.into_iter().find(|cause| cause.as_str() == name).unwrap_or(Self::Other)
     }
 }

@@ -173,7 +173,9 @@ impl Receiver {
     /// Only what is held is read on, and what was read under an older lease is read again.
     fn drop_lost_parts(&mut self) {
         let held = self.member.leases();
-        self.parts.retain(|part, read| held.get(part).is_some_and(|lease| lease.epoch == read.epoch) && !read.unsure);
+        self.parts.retain(|part, read| {
+            held.get(part).is_some_and(|lease| lease.epoch == read.epoch) && !read.unsure
+        });
         for (part, lease) in held {
             self.parts.entry(part).or_insert_with(|| Part {
                 epoch: lease.epoch,
@@ -225,7 +227,9 @@ impl Receiver {
         let settled: i64 = self.member.bus.run(&call).await?;
         if settled == 0 {
             let inbox = &self.member.inbox;
-            return Err(BusError::Transport(format!("part {part} of {inbox} went to another reader meanwhile")));
+            return Err(BusError::Transport(format!(
+                "part {part} of {inbox} went to another reader meanwhile"
+            )));
         }
         self.set_unsure(part, false);
         Ok(())
@@ -421,7 +425,12 @@ impl Member {
 
     fn leases(&self) -> BTreeMap<u32, Lease> {
         let now = Instant::now();
-        self.held().leases.iter().filter(|(_, lease)| lease.until > now).map(|(n, lease)| (*n, *lease)).collect()
+        self.held()
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.until > now)
+            .map(|(n, lease)| (*n, *lease))
+            .collect()
     }
 
     fn lose(&self, part: u32) {

@@ -4,7 +4,10 @@ use redis::Script;
 
 macro_rules! script {
     ($name:literal) => {
-        Script::new(concat!(include_str!("../scripts/common.lua"), include_str!(concat!("../scripts/", $name, ".lua"))))
+        Script::new(concat!(
+            include_str!("../scripts/common.lua"),
+            include_str!(concat!("../scripts/", $name, ".lua"))
+        ))
     };
 }
 

@@ -73,8 +73,7 @@ async fn what_nobody_reads_or_what_is_too_old_is_a_dead_letter() {
     bus.publish(message("bob", "ann", MessageType::Notification, 4)).await.unwrap();
     assert_eq!(bus.depth(&"ann".into()).await, Ok(1));
     bus.forget(&"ann".into()).await.unwrap();
-    let expected =
-        [(1, DeathCause::Undeliverable), (2, DeathCause::Expired), (4, DeathCause::Unsubscribed)];
+    let expected = [(1, DeathCause::Undeliverable), (2, DeathCause::Expired), (4, DeathCause::Unsubscribed)];
     assert_eq!(deaths(&bus).await, expected);
     assert!(deaths(&bus).await.is_empty());
 }

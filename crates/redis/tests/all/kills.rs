@@ -41,7 +41,9 @@ async fn connect(url: &str) -> (RedisBus, MultiplexedConnection) {
     // A process that dies by chance is no message's fault.
     options.retries = 1_000;
     let bus = RedisBus::connect(url, Arc::new(Standing), options).await.unwrap();
-    let notes = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    let client = redis::Client::open(url).unwrap();
+    let notes = client.get_multiplexed_async_connection_with_config(&patient).await.unwrap();
     (bus, notes)
 }
 
@@ -80,7 +82,9 @@ async fn send(bus: RedisBus, sender: u64, each: u64) {
         for key in (sender..KEYS).step_by(SENDERS as usize) {
             let content = serde_json::json!({ "key": key, "n": n }).as_object().cloned().unwrap();
             let kind = MessageType::TaskRequest;
-            bus.publish(BusMessage::new("boss", "worker", kind, content, Timestamp::default())).await.unwrap();
+            bus.publish(BusMessage::new("boss", "worker", kind, content, Timestamp::default()))
+                .await
+                .unwrap();
         }
     }
 }
@@ -148,5 +152,7 @@ async fn nothing_is_lost_turned_round_or_done_again_after_it_was_confirmed_whoev
     assert!(kills > 0 && bus.take_dead_letters().await.unwrap().is_empty());
     let messages = each * KEYS;
     let rate = messages as f64 / took.as_secs_f64();
-    println!("{messages} messages, {kills} kills, {repeated} done twice before they were confirmed, {took:.1?}: {rate:.0} messages/s");
+    println!(
+        "{messages} messages, {kills} kills, {repeated} done twice before they were confirmed, {took:.1?}: {rate:.0} messages/s"
+    );
 }

@@ -39,7 +39,8 @@ async fn ten_thousand_agents_of_a_hundred_tenants_are_kept_apart() {
     drop(index);
     let index = open(&server).await;
     for tenant in 0..100 {
-        let found = index.find(&PoolFilter::tenant(&TenantId::new(format!("tenant_{tenant}")))).await.unwrap();
+        let found =
+            index.find(&PoolFilter::tenant(&TenantId::new(format!("tenant_{tenant}")))).await.unwrap();
         let expected: Vec<_> = (0..100).map(|n| entry(n * 100 + tenant)).collect();
         assert_eq!(found, expected, "all of it, oldest first");
     }

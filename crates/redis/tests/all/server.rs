@@ -21,11 +21,15 @@ impl Server {
         let Some(program) = program() else {
             assert!(env::var("ARCHON_REQUIRE_REDIS").is_err(), "there is no redis-server on this machine");
             let test = thread::current().name().unwrap_or("?").to_owned();
-            eprintln!("SKIP (1 test): {test}: no redis-server; `cargo xtask redis test -p archon-redis` brings one");
+            eprintln!(
+                "SKIP (1 test): {test}: no redis-server; `cargo xtask redis test -p archon-redis` brings one"
+            );
             return None;
         };
         // Somebody may take the port between the look and the start: then another one.
-        (0..5).find_map(|_| Self::on_a_free_port(&program)).or_else(|| panic!("{} does not start", program.display()))
+        (0..5)
+            .find_map(|_| Self::on_a_free_port(&program))
+            .or_else(|| panic!("{} does not start", program.display()))
     }
 
     fn on_a_free_port(program: &PathBuf) -> Option<Self> {
