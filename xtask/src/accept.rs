@@ -84,7 +84,10 @@ const SUITES: &[Suite] = &[
     },
     Suite {
         name: "orchestrator",
-        commands: &["test --profile accept -p archon-orchestrator"],
+        commands: &[
+            "test --profile accept -p archon-orchestrator",
+            "xtask redis test --profile accept -p archon-redis -- --nocapture",
+        ],
         with_model: &[],
     },
 ];

@@ -58,10 +58,11 @@ const STEPS: &[Step] = &[
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local,archon-cli/embedder",
     },
-    // With a database of their own, so that none is skipped.
+    // With servers of their own, so that none is skipped.
+    step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step(
         "tests",
-        "xtask postgres test --workspace --features archon/tokens,archon/git,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
+        "xtask postgres test --workspace --exclude archon-redis --features archon/tokens,archon/git,archon/web,archon-store/sqlite-memory,archon-store/postgres-memory,archon-tests/postgres",
     ),
 ];
 

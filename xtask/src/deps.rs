@@ -55,6 +55,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("petgraph", "circles and orders of plans and of composite tools"),
     ("proc-macro2", "macros"),
     ("quote", "macros"),
+    ("redis", "the bus and the pool across processes"),
     ("regex", "search with patterns"),
     ("rustix", "locks, process groups and the terminal without unsafe code"),
     ("serde-saphyr", "workflow templates in YAML"),

@@ -20,6 +20,7 @@ mod native_tools;
 mod postgres;
 mod prepare;
 mod python;
+mod redis;
 mod repository;
 mod rust_source;
 mod sizes;
@@ -89,6 +90,12 @@ const COMMANDS: &[Command] = &[
         usage: "ARG...",
         about: "cargo with a PostgreSQL for its tests",
         run: postgres::run,
+    },
+    Command {
+        name: "redis",
+        usage: "ARG...",
+        about: "cargo with a redis-server for its tests",
+        run: redis::run,
     },
     Command {
         name: "conformance",

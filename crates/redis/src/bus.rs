@@ -1,0 +1,300 @@
+//! The bus across processes: inboxes that are Redis Streams with one group of readers each.
+//!
+//! An agent that [`receiver`](RedisBus::receiver) or [`serve`](RedisBus::serve) reads for has one inbox that all its
+//! processes share and that outlives them. It has parts; each part has one owner at a time, held by a lease that ends
+//! with the owner's process, and whoever takes a part over gets what the owner had not confirmed, first. To confirm
+//! needs the lease, so that an owner that was asleep cannot confirm what another has in hand. A
+//! [`subscribe`](Bus::subscribe) has an inbox of its own, which goes with it.
+
+mod dead_letter;
+mod options;
+mod receiver;
+mod scripts;
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use archon_types::{
+    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType,
+    Timestamp,
+};
+use futures_util::{
+    FutureExt,
+    future::{Either, select},
+};
+use redis::{
+    AsyncConnectionConfig, Client, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager,
+};
+
+pub use dead_letter::{DeadLetter, DeathCause};
+pub use options::{Echo, PartitionKey, RedisBusOptions};
+pub use receiver::{Delivery, Receiver};
+use scripts::Scripts;
+
+use crate::server::{connect, format_of, prefix};
+
+const FORMAT: u32 = 1;
+/// How often a sender that waits for room looks for it.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long an answer that comes too late is known as one, and how long a request may stay open. Milliseconds.
+const REMEMBERED: u64 = 3_600_000;
+
+/// A bus for the agents of several processes, over one Redis. Clones are the same bus.
+#[derive(Clone)]
+pub struct RedisBus(Arc<Inner>);
+
+struct Inner {
+    client: Client,
+    connection: ConnectionManager,
+    clock: Arc<dyn Clock>,
+    options: RedisBusOptions,
+    prefix: String,
+    scripts: Scripts,
+}
+
+impl RedisBus {
+    /// The bus on the Redis at `url`, as in `redis://127.0.0.1:6379`. `clock` decides what has expired; how long a dead
+    /// owner keeps its parts is the server's time.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`].
+    pub async fn connect(
+        url: &str,
+        clock: Arc<dyn Clock>,
+        mut options: RedisBusOptions,
+    ) -> Result<Self, BusError> {
+        options.capacity = options.capacity.max(1);
+        options.partitions = options.partitions.max(1);
+        options.batch = options.batch.max(1);
+        options.lease = options.lease.max(Duration::from_millis(50));
+        let prefix = prefix(&options.name);
+        let client = Client::open(url).map_err(failed("open"))?;
+        let mut connection = connect(&client).await.map_err(failed("connect to"))?;
+        let found = format_of(&mut connection, &prefix, FORMAT).await.map_err(failed("open"))?;
+        if found > FORMAT {
+            return Err(BusError::Transport(format!(
+                "{prefix} has bus format {found}, and this version reads up to {FORMAT}: use a newer version"
+            )));
+        }
+        let scripts = Scripts::new();
+        Ok(Self(Arc::new(Inner { client, connection, clock, options, prefix, scripts })))
+    }
+
+    /// A reader of the inbox of `agent`, which it shares with all other readers of that agent, in every process: each
+    /// message goes to one of them, and again to another if that one dies before it confirms. The inbox stays when its
+    /// readers go; [`forget`](Self::forget) ends it.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`].
+    pub async fn receiver(&self, agent: &AgentId, also: &[MessageType]) -> Result<Receiver, BusError> {
+        Receiver::open(self.clone(), agent, also, receiver::Sharing::Group).await
+    }
+
+    /// Gives each message to `handler`, one after the other, until `stop` fires. A handler that fails or panics gets the
+    /// message again, as often as the options say; the others are not affected.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`] when the inbox cannot be opened; what fails later is tried again.
+    pub async fn serve<H, F>(
+        &self,
+        agent: &AgentId,
+        also: &[MessageType],
+        stop: &CancellationToken,
+        handler: H,
+    ) -> Result<(), BusError>
+    where
+        H: Fn(BusMessage) -> F,
+        F: Future<Output = Result<(), String>>,
+    {
+        let mut receiver = self.receiver(agent, also).await?;
+        loop {
+            let next = match select(Box::pin(stop.cancelled()), Box::pin(receiver.next())).await {
+                Either::Left(_) => return Ok(()),
+                Either::Right((next, _)) => next,
+            };
+            let delivery = match next {
+                Ok(delivery) => delivery,
+                Err(error) => {
+                    receiver::breathe(&error).await;
+                    continue;
+                }
+            };
+            let (message, seq) = (delivery.message().clone(), delivery.message().seq);
+            let done = AssertUnwindSafe(async { handler(message).await }).catch_unwind().await;
+            match done {
+                Ok(Ok(())) => {
+                    if let Err(error) = delivery.ack().await {
+                        tracing::warn!(%agent, seq, %error, "a message was dealt with and may come again");
+                    }
+                }
+                Ok(Err(problem)) => {
+                    tracing::warn!(%agent, seq, problem, "a handler failed");
+                    delivery.retry();
+                }
+                Err(_) => {
+                    tracing::warn!(%agent, seq, "a handler panicked");
+                    delivery.retry();
+                }
+            }
+        }
+    }
+
+    /// Takes the inbox away that the readers of `agent` share; what waits in it is dead.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`].
+    pub async fn forget(&self, agent: &AgentId) -> Result<(), BusError> {
+        let mut call = self.call(&self.0.scripts.forget);
+        call.arg(receiver::group_inbox(agent));
+        self.run::<i64>(&call).await.map(|_| ())
+    }
+
+    /// Takes what could not be delivered out, the oldest first.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`].
+    pub async fn take_dead_letters(&self) -> Result<Vec<DeadLetter>, BusError> {
+        let found: Vec<(String, u64, String)> = self.run(&self.call(&self.0.scripts.dead)).await?;
+        let read = |(body, seq, cause): (String, u64, String)| {
+            let mut message = message_of(&body)?;
+            message.seq = seq;
+            Some(DeadLetter { message, cause: DeathCause::named(&cause) })
+        };
+        Ok(found.into_iter().filter_map(read).collect())
+    }
+
+    /// How many messages wait for an agent.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`].
+    pub async fn depth(&self, agent: &AgentId) -> Result<usize, BusError> {
+        let mut call = self.call(&self.0.scripts.depth);
+        call.arg(agent.as_str());
+        self.run(&call).await
+    }
+
+    async fn send(&self, message: BusMessage, correlation: Option<&str>) -> Result<(), BusError> {
+        let options = &self.0.options;
+        let now = self.0.clock.now();
+        let expires = now + message.ttl_ms.map_or(options.ttl, Duration::from_millis);
+        let body = serde_json::to_string(&message).map_err(|e| BusError::Transport(e.to_string()))?;
+        let mut call = self.call(&self.0.scripts.publish);
+        call.arg(body).arg(message.sender_id.as_str()).arg(message.receiver_id.as_str());
+        call.arg(message.message_type.as_str()).arg(u8::from(message.is_broadcast()));
+        call.arg(options.key.hash(&message)).arg(expires.as_millis()).arg(options.capacity);
+        call.arg(u8::from(options.echo == Echo::Everybody)).arg(correlation.unwrap_or_default());
+        loop {
+            let answer: Vec<String> = self.run(&call).await?;
+            let full = match answer.first().map(String::as_str) {
+                Some("full") => {
+                    answer.get(1).map_or_else(|| message.receiver_id.clone(), |agent| agent.as_str().into())
+                }
+                Some("late") => {
+                    tracing::warn!(sender = %message.sender_id, correlation, "an answer came too late");
+                    return Err(BusError::Late {
+                        sender: message.sender_id,
+                        message_type: message.message_type,
+                    });
+                }
+                Some("undeliverable") => {
+                    return Err(BusError::Undeliverable { receiver: message.receiver_id });
+                }
+                _ => return Ok(()),
+            };
+            if self.0.clock.now() >= now + options.patience {
+                return Err(BusError::Full { receiver: full });
+            }
+            // The room is made in another process: nothing here can tell of it.
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// What is published, and the answer. The connection is its own, as it waits.
+    async fn ask(&self, request: BusMessage, correlation: &str) -> Result<BusMessage, BusError> {
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let connecting = self.0.client.get_multiplexed_async_connection_with_config(&config);
+        let mut waiting = connecting.await.map_err(failed("connect to"))?;
+        let expect = format!("{}expect:{correlation}", self.0.prefix);
+        let mut set = redis::cmd("SET");
+        set.arg(&expect).arg(format!("by {}", request.sender_id)).arg("PX").arg(REMEMBERED);
+        let _: () = set.query_async(&mut waiting).await.map_err(failed("write to"))?;
+        self.send(request, None).await?;
+        let mut pop = redis::cmd("BLPOP");
+        pop.arg(format!("{}answer:{correlation}", self.0.prefix)).arg(0);
+        let (_, answer): (String, String) = pop.query_async(&mut waiting).await.map_err(failed("read"))?;
+        let (seq, body) = answer.split_once(' ').unwrap_or_default();
+        let unreadable = || BusError::Transport("an answer cannot be read".to_owned());
+        let mut message = message_of(body).ok_or_else(unreadable)?;
+        message.seq = seq.parse().map_err(|_| unreadable())?;
+        Ok(message)
+    }
+
+    /// A call of a script, with what all of them begin with.
+    fn call<'a>(&'a self, script: &'a Script) -> ScriptInvocation<'a> {
+        let mut call = script.arg(&self.0.prefix);
+        call.arg(self.0.options.dead_letters.max(1));
+        call
+    }
+
+    async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, BusError> {
+        call.invoke_async(&mut self.0.connection.clone()).await.map_err(failed("use"))
+    }
+}
+
+impl Bus for RedisBus {
+    fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
+        Box::pin(async move {
+            let correlation = message.correlation_id.clone();
+            self.send(message, correlation.as_deref()).await
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        also: &'a [MessageType],
+    ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
+        Box::pin(async move {
+            let receiver = Receiver::open(self.clone(), agent, also, receiver::Sharing::Alone).await?;
+            Ok(receiver.into_stream())
+        })
+    }
+
+    /// The answer goes to who waits for it here, and nowhere else. One that comes later is refused, and a dead letter.
+    fn request<'a>(
+        &'a self,
+        request: BusMessage,
+        clock: &'a dyn Clock,
+        deadline: Timestamp,
+    ) -> BoxFuture<'a, Result<BusMessage, BusError>> {
+        Box::pin(async move {
+            let correlation = request.correlation()?.to_owned();
+            let (receiver, message_type) = (request.receiver_id.clone(), request.message_type.clone());
+            let mut asking = Box::pin(self.ask(request, &correlation));
+            let answer = clock.before(deadline, |task| asking.as_mut().poll(task)).await;
+            if let Some(Ok(answer)) = answer {
+                return Ok(answer);
+            }
+            let mut late = redis::cmd("SET");
+            late.arg(format!("{}expect:{correlation}", self.0.prefix)).arg("late").arg("PX").arg(REMEMBERED);
+            let known: Result<(), _> = late.query_async(&mut self.0.connection.clone()).await;
+            known.map_err(failed("write to"))?;
+            answer.unwrap_or(Err(BusError::TimedOut { receiver, message_type }))
+        })
+    }
+}
+
+impl std::fmt::Debug for RedisBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisBus").field("prefix", &self.0.prefix).finish_non_exhaustive()
+    }
+}
+
+fn message_of(body: &str) -> Option<BusMessage> {
+    serde_json::from_str(body)
+        .inspect_err(|error| tracing::warn!(%error, "a message on the bus cannot be read"))
+        .ok()
+}
+
+fn failed(action: &'static str) -> impl FnOnce(redis::RedisError) -> BusError {
+    move |error| BusError::Transport(format!("cannot {action} Redis: {error}"))
+}

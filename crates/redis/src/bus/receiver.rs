@@ -1,0 +1,449 @@
+//! A reader of an inbox, who confirms each message.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use archon_types::{AgentId, BoxStream, BusError, BusMessage, MessageType, Timestamp};
+use futures_util::stream;
+use redis::{Value, aio::ConnectionManager};
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use super::{DeathCause, RedisBus, failed, message_of};
+use crate::server::connect;
+
+/// An inbox that is nobody else's goes when nothing was heard of its reader for so many leases.
+const MISSED_LEASES: u32 = 6;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// With all readers of the agent.
+    Group,
+    /// With nobody.
+    Alone,
+}
+
+pub(super) fn group_inbox(agent: &AgentId) -> String {
+    format!("g:{agent}")
+}
+
+/// Reads messages one after the other, each until it is confirmed. To be used within a Tokio runtime, on which a task
+/// keeps the leases.
+pub struct Receiver {
+    member: Arc<Member>,
+    /// Waits for messages, so it is its own.
+    bell: ConnectionManager,
+    parts: BTreeMap<u32, Part>,
+    /// The part that was read last: the others are first.
+    last: u32,
+    keeper: JoinHandle<()>,
+}
+
+/// Who owns parts of an inbox.
+struct Member {
+    bus: RedisBus,
+    inbox: String,
+    name: String,
+    /// How long the inbox lives on by itself, milliseconds; empty for ever.
+    alive: String,
+    sharing: Sharing,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    share: usize,
+    leases: BTreeMap<u32, Lease>,
+    epochs: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Lease {
+    until: Instant,
+    /// Another one whenever the part was taken anew: what was read before is not ours any more.
+    epoch: u64,
+}
+
+/// What was read of a part, and up to where.
+struct Part {
+    epoch: u64,
+    read: String,
+    items: VecDeque<Item>,
+    /// Whether it is not known what became of a message.
+    unsure: bool,
+}
+
+struct Item {
+    id: String,
+    message: BusMessage,
+    expires: Timestamp,
+    failures: u32,
+    /// The last delivery was not confirmed, and is not counted yet.
+    uncounted: bool,
+}
+
+impl Receiver {
+    pub(super) async fn open(
+        bus: RedisBus,
+        agent: &AgentId,
+        also: &[MessageType],
+        sharing: Sharing,
+    ) -> Result<Self, BusError> {
+        let mut count = redis::cmd("INCR");
+        count.arg(format!("{}readers", bus.0.prefix));
+        let n: u64 = count.query_async(&mut bus.0.connection.clone()).await.map_err(failed("write to"))?;
+        let name = format!("{}-{n}", std::process::id());
+        let lease = bus.0.options.lease;
+        let (inbox, parts, alive) = match sharing {
+            Sharing::Group => (group_inbox(agent), bus.0.options.partitions, String::new()),
+            Sharing::Alone => (format!("s:{name}"), 1, (lease * MISSED_LEASES).as_millis().to_string()),
+        };
+        let mut call = bus.call(&bus.0.scripts.subscribe);
+        call.arg(&inbox).arg(agent.as_str()).arg(parts).arg(&alive);
+        for kind in also {
+            call.arg(kind.as_str());
+        }
+        let _parts: u32 = bus.run(&call).await?;
+        let bell = connect(&bus.0.client).await.map_err(failed("connect to"))?;
+        let member = Arc::new(Member { bus, inbox, name, alive, sharing, held: Mutex::default() });
+        member.tend().await?;
+        let keeper = tokio::spawn(keep(member.clone()));
+        Ok(Self { member, bell, parts: BTreeMap::new(), last: 0, keeper })
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`]; the next call tries again.
+    pub async fn next(&mut self) -> Result<Delivery<'_>, BusError> {
+        let (part, item) = loop {
+            self.give_back().await?;
+            self.drop_lost_parts();
+            match self.take_item() {
+                Some((part, item)) => {
+                    if let Some(item) = self.look_at(part, item).await? {
+                        break (part, item);
+                    }
+                }
+                None => {
+                    if !self.fetch().await? {
+                        self.wait().await?;
+                    }
+                }
+            }
+        };
+        Ok(Delivery { receiver: self, part, item: Some(item) })
+    }
+
+    /// Messages that are confirmed as they are read.
+    pub(super) fn into_stream(self) -> BoxStream<'static, BusMessage> {
+        Box::pin(stream::unfold(self, |mut receiver| async move {
+            loop {
+                let confirmed = match receiver.next().await {
+                    Ok(delivery) => {
+                        let message = delivery.message().clone();
+                        delivery.ack().await.map(|()| message)
+                    }
+                    Err(error) => Err(error),
+                };
+                match confirmed {
+                    Ok(message) => return Some((message, receiver)),
+                    Err(error) => breathe(&error).await,
+                }
+            }
+        }))
+    }
+
+    /// Others came: what is more than the share goes to them. Nothing of it is in hand.
+    async fn give_back(&mut self) -> Result<(), BusError> {
+        let excess = self.member.excess();
+        if excess.is_empty() {
+            return Ok(());
+        }
+        self.parts.retain(|part, _| !excess.contains(part));
+        let mut call = self.member.call(&self.member.bus.0.scripts.release);
+        excess.iter().for_each(|part| {
+            call.arg(part);
+        });
+        self.member.bus.run::<i64>(&call).await.map(|_| ())
+    }
+
+    /// Only what is held is read on, and what was read under an older lease is read again.
+    fn drop_lost_parts(&mut self) {
+        let held = self.member.leases();
+        self.parts.retain(|part, read| {
+            held.get(part).is_some_and(|lease| lease.epoch == read.epoch) && !read.unsure
+        });
+        for (part, lease) in held {
+            self.parts.entry(part).or_insert_with(|| Part {
+                epoch: lease.epoch,
+                read: "0".to_owned(),
+                items: VecDeque::new(),
+                unsure: false,
+            });
+        }
+    }
+
+    fn take_item(&mut self) -> Option<(u32, Item)> {
+        let after = self.parts.range_mut(self.last.saturating_add(1)..);
+        let next = after.filter(|(_, part)| !part.items.is_empty()).map(|(n, _)| *n).next();
+        let first = || self.parts.iter().find(|(_, part)| !part.items.is_empty()).map(|(n, _)| *n);
+        self.last = next.or_else(first)?;
+        let item = self.parts.get_mut(&self.last)?.items.pop_front()?;
+        Some((self.last, item))
+    }
+
+    /// Counts what failed, and buries what is too old or failed too often.
+    async fn look_at(&mut self, part: u32, mut item: Item) -> Result<Option<Item>, BusError> {
+        let member = self.member.clone();
+        if item.uncounted {
+            self.set_unsure(part, true);
+            let mut call = member.call(&member.bus.0.scripts.failed);
+            call.arg(part).arg(&item.id);
+            let failures: i64 = member.bus.run(&call).await?;
+            let Ok(failures) = u32::try_from(failures) else { return Ok(None) };
+            self.set_unsure(part, false);
+            (item.failures, item.uncounted) = (failures, false);
+        }
+        let cause = if item.expires <= member.bus.0.clock.now() {
+            DeathCause::Expired
+        } else if item.failures > member.bus.0.options.retries {
+            DeathCause::Unconfirmed
+        } else {
+            return Ok(Some(item));
+        };
+        tracing::debug!(seq = item.message.seq, ?cause, "a message is a dead letter");
+        self.settle(part, &item.id, cause.as_str()).await?;
+        Ok(None)
+    }
+
+    /// Until the answer is there, it is not known what became of the message.
+    async fn settle(&mut self, part: u32, id: &str, cause: &str) -> Result<(), BusError> {
+        self.set_unsure(part, true);
+        let mut call = self.member.call(&self.member.bus.0.scripts.settle);
+        call.arg(part).arg(id).arg(cause);
+        let settled: i64 = self.member.bus.run(&call).await?;
+        if settled == 0 {
+            let inbox = &self.member.inbox;
+            return Err(BusError::Transport(format!(
+                "part {part} of {inbox} went to another reader meanwhile"
+            )));
+        }
+        self.set_unsure(part, false);
+        Ok(())
+    }
+
+    fn set_unsure(&mut self, part: u32, unsure: bool) {
+        if let Some(read) = self.parts.get_mut(&part) {
+            read.unsure = unsure;
+        }
+    }
+
+    /// Reads ahead; says whether there was something.
+    async fn fetch(&mut self) -> Result<bool, BusError> {
+        if self.parts.is_empty() {
+            return Ok(false);
+        }
+        let member = self.member.clone();
+        let mut call = member.call(&member.bus.0.scripts.fetch);
+        call.arg(member.bus.0.options.batch);
+        for (part, read) in &self.parts {
+            call.arg(part).arg(&read.read);
+        }
+        let found: Vec<Vec<String>> = member.bus.run(&call).await?;
+        for entry in &found {
+            let Some(part) = entry.first().and_then(|part| part.parse().ok()) else { continue };
+            let [_, id, seq, expires, body, failures] = entry.as_slice() else {
+                member.lose(part);
+                continue;
+            };
+            let Some(read) = self.parts.get_mut(&part) else { continue };
+            read.read.clone_from(id);
+            let Some(mut message) = message_of(body) else {
+                self.settle(part, id, DeathCause::Other.as_str()).await?;
+                continue;
+            };
+            message.seq = seq.parse().unwrap_or_default();
+            read.items.push_back(Item {
+                id: id.clone(),
+                message,
+                expires: Timestamp::from_millis(expires.parse().unwrap_or_default()),
+                failures: failures.parse().unwrap_or_default(),
+                uncounted: false,
+            });
+        }
+        Ok(!found.is_empty())
+    }
+
+    /// Until something new is in a part that is held, or it is time to look whether others are.
+    async fn wait(&mut self) -> Result<(), BusError> {
+        let most = self.member.bus.0.options.lease / 6;
+        if self.parts.is_empty() {
+            tokio::time::sleep(most).await;
+            return Ok(());
+        }
+        let mut read = redis::cmd("XREAD");
+        read.arg("COUNT").arg(1).arg("BLOCK").arg(most.as_millis().clamp(1, 1_000) as u64).arg("STREAMS");
+        for part in self.parts.keys() {
+            read.arg(format!("{}in:{}:{part}", self.member.bus.0.prefix, self.member.inbox));
+        }
+        for part in self.parts.values() {
+            read.arg(&part.read);
+        }
+        read.query_async::<Value>(&mut self.bell).await.map(|_| ()).map_err(failed("read"))
+    }
+}
+
+impl Drop for Receiver {
+    /// Without a runtime to say it on, the parts are free when their leases end.
+    fn drop(&mut self) {
+        self.keeper.abort();
+        let member = self.member.clone();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = member.leave().await {
+                    tracing::debug!(%error, "a reader went and could not say so");
+                }
+            });
+        }
+    }
+}
+
+/// A message that is to be confirmed. Dropping it unconfirmed is a failure, as [`retry`](Self::retry) is.
+pub struct Delivery<'a> {
+    receiver: &'a mut Receiver,
+    part: u32,
+    item: Option<Item>,
+}
+
+impl Delivery<'_> {
+    /// The message.
+    pub fn message(&self) -> &BusMessage {
+        // It is there until the delivery is over, and then nobody can ask.
+        match &self.item {
+            Some(item) => &item.message,
+            None => unreachable!("a delivery that is over cannot be looked at"),
+        }
+    }
+
+    /// How often it was delivered before, as far as is known: a process that died may have had it in hand.
+    pub fn failures(&self) -> u32 {
+        self.item.as_ref().map_or(0, |item| item.failures)
+    }
+
+    /// It was read and dealt with, and comes no more.
+    ///
+    /// # Errors
+    /// [`BusError::Transport`]: it may come again, here or at the reader that has the part now.
+    pub async fn ack(mut self) -> Result<(), BusError> {
+        let Some(item) = self.item.take() else { return Ok(()) };
+        self.receiver.settle(self.part, &item.id, "").await
+    }
+
+    /// It could not be dealt with, and is wanted again.
+    pub fn retry(self) {}
+}
+
+impl Drop for Delivery<'_> {
+    fn drop(&mut self) {
+        if let Some(mut item) = self.item.take()
+            && let Some(part) = self.receiver.parts.get_mut(&self.part)
+        {
+            item.uncounted = true;
+            part.items.push_front(item);
+            // It comes again before any other.
+            self.receiver.last = self.part.wrapping_sub(1);
+        }
+    }
+}
+
+async fn keep(member: Arc<Member>) {
+    loop {
+        tokio::time::sleep(member.bus.0.options.lease / 3).await;
+        if let Err(error) = member.tend().await {
+            tracing::warn!(inbox = member.inbox, %error, "leases could not be kept");
+        }
+    }
+}
+
+/// Waits a little after an error that may pass.
+pub(super) async fn breathe(error: &BusError) {
+    tracing::warn!(%error, "reading from the bus failed, and is tried again");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+impl Member {
+    /// Keeps what is owned, and takes what is free.
+    async fn tend(&self) -> Result<(), BusError> {
+        let lease = self.bus.0.options.lease;
+        let until = Instant::now() + lease;
+        let mut call = self.call(&self.bus.0.scripts.tend);
+        call.arg(lease.as_millis() as u64).arg(&self.alive);
+        let found: Vec<Vec<u32>> = self.bus.run(&call).await?;
+        let mut held = self.held();
+        let before = std::mem::take(&mut held.leases);
+        for answer in found {
+            match answer[..] {
+                [share] => held.share = share as usize,
+                [part, taken] => {
+                    held.epochs += 1;
+                    let known = before.get(&part).filter(|_| taken == 0).map(|lease| lease.epoch);
+                    let epoch = known.unwrap_or(held.epochs);
+                    held.leases.insert(part, Lease { until, epoch });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn leave(&self) -> Result<(), BusError> {
+        let scripts = &self.bus.0.scripts;
+        let call = match self.sharing {
+            Sharing::Alone => self.call(&scripts.forget),
+            Sharing::Group => {
+                let mut call = self.call(&scripts.release);
+                call.arg("*");
+                call
+            }
+        };
+        self.bus.run::<i64>(&call).await.map(|_| ())
+    }
+
+    /// What is held beyond the share; it is not held from now on.
+    fn excess(&self) -> Vec<u32> {
+        let mut held = self.held();
+        let share = held.share;
+        let excess: Vec<u32> = held.leases.keys().skip(share).copied().collect();
+        excess.iter().for_each(|part| {
+            held.leases.remove(part);
+        });
+        excess
+    }
+
+    fn leases(&self) -> BTreeMap<u32, Lease> {
+        let now = Instant::now();
+        self.held()
+            .leases
+            .iter()
+            .filter(|(_, lease)| lease.until > now)
+            .map(|(n, lease)| (*n, *lease))
+            .collect()
+    }
+
+    fn lose(&self, part: u32) {
+        self.held().leases.remove(&part);
+    }
+
+    fn call<'a>(&'a self, script: &'a redis::Script) -> redis::ScriptInvocation<'a> {
+        let mut call = self.bus.call(script);
+        call.arg(&self.inbox).arg(&self.name);
+        call
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

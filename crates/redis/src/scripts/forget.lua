@@ -1,0 +1,3 @@
+-- Takes an inbox away.
+forget(ARGV[3])
+return 0

@@ -1,0 +1,14 @@
+-- A message is dealt with, or dead if a cause is given. 0 for who does not own the part any more.
+local inbox, member, part, id, cause = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+if redis.call('GET', key('own', inbox, part)) ~= member then return 0 end
+local stream = key('in', inbox, part)
+if redis.call('XACK', stream, 'readers', id) == 1 then
+  local entry = cause ~= '' and redis.call('XRANGE', stream, id, id)[1]
+  if entry then
+    local of = fields(entry[2])
+    bury(of.m, of.s, cause)
+  end
+  redis.call('XDEL', stream, id)
+  redis.call('HDEL', key('try', inbox, part), id)
+end
+return 1

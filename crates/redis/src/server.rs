@@ -1,0 +1,34 @@
+//! A connection that comes back by itself, and scripts on the server.
+
+use std::time::Duration;
+
+use redis::{Client, RedisResult, aio::ConnectionManager, aio::ConnectionManagerConfig};
+
+/// How long the server may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn connect(client: &Client) -> RedisResult<ConnectionManager> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE))
+        .set_max_delay(Duration::from_secs(1));
+    client.get_connection_manager_with_config(config).await
+}
+
+/// The prefix of all keys of `name`.
+pub(crate) fn prefix(name: &str) -> String {
+    format!("{{{name}}}:")
+}
+
+/// Notes the format of what is kept under `prefix`, and says which format it has: that of `ours` if there was nothing.
+pub(crate) async fn format_of(
+    connection: &mut ConnectionManager,
+    prefix: &str,
+    ours: u32,
+) -> RedisResult<u32> {
+    let key = format!("{prefix}format");
+    let mut both = redis::pipe();
+    both.atomic().cmd("SETNX").arg(&key).arg(ours).ignore().cmd("GET").arg(&key);
+    let (found,): (u32,) = both.query_async(connection).await?;
+    Ok(found)
+}
