@@ -246,7 +246,9 @@ impl Place<'_> {
                 return Err(self.wrong(&role.name.span(), &what, "keep one of the two"));
             }
             let inside = || written.member.iter().filter(|member| has(&member.roles, name));
-            for tool in role.tools.iter().filter(|tool| !inside().any(|m| has(&m.tools, tool.get_ref()))) {
+            if let Some(tool) =
+                role.tools.iter().find(|tool| !inside().any(|m| has(&m.tools, tool.get_ref())))
+            {
                 let tool_name = tool.get_ref();
                 let what =
                     format!("the role {name:?} takes the tool {tool_name:?}, which no agent with it has");
