@@ -64,9 +64,9 @@ impl PatternAnalyzer for SingleCalls {
         let Some([last]) = answers.next() else { return Vec::new() };
         let tool = &last.call.name;
         let is_alike = |answer: &[CallMade]| matches!(answer, [one] if one.call.name == *tool);
-        if !self.tools.contains(tool)
-            || !(answers.next().is_some_and(is_alike) && answers.next().is_some_and(is_alike))
-        {
+        let mut is_next_alike = || answers.next().is_some_and(is_alike);
+        let is_pattern = self.tools.contains(tool) && is_next_alike() && is_next_alike();
+        if !is_pattern {
             return Vec::new();
         }
         let message = format!(

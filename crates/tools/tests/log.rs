@@ -101,5 +101,10 @@ fn each_call_is_logged_without_its_secrets() {
         INFO archon::tools: tool call finished run="run" call="call_00010001" tool="login" attempt=1 execution_ms=0 outcome="success"
         INFO archon::tools: tool call inspected run="run" call="call_00010002" tool="calculator" validation="ready" validation_ms=0 arguments={"expression":"1/0"}
         WARN archon::tools: tool call failed run="run" call="call_00010002" tool="calculator" attempt=1 execution_ms=0 outcome="error" error="Division by zero"
-        INFO archon::tools: tool call inspected run="run" call="call_00010003" tool="calculator" validation="validation_error" validation_ms=0 arguments={"sum":1}"#]].assert_eq(&text.join("\n"));
+        INFO archon::tools: tool call inspected run="run" call="call_00010003" tool="calculator" validation="validation_error" validation_ms=0 arguments={"sum":1}
+        WARN archon::tools: tool call malformed run="run" call="c4" tool="login" error="EOF while parsing a string at line 1 column 33"
+        INFO archon::tools: tool call inspected run="run" call="c4" tool="login" validation="malformed_arguments" validation_ms=0 arguments={}
+        WARN archon::tools: arguments corrected run="run" call="call_00010004" tool="shouts" correction="louder" arguments={"user":"ann","password":"****"}
+        INFO archon::tools: tool call inspected run="run" call="call_00010004" tool="shouts" validation="ready" validation_ms=0 arguments={}
+        INFO archon::tools: tool call finished run="run" call="call_00010004" tool="shouts" attempt=1 execution_ms=0 outcome="success""#]].assert_eq(&text.join("\n"));
 }
