@@ -10,7 +10,7 @@ use std::{
 
 use archon::{
     store::{JsonlJournal, SqliteJournal},
-    types::{CallId, Journal, OutcomeStatus, PlanRecord, Record, RecordBody},
+    types::{CallId, CommandId, Journal, OutcomeStatus, PlanRecord, Record, RecordBody},
 };
 use archon_planner::{NodeState, PlanMachine, fold, invariants};
 
@@ -55,6 +55,19 @@ fn finished(log: &[Arc<Record>]) -> Vec<CallId> {
         _ => None,
     };
     log.iter().filter_map(call).collect()
+}
+
+/// Commands of which a call began after one had succeeded.
+fn begun_again(log: &[Arc<Record>]) -> Vec<CommandId> {
+    let (mut done, mut again) = (HashSet::new(), Vec::new());
+    for record in log {
+        match &record.body {
+            RecordBody::ToolFinished { call, result } if !result.is_error() => _ = done.insert(call.command),
+            RecordBody::ToolStarted { call, .. } if done.contains(&call.command) => again.push(call.command),
+            _ => {}
+        }
+    }
+    again
 }
 
 fn starts(log: &[Arc<Record>], of: CallId) -> usize {
@@ -123,6 +136,7 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
         }
         assert!(matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))), "{at}, {run}");
     }
+    assert_eq!(begun_again(&after["victim"]), [], "{at}: a subtask that was done began again");
     let machine = fold(&after["victim"]).expect("a plan");
     assert_over(&at, &machine);
     let outcome = machine.ended().expect("it has ended");

@@ -287,8 +287,11 @@ async fn a_plan_that_goes_round_is_asked_for_again_and_never_followed() {
             {"id": "b", "description": "B", "tool_name": "web_search", "tool_args": {}, "dependencies": ["a"]},
         ]))
     };
-    let agent = world.agent(llm((0..9).map(|_| circle()).collect()), |_| Step::text("never"));
+    let model = ScriptedProvider::new((0..9).map(|_| circle()));
+    let planner = LlmPlanner::new(Arc::new(model.clone()), "scripted");
+    let agent = world.agent(planner, |_| Step::text("never"));
     let (outcome, _, _) = world.run(&agent, "Go round").await;
+    assert_eq!(model.call_count(), 2, "it is asked for again once");
     assert_eq!(outcome.status, OutcomeStatus::Failed);
     let error = outcome.error.unwrap();
     assert!(error.contains("Cycle detected in dependency graph: a → b → a"), "{error}");
@@ -300,10 +303,10 @@ async fn a_plan_that_goes_round_is_asked_for_again_and_never_followed() {
     assert_eq!(outcome.answer, "done");
 }
 
+/// The template of the use case: its steps stand under `workflow`.
 fn triage() -> WorkflowTemplate {
-    serde_json::from_value(json!({
+    let text = json!({"workflow": {
         "name": "support_ticket_triage",
-        "matches": ["triage"],
         "parameters": [{"name": "ticket_text", "type": "string"}],
         "steps": [
             {"tool": "classify_issue", "args": {"text": "{{ticket_text}}"}, "save_as": "issue_type"},
@@ -314,8 +317,10 @@ fn triage() -> WorkflowTemplate {
              ],
              "else": [{"tool": "escalate_to_human", "args": {"reason": "Non-billing issue requires human review"}}]},
         ],
-    }))
-    .unwrap()
+    }});
+    let mut template = WorkflowTemplate::from_json(&text.to_string()).unwrap();
+    template.matches = vec!["triage".to_owned()];
+    template
 }
 
 // spec: A-56, EX-07

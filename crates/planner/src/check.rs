@@ -125,7 +125,8 @@ fn sizes(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
 
 fn budget(task: &Task, options: &CheckOptions) -> Vec<ProblemKind> {
     let Some(budget) = options.budget else { return Vec::new() };
-    let open = |s: &&SubTask| s.status() != SubTaskStatus::Completed;
+    // What failed is not begun again as it stands.
+    let open = |s: &&SubTask| !matches!(s.status(), SubTaskStatus::Completed | SubTaskStatus::Failed);
     let worked_on = task.subtasks.iter().filter(open).filter(|s| s.tool_args().is_none()).count() as u64;
     let mut problems = Vec::new();
     let needed = worked_on.saturating_mul(budget.tokens_each);

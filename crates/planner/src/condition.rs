@@ -5,11 +5,16 @@
 //! {issue} == 'billing' and not ({score} < 0.5 or {tags} contains "spam")
 //! ```
 //!
+//! `{step} failed` holds where a step failed and the plan goes on without it.
+//!
 //! A quote within a text of the same quotes is written twice: `'it''s'`.
 
 use archon_types::Json;
 
 use crate::references::{Piece, Reference, Unresolved, pieces, resolve_text};
+
+/// What follows a step's name where it is asked whether the step failed.
+pub(crate) const FAILED: &str = " failed";
 
 /// A condition that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +24,8 @@ pub struct Condition(Expression);
 enum Expression {
     Value(Operand),
     Compare(Operand, Comparison, Operand),
+    /// The step failed, and the others go on without it.
+    Failed(Reference),
     Not(Box<Expression>),
     And(Box<Expression>, Box<Expression>),
     Or(Box<Expression>, Box<Expression>),
@@ -65,7 +72,7 @@ impl Condition {
         found
     }
 
-    /// Whether it holds, where `lookup` knows the values of references.
+    /// Whether it holds, where `lookup` knows the values of references, and under `step failed` whether a step failed.
     ///
     /// # Errors
     /// The first reference without a value.
@@ -80,6 +87,10 @@ fn evaluate(expression: &Expression, lookup: &dyn Fn(&str) -> Option<Json>) -> R
         Expression::Compare(left, comparison, right) => {
             compare(&value(left, lookup)?, *comparison, &value(right, lookup)?)
         }
+        Expression::Failed(step) => match lookup(&format!("{}{FAILED}", step.head)) {
+            Some(failed) => is_true(&failed),
+            None => return Err(Unresolved::Unknown { reference: step.to_string() }),
+        },
         Expression::Not(inner) => !evaluate(inner, lookup)?,
         Expression::And(left, right) => evaluate(left, lookup)? && evaluate(right, lookup)?,
         Expression::Or(left, right) => evaluate(left, lookup)? || evaluate(right, lookup)?,
@@ -165,6 +176,7 @@ fn collect(expression: &Expression, found: &mut Vec<Reference>) {
             operand(left);
             operand(right);
         }
+        Expression::Failed(step) => found.push(step.clone()),
         Expression::Not(inner) => collect(inner, found),
         Expression::And(left, right) | Expression::Or(left, right) => {
             collect(left, found);
@@ -300,6 +312,13 @@ impl Parser<'_> {
             inner
         } else {
             let left = self.operand()?;
+            if let Operand::Reference(step) = &left
+                && step.path.is_empty()
+                && self.word(FAILED.trim_start())
+            {
+                self.depth -= 1;
+                return Ok(Expression::Failed(step.clone()));
+            }
             match self.comparison() {
                 Some(comparison) => Expression::Compare(left, comparison, self.operand()?),
                 None => Expression::Value(left),
@@ -402,6 +421,7 @@ mod tests {
         }
         assert!(Condition::parse(&"(".repeat(100_000)).unwrap_err().contains("levels deep"));
         assert!(Condition::parse(&"not ".repeat(100_000)).unwrap_err().contains("levels deep"));
+        assert!(Condition::parse("{o.k} failed").unwrap_err().contains("one too many"), "a part cannot fail");
         assert!(Condition::parse("{gone} == 1").unwrap().holds(&known).is_err());
     }
 }

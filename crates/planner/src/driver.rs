@@ -233,6 +233,7 @@ impl Following {
         let mut planning = self.parts.planning(&self.context, &self.machine);
         planning.run.cancel = self.stop.clone();
         planning.left = Some(self.machine.left());
+        planning.targets = self.machine.targets().to_vec();
         let expenses = planning.expenses.clone();
         let problems = self.machine.problems();
         planning.failure = (!problems.is_empty()).then(|| problems.join("\n"));
@@ -285,7 +286,7 @@ impl Following {
 
     /// The record of a plan that came back: taken over, or refused with everything that is wrong with it.
     fn judged(&self, command: CommandId, attempt: u32, task: Task) -> PlanRecord {
-        let options = self.parts.check_options(&self.context, self.machine.settings());
+        let options = self.parts.check_options(&self.context, &self.machine);
         let (record, found) = match self.machine.replans() {
             0 => {
                 let mut task = task;
@@ -373,7 +374,9 @@ enum Drained {
 fn is_worth_another_try(error: &PlanError) -> bool {
     match error {
         PlanError::Model(error) => error.is_retryable(),
-        PlanError::Fixed
+        // Who plans has asked for another way itself.
+        PlanError::Cycle { .. }
+        | PlanError::Fixed
         | PlanError::Cancelled
         | PlanError::UnknownPrice { .. }
         | PlanError::OverBudget { .. } => false,

@@ -72,7 +72,8 @@ impl PlanGraph {
     /// The ways round, one for each group of subtasks that wait for each other. First and last are the
     /// same, and each depends on the one before it. A subtask that depends on itself is not among them.
     pub fn cycles(&self) -> Vec<Vec<SubTaskId>> {
-        let groups = petgraph::algo::tarjan_scc(&self.graph);
+        // Not Tarjan's: that one calls itself as often as a chain is long.
+        let groups = petgraph::algo::kosaraju_scc(&self.graph);
         let mut cycles: Vec<_> =
             groups.into_iter().filter(|g| g.len() > 1).map(|g| self.way_round(&g)).collect();
         cycles.sort_by_key(|cycle| cycle.first().and_then(|id| self.by_id.get(*id).copied()));

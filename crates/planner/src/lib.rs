@@ -14,7 +14,7 @@
 //! | what may it cost? | `Budget` of `archon-types` |
 //! | who calls whom? | `planning_agent.rs`, `driver.rs`, `following.rs`, `calls.rs`, `workers.rs`, `brief.rs` |
 //! | what may another plan change? | `diff.rs` |
-//! | who makes plans? | `llm_planner.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
+//! | who makes plans? | `llm_planner.rs`, `plan_form.rs`, `scripted_planner.rs`, `template_planner.rs`, `template.rs` |
 //! | what does a plan look like? | `render.rs` |
 //! | who puts the answer together? | `conclusion.rs` |
 //! | how does a result reach those that need it? | `references.rs`, `condition.rs` |
@@ -37,6 +37,7 @@ mod llm_planner;
 mod machine;
 mod options;
 mod parts;
+mod plan_form;
 mod planning_agent;
 mod problem;
 mod processes;
@@ -56,9 +57,10 @@ pub use diff::{changed, check_diff, difference, show_diff};
 pub use error::PlanRunError;
 pub use fold::{fold, is_plan, open_questions};
 pub use graph::{PlanGraph, invariants, plan_of};
-pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured, plan_outline, plan_schema};
+pub use llm_planner::{LlmPlanner, LlmPlannerOptions, Structured};
 pub use machine::{MACHINE_VERSION, NodeState, PlanCommand, PlanMachine, PlanNode};
 pub use options::PlanningAgentOptions;
+pub use plan_form::{plan_outline, plan_schema};
 pub use planning_agent::{PlanDraft, PlanningAgent};
 pub use problem::{PlanProblem, ProblemKind, with_remedy};
 pub use read::{ReadPlan, Reading, plan_of_json, read_plan};

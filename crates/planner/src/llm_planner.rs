@@ -1,6 +1,7 @@
 //! A planner that asks a model: the prompt, the form of the answer, and how an answer that is no plan is mended.
 
 use std::{
+    collections::HashSet,
     fmt::Write as _,
     sync::{
         Arc,
@@ -9,15 +10,19 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, PlanError,
-    Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat, Role,
-    SubTask, SubTaskRules, SubTaskStatus, Task, TaskId, ToolDefinition,
+    ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, OnFailure,
+    PlanError, Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
+    Role, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
 use crate::{
-    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading, ask::Asked, check_running,
-    problem::with_remedy, read_plan,
+    CheckOptions, PlanGraph, PlanProblem, ProblemKind, Reading,
+    ask::Asked,
+    check_running,
+    plan_form::{plan_outline, plan_schema},
+    problem::with_remedy,
+    read_plan,
 };
 
 /// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
@@ -35,7 +40,7 @@ pub struct LlmPlanner {
 pub struct LlmPlannerOptions {
     /// Sampling and so on. By default the temperature is 0.1.
     pub request: RequestOptions,
-    /// How often an answer is sent back. Default 2.
+    /// How often an answer is sent back. Default 2; a plan that goes round is sent back once.
     pub repairs: u32,
     /// Whether answers are held to a schema.
     pub structured: Structured,
@@ -103,6 +108,7 @@ impl LlmPlanner {
         let mut messages = vec![Message::user(prompt, context.run.clock.now())];
         let mut problems = Vec::new();
         for _ in 0..=self.options.repairs {
+            let went_round = goes_round(&problems);
             let answer = self.ask(messages.clone(), context).await?;
             let text = answer.text();
             let found = read_plan(&text, Reading::Lenient).and_then(|read| accept(read.goal, read.subtasks));
@@ -110,6 +116,9 @@ impl LlmPlanner {
                 Ok(accepted) => return Ok(accepted),
                 Err(problems) => problems,
             };
+            if went_round && goes_round(&problems) {
+                break;
+            }
             let said = AssistantMessage { content: vec![archon_types::Content::text(text)], ..answer };
             messages.push(Message::Assistant(said));
             messages.push(Message::user(repair(&problems), context.run.clock.now()));
@@ -164,7 +173,7 @@ impl Planner for LlmPlanner {
         context: &'a PlanningContext,
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
-            let options = CheckOptions::new(context.tools.clone());
+            let options = check_options(context);
             let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
             self.plan(asked, context, |said, subtasks| {
                 let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
@@ -183,10 +192,11 @@ impl Planner for LlmPlanner {
         context: &'a PlanningContext,
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
-            let options = CheckOptions::new(context.tools.clone());
-            let stays = stays(task);
+            let options = check_options(context);
+            let stays = stays(task, &context.targets);
             let roles = told_of(&self.options.roles);
-            let prompt = format!("{}{roles}{}", prompt(&task.goal, context), progress(task, reason));
+            let progress = progress(task, reason, &context.targets);
+            let prompt = format!("{}{roles}{progress}", prompt(&task.goal, context));
             self.plan(prompt, context, |_, subtasks| {
                 let mut new = task.clone();
                 let is_named = |old: &SubTask| subtasks.iter().any(|s| s.id == old.id);
@@ -209,18 +219,35 @@ fn accepted(task: Task, options: &CheckOptions) -> Result<Task, Vec<PlanProblem>
     if problems.is_empty() { Ok(task) } else { Err(problems) }
 }
 
+/// The checks that whoever follows the plan makes, too.
+fn check_options(context: &PlanningContext) -> CheckOptions {
+    let mut options = CheckOptions::new(context.tools.clone());
+    options.size.max = context.max_subtasks.unwrap_or(options.size.max);
+    options
+}
+
+/// Done, under way, or passed over: what failed and may fail is as good as done.
 fn is_done(subtask: &SubTask) -> bool {
-    matches!(subtask.status(), SubTaskStatus::Completed | SubTaskStatus::Executing)
+    match subtask.status() {
+        SubTaskStatus::Completed | SubTaskStatus::Executing => true,
+        SubTaskStatus::Failed => subtask.rules.on_failure == OnFailure::Skip,
+        _ => false,
+    }
+}
+
+fn has_failed(subtask: &SubTask) -> bool {
+    subtask.status() == SubTaskStatus::Failed && !is_done(subtask)
 }
 
 /// Which subtasks of a running task another plan leaves as they are without naming them: those that are done or
-/// under way, and those that do not wait for what failed.
-fn stays(task: &Task) -> impl Fn(&SubTask) -> bool {
+/// under way, and those that neither failed nor are to be replaced nor wait for one of these.
+fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
     let graph = PlanGraph::new(&task.subtasks);
-    let failed: Vec<_> = task.subtasks.iter().filter(|s| s.status() == SubTaskStatus::Failed).collect();
-    let mut lost: Vec<_> = failed.iter().map(|s| s.id.clone()).collect();
-    for subtask in failed {
-        lost.extend(graph.downstream(&subtask.id).into_iter().cloned());
+    let failed = task.subtasks.iter().filter(|s| has_failed(s)).map(|s| &s.id);
+    let gone: Vec<_> = failed.chain(targets).collect();
+    let mut lost: HashSet<SubTaskId> = gone.iter().map(|id| (*id).clone()).collect();
+    for id in gone {
+        lost.extend(graph.downstream(id).into_iter().cloned());
     }
     move |subtask| is_done(subtask) || !lost.contains(&subtask.id)
 }
@@ -239,6 +266,10 @@ fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     new.rules.gate = new.rules.gate.take().or_else(|| old.rules.gate.clone());
     new.critical |= old.critical;
     new
+}
+
+fn goes_round(problems: &[PlanProblem]) -> bool {
+    problems.iter().any(|problem| matches!(problem.kind, ProblemKind::Cycle { .. }))
 }
 
 fn refusal(problems: Vec<PlanProblem>) -> PlanError {
@@ -328,13 +359,20 @@ fn with_roles(mut schema: Json, roles: &[Role]) -> Json {
 /// Characters of a value that the model reads.
 const SHOWN: usize = 500;
 
-fn progress(task: &Task, reason: &str) -> String {
+fn progress(task: &Task, reason: &str, targets: &[SubTaskId]) -> String {
     let mut text = "\nA plan is under way:\n".to_owned();
     for subtask in &task.subtasks {
         let result: String =
             subtask.result().map(|r| r.text().chars().take(SHOWN).collect()).unwrap_or_default();
         let result = if result.is_empty() { result } else { format!(" => {result}") };
-        let (status, id, what) = (subtask.status(), &subtask.id, &subtask.description);
+        let (id, what) = (&subtask.id, &subtask.description);
+        let status = match (subtask.status(), has_failed(subtask)) {
+            (SubTaskStatus::Failed, false) => "failed, and done without".to_owned(),
+            (status, false) if !is_done(subtask) && targets.contains(id) => {
+                format!("{status}, to be replaced")
+            }
+            (status, _) => status.to_string(),
+        };
         let after: Vec<&str> = subtask.dependencies().iter().map(archon_types::SubTaskId::as_str).collect();
         let only = match &subtask.rules.when {
             Some(condition) => format!(" (only if {condition}; {{\"rules\": {{\"when\"}}}} changes that)"),
@@ -345,8 +383,8 @@ fn progress(task: &Task, reason: &str) -> String {
     let _ = write!(
         text,
         "\nWhat went wrong: {reason}\n\nGo another way. Answer with the subtasks that take the place of those that \
-         failed and of those that wait for them, under new ids. What is completed stays: depend on it, do not repeat \
-         it. A subtask that waits for a failed one and is still wanted has to be in the answer, with its id."
+         failed or are to be replaced and of those that wait for them, under new ids. What is completed stays: depend on it, do not repeat \
+         it. A subtask that waits for one of those and is still wanted has to be in the answer, with its id."
     );
     text
 }
@@ -357,71 +395,4 @@ fn repair(problems: &[PlanProblem]) -> String {
         "That plan cannot be followed:\n{}\nAnswer with the whole corrected plan, as JSON only.",
         lines.join("\n")
     )
-}
-
-/// JSON Schema of a plan that a model is asked for, with the tools that it may name.
-pub fn plan_schema(tools: &[ToolDefinition]) -> Json {
-    let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
-    names.push(Json::Null);
-    json!({
-        "type": "object",
-        "properties": {
-            "subtasks": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "id": {"type": "string"},
-                        "description": {"type": "string"},
-                        "expected_output": {"type": ["string", "null"]},
-                        "tool_name": {"enum": names},
-                        "tool_args": {"type": ["object", "null"]},
-                        "dependencies": {"type": "array", "items": {"type": "string"}},
-                        "critical": {"type": "boolean"},
-                    },
-                    "required": ["id", "description", "dependencies"],
-                },
-            },
-        },
-        "required": ["subtasks"],
-    })
-}
-
-/// JSON Schema of a plan of exactly so many subtasks, `s1` and so on, of which each can only depend on those before it:
-/// what it lets through is a graph without circles, however small the model is. Texts are short, so that a model that
-/// does not know where to end comes to an end; arguments are left to the tool's user.
-pub fn plan_outline(subtasks: u32, tools: &[ToolDefinition]) -> Json {
-    let mut names: Vec<Json> = tools.iter().map(|tool| tool.name.clone().into()).collect();
-    names.push(Json::Null);
-    let subtask = |number: u32| {
-        let before: Vec<String> = (1..number).map(|earlier| format!("s{earlier}")).collect();
-        let dependencies = match before.is_empty() {
-            true => json!({"const": []}),
-            false => json!({"type": "array", "items": {"enum": before}, "maxItems": number - 1}),
-        };
-        let mut properties = json!({
-            "id": {"const": format!("s{number}")},
-            "description": {"type": "string", "minLength": 8, "maxLength": 60},
-            "dependencies": dependencies,
-        });
-        let mut required = vec!["id", "description", "dependencies"];
-        if !tools.is_empty() {
-            properties["tool_name"] = json!({"enum": names});
-            required.push("tool_name");
-        }
-        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
-    };
-    let count = subtasks.max(1);
-    let all: Vec<Json> = (1..=count).map(subtask).collect();
-    json!({
-        "type": "object",
-        "properties": {
-            "subtasks": {
-                "type": "array", "prefixItems": all, "minItems": count, "maxItems": count,
-            },
-        },
-        "required": ["subtasks"],
-        "additionalProperties": false,
-    })
 }

@@ -205,6 +205,7 @@ impl PlanMachine {
         }
         self.nodes.due(record.at);
         self.settle();
+        debug_assert!(self.is_sound(), "{:?}", self.invariants());
     }
 
     fn plan_record(&mut self, record: &PlanRecord, at: Timestamp) {
@@ -316,7 +317,7 @@ impl PlanMachine {
             if let Some(command) = self.replan.as_ref().and_then(|ask| self.make_plan(ask)) {
                 return command;
             }
-            if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent) {
+            if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent, self.targets()) {
                 return self.begin(node);
             }
         }

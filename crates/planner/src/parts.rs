@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{
-    Context, Journal, LongTerm, MemoryQuery, PlanSettings, Planner, PlanningContext, Task, Toolbox,
-};
+use archon_types::{Context, Journal, LongTerm, MemoryQuery, Planner, PlanningContext, Task, Toolbox};
 
 use crate::{CheckOptions, Conclude, PlanBudget, PlanMachine, PlanningAgentOptions, Workers};
 
@@ -28,19 +26,25 @@ impl Parts {
         }
         planning.values = machine.task().context;
         planning.memories = machine.memories().to_vec();
+        planning.max_subtasks = Some(self.options.size.max);
         planning
     }
 
-    pub(crate) fn check_options(&self, context: &Context, settings: &PlanSettings) -> CheckOptions {
+    /// What a plan is checked against. The first one has to do with the limits, another one with what is left of them.
+    pub(crate) fn check_options(&self, context: &Context, machine: &PlanMachine) -> CheckOptions {
         let mut options = CheckOptions::default();
         if let Some(toolbox) = &self.toolbox {
             options.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
         }
-        options.settings = settings.clone();
+        options.settings = machine.settings().clone();
         options.size = self.options.size;
         let limits = context.limits(self.options.limits.clone());
         let mut budget = PlanBudget::new(limits.max_total_tokens, limits.max_duration_ms);
         budget.cost = limits.max_cost;
+        if machine.replans() > 0 {
+            let left = machine.unspent();
+            (budget.tokens, budget.cost, budget.duration_ms) = (left.tokens, left.cost, left.duration_ms);
+        }
         options.budget = Some(budget);
         options
     }

@@ -11,7 +11,7 @@ use archon_types::{
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
     PlanningAgentOptions, Workers, check, driver, following::Following, open_questions, parts::Parts,
-    processes::left_behind,
+    problem::ProblemKind, processes::left_behind,
 };
 
 /// A plan that nobody follows yet.
@@ -92,8 +92,13 @@ impl PlanningAgent {
     /// Asks the planner for a plan and checks it; nothing is run and nothing is kept.
     ///
     /// # Errors
-    /// There is no plan.
+    /// The goal is empty, or there is no plan.
     pub async fn draft(&self, goal: &str, context: &Context) -> Result<PlanDraft, PlanRunError> {
+        if goal.trim().is_empty() {
+            return Err(PlanRunError::Problems {
+                problems: vec![PlanProblem::of_plan(ProblemKind::EmptyGoal)],
+            });
+        }
         let machine = PlanMachine::new(&self.started(Origin::Prompt, context), context.clock.now());
         let mut planning = self.parts.planning(context, &machine);
         planning.left = Some(machine.left());
@@ -106,7 +111,9 @@ impl PlanningAgent {
         for (key, value) in &planning.values {
             task.context.entry(key.clone()).or_insert_with(|| value.clone());
         }
-        let problems = check(&task, &self.parts.check_options(context, &self.parts.options.settings));
+        let mut options = self.parts.check_options(context, &machine);
+        options.settings = self.parts.options.settings.clone();
+        let problems = check(&task, &options);
         Ok(PlanDraft { task, problems, spent: planning.expenses.total() })
     }
 
@@ -121,15 +128,18 @@ impl PlanningAgent {
     async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
         let started = self.started(origin, context);
         context.may_delegate(started.config.limits.max_depth)?;
+        // A memory may take its time, and a log that has begun should have its goal soon.
+        let memories = self.parts.recall(goal).await;
         let journal = context.journal(&self.parts.journal);
         let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
-        self.open(goal, PlanMachine::new(&started, at), log, context).await
+        self.open(goal, memories, PlanMachine::new(&started, at), log, context).await
     }
 
     /// Writes down what the run begins with, and drives it.
     async fn open(
         &self,
         goal: &str,
+        memories: Vec<String>,
         mut machine: PlanMachine,
         mut log: LogAppender,
         context: &Context,
@@ -144,7 +154,7 @@ impl PlanningAgent {
         if let Some(subtasks) = options.plan.clone() {
             bodies.push(plan(PlanRecord::Fixed { subtasks }));
         }
-        let (values, memories) = (options.values.clone(), self.parts.recall(goal).await);
+        let values = options.values.clone();
         if !values.is_empty() || !memories.is_empty() {
             bodies.push(plan(PlanRecord::Given { values, memories }));
         }
@@ -184,8 +194,7 @@ impl PlanningAgent {
             let task: Result<Task, _> = serde_json::from_value(arguments.clone());
             let problem =
                 |error: serde_json::Error| archon_types::PlanError::Unreadable { problem: error.to_string() };
-            let problems =
-                check(&task.map_err(problem)?, &self.parts.check_options(context, machine.settings()));
+            let problems = check(&task.map_err(problem)?, &self.parts.check_options(context, &machine));
             if problems.iter().any(PlanProblem::is_error) {
                 return Err(PlanRunError::Problems { problems });
             }
@@ -213,12 +222,15 @@ impl PlanningAgent {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
         // The process died between the first record and the goal.
-        let goal = goal.filter(|_| !open.is_asked());
+        let goal = match goal.filter(|_| !open.is_asked()) {
+            Some(goal) => Some((goal, self.parts.recall(goal).await)),
+            None => None,
+        };
         let mut log = open.log(context.clone());
         let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
-            Some(goal) => self.open(goal, machine, log, &context).await,
+            Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
             None => self.drive(machine, log, &context).await,
         }
     }

@@ -96,6 +96,15 @@ impl Budget {
         lease
     }
 
+    /// What is left if no call that is under way uses more of what it was lent.
+    pub fn unspent(&self) -> Lease {
+        let limits = &self.limits;
+        let mut lease = self.lease(1);
+        lease.tokens = limits.max_total_tokens.saturating_sub(self.spent.tokens);
+        lease.cost = limits.max_cost.map(|max| max.saturating_sub(self.spent.cost));
+        lease
+    }
+
     /// The limit of which nothing is left that could be lent, if there is one.
     pub fn dry(&self) -> Option<LimitReached> {
         let Lease { tokens, cost, .. } = self.lease(1);

@@ -62,6 +62,11 @@ pub struct PlanningContext {
     pub completed: Vec<SubTask>,
     /// Why the earlier plan failed, if there was one.
     pub failure: Option<String>,
+    /// What another plan is about: these subtasks and what depends on them may change, whether they failed or not.
+    /// Empty for a first plan.
+    pub targets: Vec<SubTaskId>,
+    /// Plans of more subtasks are refused by whoever asked; none where the planner's own limit holds.
+    pub max_subtasks: Option<usize>,
     /// What the planner may use itself; none where nobody counts.
     pub left: Option<Lease>,
     /// Where a planner that asks a model writes down what that took. Clones of the context share it.
@@ -94,6 +99,8 @@ impl PlanningContext {
             memories: Vec::new(),
             completed: Vec::new(),
             failure: None,
+            targets: Vec::new(),
+            max_subtasks: None,
             left: None,
             expenses: Expenses::default(),
         }

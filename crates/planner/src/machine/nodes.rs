@@ -108,6 +108,9 @@ impl Nodes {
     pub(super) fn rebuild(&mut self) -> Result<(), String> {
         self.graph.clear_edges();
         let live: Vec<NodeIndex> = self.live_indices().collect();
+        if live.len() != self.by_id.len() {
+            return Err("two subtasks share an id".to_owned());
+        }
         for &to in &live {
             let mut dependencies = Vec::new();
             for id in self.graph[to].subtask.dependencies() {
@@ -397,10 +400,16 @@ impl Nodes {
         self.asked.iter().map(|index| self.graph[*index].call()).collect()
     }
 
-    /// The node that begins next, if one can and may.
-    pub(super) fn first_ready(&self, max_concurrent: u32) -> Option<&PlanNode> {
-        let (_, index) = self.ready.first().filter(|_| self.running < max_concurrent.max(1))?;
-        Some(&self.graph[*index])
+    /// The node that begins next, if one can and may; what another plan may replace is held back.
+    pub(super) fn first_ready(&self, max_concurrent: u32, held: &[SubTaskId]) -> Option<&PlanNode> {
+        let is_free = |place: &u32| {
+            let resource = &self.resources[*place as usize];
+            resource.used < resource.limit
+        };
+        let may_begin =
+            |node: &&PlanNode| !held.contains(&node.subtask.id) && node.resources.iter().all(is_free);
+        let mut ready = self.ready.iter().map(|(_, index)| &self.graph[*index]);
+        if self.running < max_concurrent.max(1) { ready.find(may_begin) } else { None }
     }
 
     pub(super) fn first_gated(&self) -> Option<&PlanNode> {
@@ -418,6 +427,11 @@ impl Nodes {
     /// How many are not over.
     pub(super) fn open(&self) -> usize {
         self.open
+    }
+
+    /// How many the plan has.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
     }
 
     pub(super) fn any_failed(&self) -> bool {

@@ -2,10 +2,14 @@
 
 use archon_types::{
     AgentState, CallId, Lease, Outcome, OutcomeStatus, PlanSettings, RunId, Spending, SubTask, SubTaskId,
-    Timestamp,
+    SubTaskStatus, Timestamp,
 };
 
 use super::{NodeState, Phase, PlanMachine, PlanNode};
+use crate::invariants;
+
+/// Plans of so many subtasks are looked at after each record, where assertions are on.
+const SMALL: usize = 32;
 
 impl PlanMachine {
     /// The plan, where it is fixed and nobody is asked for one.
@@ -87,6 +91,11 @@ impl PlanMachine {
         self.budget.lease(1)
     }
 
+    /// As [`left`](Self::left), with what is lent to calls under way: a plan that has them in it is measured by it.
+    pub fn unspent(&self) -> Lease {
+        self.budget.unspent()
+    }
+
     /// All that the subtasks used, and the planner.
     pub fn spending(&self) -> Spending {
         self.budget.spent()
@@ -122,6 +131,21 @@ impl PlanMachine {
             .filter(|n| matches!(n.state, NodeState::Running { .. }))
             .map(PlanNode::call)
             .collect()
+    }
+
+    /// What is not as it must be, in words: as [`invariants`] of its [task](Self::task), and what is under way began
+    /// at some time.
+    pub fn invariants(&self) -> Vec<String> {
+        let mut broken = invariants(&self.task());
+        let timeless = |n: &&PlanNode| n.status() == SubTaskStatus::Executing && n.started_at.is_none();
+        let names = self.nodes.live().filter(timeless).map(|n| &n.subtask.id);
+        broken.extend(names.map(|id| format!("{id} is executing and has no time at which it began")));
+        broken
+    }
+
+    /// Whether [`invariants`](Self::invariants) hold, as far as that is looked at: after each record of a small plan.
+    pub(super) fn is_sound(&self) -> bool {
+        self.phase != Phase::Following || self.nodes.len() > SMALL || self.invariants().is_empty()
     }
 
     /// Other plans that the run had so far.

@@ -5,7 +5,7 @@ use archon_types::{CallId, Json, Task, ToolDefinition};
 use super::{NodeState, PlanMachine, PlanNode};
 use crate::{
     arguments,
-    condition::Condition,
+    condition::{Condition, FAILED},
     references::{Unresolved, resolve, value_of_result},
 };
 
@@ -41,6 +41,14 @@ impl PlanMachine {
         known.map(|place| values.swap_remove(place)).or_else(|| values.into_iter().next())
     }
 
+    /// As [`value`](Self::value), and whether a step failed and the plan goes on without it.
+    fn fact(&self, name: &str) -> Option<Json> {
+        let Some(step) = name.strip_suffix(FAILED) else { return self.value(name) };
+        let named = |n: &&PlanNode| n.subtask.rules.save_as.as_deref() == Some(step);
+        let node = self.nodes.of_id(step).or_else(|| self.nodes.live().find(named))?;
+        node.lets_go().then(|| (node.state == NodeState::DoneWithout).into())
+    }
+
     /// The arguments of a call with values for their references; none if the plan has none. What they lack is
     /// taken from what was known at the start.
     ///
@@ -57,7 +65,7 @@ impl PlanMachine {
     pub(super) fn condition_of(&self, node: &PlanNode) -> Result<bool, Unresolved> {
         let Some(condition) = &node.subtask.rules.when else { return Ok(true) };
         match Condition::parse(condition) {
-            Ok(condition) => condition.holds(&|name| self.value(name)),
+            Ok(condition) => condition.holds(&|name| self.fact(name)),
             // The check refuses such a plan; one that came here without it does not do what is in doubt.
             Err(problem) => Err(Unresolved::Unknown { reference: format!("{condition:?} ({problem})") }),
         }

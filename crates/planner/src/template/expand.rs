@@ -189,8 +189,8 @@ impl Expansion<'_> {
         let own = Ends { last: vec![id.into()], results: vec![id.into()] };
         match &step.on_error {
             Some(OnError::Steps(steps)) => {
-                // A step that failed and is passed over has null for a result.
-                let failed = format!("{{{id}}} == null");
+                // Not `== null`: a tool may have null for an answer.
+                let failed = format!("{{{id}}} failed");
                 let condition = match &place.condition {
                     Some(outer) => format!("({outer}) and {failed}"),
                     None => failed,

@@ -1,14 +1,48 @@
 //! Templates from text. Where it cannot be read the problem says in which line and column.
 
+use serde::{Deserialize, de::IgnoredAny};
+
 use super::{TemplateProblem, WorkflowTemplate};
 
+/// A template may stand alone, or as the one entry `workflow` of its file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped {
+    workflow: WorkflowTemplate,
+}
+
+/// Looks for the entry and nothing else.
+#[derive(Deserialize)]
+struct IsWrapped {
+    #[serde(rename = "workflow")]
+    _workflow: IgnoredAny,
+}
+
+/// The template in either form; `error` is what is wrong with the text as a template that stands alone.
+fn wrapped<E>(
+    error: E,
+    is_wrapped: impl FnOnce() -> bool,
+    read: impl FnOnce() -> Result<Wrapped, E>,
+) -> Result<WorkflowTemplate, E>
+where
+    E: std::fmt::Display,
+{
+    match error.to_string().contains("unknown field `workflow`") && is_wrapped() {
+        true => read().map(|wrapped| wrapped.workflow),
+        false => Err(error),
+    }
+}
+
 impl WorkflowTemplate {
-    /// Reads a template in JSON.
+    /// Reads a template in JSON, which may stand under `workflow`.
     ///
     /// # Errors
     /// [`TemplateProblem::Unreadable`].
     pub fn from_json(text: &str) -> Result<Self, TemplateProblem> {
-        serde_json::from_str(text).map_err(|error| {
+        let is_wrapped = || serde_json::from_str::<IsWrapped>(text).is_ok();
+        let read = serde_json::from_str(text);
+        let read = read.or_else(|error| wrapped(error, is_wrapped, || serde_json::from_str(text)));
+        read.map_err(|error| {
             let problem = error.to_string();
             // The place is said apart.
             let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(what, _)| what);
@@ -17,18 +51,16 @@ impl WorkflowTemplate {
         })
     }
 
-    /// Reads a template in YAML 1.2: `yes` and `no` are texts, as are numbers that begin with a zero.
+    /// Reads a template in YAML 1.2, which may stand under `workflow`: `yes` and `no` are texts, as are numbers that
+    /// begin with a zero.
     ///
     /// # Errors
     /// [`TemplateProblem::Unreadable`].
     #[cfg(feature = "yaml")]
     pub fn from_yaml(text: &str) -> Result<Self, TemplateProblem> {
-        let options = serde_saphyr::options! {
-            strict_booleans: true,
-            leading_zero_numbers_as_strings: true,
-            with_snippet: false,
-        };
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let is_wrapped = || yaml::<IsWrapped>(text).is_ok();
+        let read = yaml(text).or_else(|error| wrapped(error, is_wrapped, || yaml(text)));
+        read.map_err(|error| {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
             let problem = error.to_string();
             let place = format!(" at line {line}, column {column}");
@@ -36,4 +68,14 @@ impl WorkflowTemplate {
             TemplateProblem::Unreadable { line, column, problem }
         })
     }
+}
+
+#[cfg(feature = "yaml")]
+fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        leading_zero_numbers_as_strings: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
 }

@@ -1,7 +1,20 @@
-//! The corpus of broken plans: each is refused with the right problem.
+//! The corpus of broken plans: each is refused with the right problem, and nothing of it is done by an agent whose
+//! planner gives it, or whose own plan it is.
 
-use archon_planner::{CheckOptions, PlanBudget, PlanProblem, Reading, check, read_plan};
-use archon_types::{Json, Task, ToolDefinition};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use archon_planner::{
+    CheckOptions, LlmPlanner, PlanBudget, PlanProblem, PlanningAgent, PlanningAgentOptions, Reading, check,
+    read_plan,
+};
+use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_types::{
+    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, Json, Outcome, OutcomeStatus, PlanRecord,
+    Prepared, ReadyCall, Record, RecordBody, Task, ToolCall, ToolDefinition, ToolResult, ToolSpec, Toolbox,
+};
 use serde_json::json;
 
 const CORPUS: &str = include_str!("corpus.json");
@@ -48,7 +61,10 @@ fn problems(text: &str, case: &Json) -> Vec<PlanProblem> {
     task.context.insert("city".into(), "Tokyo".into());
     let mut options = CheckOptions::new(tools());
     options.settings.resources.insert("editor".into(), 1);
-    options.budget = Some(PlanBudget::new(case["tokens"].as_u64().unwrap_or(1_000_000), 60_000));
+    let mut budget = PlanBudget::new(case["tokens"].as_u64().unwrap_or(1_000_000), 60_000);
+    budget.cost = case["cost"].as_u64();
+    budget.cost_each = case["cost_each"].as_u64().unwrap_or_default();
+    options.budget = Some(budget);
     check(&task, &options)
 }
 
@@ -110,6 +126,112 @@ fn every_broken_plan_is_refused_with_the_right_problem() {
     assert_eq!(texts(&problems(&plan.to_string(), &json!({}))), [""; 0], "the plan itself is in order");
     assert!(corpus["broken"].as_array().unwrap().len() >= 60);
     check_all(&corpus["broken"], plan, true);
+}
+
+/// Tools and a worker that count what they are asked to do.
+#[derive(Clone, Default)]
+struct Hands(Arc<AtomicU32>);
+
+impl Toolbox for Hands {
+    fn specs(&self) -> Arc<Encoded<Vec<ToolSpec>>> {
+        let spec = |t: ToolDefinition| ToolSpec::new(t.name, t.description, t.parameters);
+        Arc::new(Encoded::new(tools().into_iter().map(spec).collect()))
+    }
+
+    fn prepare<'a>(&'a self, id: CallId, call: &'a ToolCall, _: &'a Context) -> BoxFuture<'a, Prepared> {
+        let ready = ReadyCall::new(id, call.clone(), Effect::ReadOnly);
+        Box::pin(async move { Prepared::Ready(ready) })
+    }
+
+    fn execute<'a>(&'a self, _: ReadyCall, _: &'a Context) -> BoxFuture<'a, Executed> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Executed::Done(Box::new(ToolResult::success("{\"number\": 1}"))) })
+    }
+}
+
+impl Agent for Hands {
+    fn name(&self) -> &str {
+        "hands"
+    }
+
+    fn run<'a>(&'a self, _: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let mut outcome = Outcome::new(context.run.clone(), OutcomeStatus::Finished);
+        outcome.answer = "{\"number\": 1}".to_owned();
+        Box::pin(async move { outcome })
+    }
+}
+
+/// What an agent did with a plan: its outcome, its log, and what its tools and its worker were asked.
+async fn followed(goal: &str, text: String, case: &Json, is_fixed: bool) -> (Outcome, Vec<Arc<Record>>, u32) {
+    let mut options = PlanningAgentOptions::default();
+    options.values.insert("city".into(), "Tokyo".into());
+    options.settings.resources.insert("editor".into(), 1);
+    options.limits.max_total_tokens = case["tokens"].as_u64().unwrap_or(1_000_000);
+    options.limits.max_duration_ms = 60_000;
+    if is_fixed {
+        options.plan = Some(read_plan(&text, Reading::Strict).unwrap().subtasks);
+    }
+    let (hands, journal) = (Hands::default(), MortalJournal::default());
+    let planner = LlmPlanner::new(Arc::new(FnProvider::new(move |_, _| FnProvider::text(&text))), "m");
+    let agent =
+        PlanningAgent::new(Arc::new(planner), Arc::new(hands.clone()), Arc::new(journal.clone()), options)
+            .with_toolbox(Arc::new(hands.clone()));
+    let ids = Arc::new(SeededIds::new(1));
+    let context = Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), ids);
+    let outcome = agent.start(goal, &context).await.unwrap();
+    (outcome, journal.log("run_1"), hands.0.load(Ordering::Relaxed))
+}
+
+/// Nothing was begun, and the log and the outcome name problems.
+fn assert_not_begun(at: &str, outcome: &Outcome, log: &[Arc<Record>], done: u32) {
+    assert_eq!(outcome.status, OutcomeStatus::Failed, "{at}");
+    assert!(!outcome.error.as_deref().unwrap_or_default().is_empty(), "{at}: it does not say why");
+    assert_eq!(done, 0, "{at}: something was done");
+    let is_start = |r: &&Arc<Record>| matches!(r.body, RecordBody::ToolStarted { .. });
+    assert_eq!(log.iter().filter(is_start).count(), 0, "{at}: something began");
+    let names_problems = |r: &Arc<Record>| match &r.body {
+        RecordBody::Plan(plan) => {
+            matches!(&**plan, PlanRecord::Rejected { problems, .. } if !problems.is_empty())
+        }
+        _ => false,
+    };
+    assert!(log.iter().any(names_problems), "{at}");
+}
+
+/// What a model may write around a plan, PL-03, and a goal that it need not write again.
+const FOUND_ANYWAY: [&str; 3] = ["trailing text", "trailing bracket", "an empty goal"];
+
+// spec: PL-03, PL-04, PL-06
+#[tokio::test]
+async fn nothing_of_a_broken_plan_is_begun_whoever_brings_it() {
+    let corpus: Json = serde_json::from_str(CORPUS).unwrap();
+    let goal = "A report about Tokyo";
+    let (mut by_models, mut fixed) = (0, 0);
+    let whole = corpus["plan"].to_string();
+    let (outcome, _, done) = followed(goal, whole, &json!({}), false).await;
+    assert!(outcome.is_finished() && done == 5, "the plan itself is followed: {:?}", outcome.error);
+    for case in corpus["broken"].as_array().unwrap() {
+        let (name, text) = (case["name"].as_str().unwrap(), text_of(case, &corpus["plan"]));
+        if case["cost_each"].is_u64() {
+            // No agent says what a subtask costs.
+            continue;
+        }
+        let (outcome, log, done) = followed(goal, text.clone(), case, false).await;
+        if FOUND_ANYWAY.contains(&name) {
+            assert!(outcome.is_finished() && done > 0, "{name}: {:?}", outcome.error);
+        } else {
+            assert_not_begun(name, &outcome, &log, done);
+            by_models += 1;
+        }
+        if name != "an empty goal" && read_plan(&text, Reading::Strict).is_ok() {
+            let (outcome, log, done) = followed(goal, text, case, true).await;
+            assert_not_begun(&format!("{name}, fixed"), &outcome, &log, done);
+            fixed += 1;
+        }
+    }
+    println!("{by_models} by a model, {fixed} fixed");
+    assert!(by_models >= 60 && fixed >= 20, "{by_models}, {fixed}");
 }
 
 // spec: PL-08

@@ -128,3 +128,14 @@ fn the_order_is_the_same_every_time_and_respects_what_depends() {
         }
     }
 }
+
+// spec: PL-06
+#[test]
+fn a_chain_is_as_long_as_it_likes_where_circles_are_looked_for() {
+    let after = |n: u32| n.checked_sub(1).map(|before| format!("s{before}"));
+    let mut chain: Vec<SubTask> =
+        (0..100_000).map(|n| SubTask::new(format!("s{n}"), "a step").after(after(n))).collect();
+    assert!(PlanGraph::new(&chain).cycles().is_empty());
+    chain[0] = SubTask::new("s0", "a step").after(["s99999"]);
+    assert_eq!(PlanGraph::new(&chain).cycles()[0].len(), 100_001);
+}

@@ -2,11 +2,11 @@
 //! that is done is done again, none is left waiting, and the run ends.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex},
 };
 
-use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold, invariants};
+use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold};
 use archon_testkit::{Chance, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{
     Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
@@ -222,6 +222,22 @@ struct Seen {
     replans: u32,
     finished: u32,
     failed: u32,
+    /// Runs that died before they were asked anything, and were begun anew.
+    unasked: u32,
+}
+
+/// Commands of which a call began after one had succeeded.
+fn begun_again(log: &[Arc<archon_types::Record>]) -> Vec<archon_types::CommandId> {
+    let mut done = HashSet::new();
+    let mut again = Vec::new();
+    for record in log {
+        match &record.body {
+            RecordBody::ToolFinished { call, result } if !result.is_error() => _ = done.insert(call.command),
+            RecordBody::ToolStarted { call, .. } if done.contains(&call.command) => again.push(call.command),
+            _ => {}
+        }
+    }
+    again
 }
 
 async fn one(seed: u64, seen: &mut Seen) {
@@ -241,21 +257,27 @@ async fn one(seed: u64, seen: &mut Seen) {
     let journal = MortalJournal::default();
     let clock = Arc::new(VirtualClock::new());
     let mut outcome = None;
+    let mut run = "run_1".to_owned();
     for round in 0..400 {
-        let context = Context::new("run_1".into(), "s".into(), clock.clone(), Arc::new(SeededIds::new(1)));
+        let context =
+            Context::new(run.as_str().into(), "s".into(), clock.clone(), Arc::new(SeededIds::new(1)));
         world.0.lock().unwrap().cancel = Some(context.cancel.clone());
         match chance.percent(70) && round < 300 {
             true => journal.die_after(1 + chance.below(12), chance.percent(50)),
             false => journal.live(),
         }
         let agent = agent(&world, &journal, cap);
-        let log = journal.log("run_1");
+        let log = journal.log(&run);
         let is_begun = log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
         let ran = match (log.is_empty(), is_begun) {
-            (true, _) if round == 0 => agent.start("the goal", &context).await,
+            (true, _) => agent.start("the goal", &context).await,
             (_, true) => agent.resume(&context).await,
             // What died before it was asked anything is of no use; a caller begins it anew.
-            _ => return,
+            _ => {
+                seen.unasked += 1;
+                run = format!("run_{}", round + 2);
+                continue;
+            }
         };
         match ran {
             Ok(ended) if ended.status == OutcomeStatus::Cancelled => seen.cancels += 1,
@@ -265,8 +287,7 @@ async fn one(seed: u64, seen: &mut Seen) {
             }
             Err(PlanRunError::Refused(RunRefused::Ended { .. })) => {
                 // It died after the last record was written.
-                let Some(RecordBody::RunFinished(ended)) =
-                    journal.log("run_1").last().map(|r| r.body.clone())
+                let Some(RecordBody::RunFinished(ended)) = journal.log(&run).last().map(|r| r.body.clone())
                 else {
                     panic!("seed {seed}: it ended without an outcome");
                 };
@@ -278,7 +299,9 @@ async fn one(seed: u64, seen: &mut Seen) {
         }
     }
     let outcome = outcome.unwrap_or_else(|| panic!("seed {seed}: the run does not end"));
-    let machine = fold(&journal.log("run_1")).unwrap();
+    let log = journal.log(&run);
+    assert_eq!(begun_again(&log), [], "seed {seed}: done, and begun again");
+    let machine = fold(&log).unwrap();
     let state = world.0.lock().unwrap();
     for (step, times) in &state.done {
         assert!(*times <= 1, "seed {seed}: {step:?} was done {times} times");
@@ -286,7 +309,7 @@ async fn one(seed: u64, seen: &mut Seen) {
     for (call, times) in &state.effects {
         assert!(*times <= 1, "seed {seed}: call {call} was made {times} times");
     }
-    assert_eq!(invariants(&machine.task()), [""; 0], "seed {seed}");
+    assert_eq!(machine.invariants(), [""; 0], "seed {seed}");
     for node in machine.nodes() {
         assert!(node.is_over(), "seed {seed}: {} is left in {:?}", node.subtask.id, node.state);
     }
@@ -316,7 +339,11 @@ async fn whatever_fails_nothing_is_done_twice_and_nothing_is_left_waiting() {
     for seed in 0..cases(150, 1_000) {
         one(first_seed().wrapping_add(seed), &mut seen).await;
     }
-    let Seen { deaths, cancels, replans, finished, failed } = seen;
-    println!("{finished} finished, {failed} failed; {deaths} deaths, {cancels} cancels, {replans} replans");
+    let Seen { deaths, cancels, replans, finished, failed, unasked } = seen;
+    println!(
+        "{finished} finished, {failed} failed; {deaths} deaths ({unasked} before the goal), {cancels} cancels, \
+         {replans} replans"
+    );
+    assert_eq!(u64::from(finished + failed), cases(150, 1_000), "each has ended");
     assert!(deaths > 100 && cancels > 0 && replans > 10 && finished > 10 && failed > 10);
 }

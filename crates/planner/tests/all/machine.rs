@@ -445,3 +445,81 @@ fn at_any_record_the_graph_can_be_asked_and_written_down() {
     let statuses: Vec<SubTaskStatus> = fed.machine.task().subtasks.iter().map(SubTask::status).collect();
     assert_eq!(statuses, [SubTaskStatus::Completed, SubTaskStatus::Pending, SubTaskStatus::Executing]);
 }
+
+/// The machine as it is written, with something changed, read again.
+fn damaged(machine: &PlanMachine, change: impl FnOnce(&mut serde_json::Value)) -> PlanMachine {
+    let mut written = serde_json::to_value(machine).unwrap();
+    change(&mut written);
+    serde_json::from_value(written).unwrap()
+}
+
+// spec: PL-10
+#[test]
+fn where_nothing_can_begin_the_run_ends_and_names_what_waits() {
+    let fed = Fed::following(cap(1), vec![step("a", &[]), step("b", &["a"])]);
+    let machine = damaged(&fed.machine, |written| written["nodes"]["ready"] = json!([]));
+    let PlanCommand::Append(RecordBody::RunFinished(outcome)) = machine.next() else { panic!() };
+    assert_eq!(outcome.error.unwrap(), "deadlock: these wait and nothing can begin: a, b");
+}
+
+// spec: PL-25
+#[test]
+fn what_is_under_way_began_at_some_time() {
+    let mut fed = Fed::following(cap(1), vec![step("a", &[])]);
+    fed.begin_all();
+    assert_eq!(fed.machine.invariants(), [""; 0]);
+    let machine = damaged(&fed.machine, |written| {
+        written["nodes"]["graph"]["nodes"][0]["started_at"] = json!(null);
+    });
+    assert_eq!(machine.invariants(), ["a is executing and has no time at which it began"]);
+}
+
+// spec: PL-19
+#[test]
+fn another_plan_may_change_what_it_is_asked_to_change_and_nothing_beside() {
+    let plan = vec![step("a", &[]), step("b", &["a"]), step("c", &["b"]), step("d", &["a"])];
+    let mut fed = Fed::following(cap(1), plan);
+    let begun = fed.begin_all();
+    fed.finish(begun[0].1, ok());
+    fed.plan(PlanRecord::ReplanRequested { reason: "it rains".into(), targets: vec!["b".into()] });
+    let PlanCommand::MakePlan { command, reason: Some("it rains"), .. } = fed.machine.next() else {
+        panic!()
+    };
+    assert_eq!(fed.machine.targets(), ["b".into()]);
+    let wanted = Task::new("t", "g").with_subtasks(vec![step("a", &[]), step("other", &["a"])]);
+    let (diff, _) = difference(&fed.machine, &wanted);
+    expect![[r#"
+        - b
+        - c
+        + other: Do other (after a)"#]]
+    .assert_eq(&show_diff(&diff));
+    assert_eq!(check_diff(&fed.machine, &diff, &Default::default()), []);
+    fed.plan(PlanRecord::Asked { command, attempt: 0, reason: None });
+    let mut begun = fed.begin_all();
+    assert_eq!(names(&begun), ["d"], "b has the longer way and waits for the other plan");
+    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    while let Some((_, call)) = begun.pop() {
+        fed.finish(call, ok());
+        begun.extend(fed.begin_all());
+    }
+    let ids: Vec<String> = fed.machine.task().subtasks.iter().map(|s| s.id.to_string()).collect();
+    assert_eq!(ids, ["a", "d", "other"]);
+    assert!(matches!(fed.machine.next(), PlanCommand::Conclude { .. }), "nothing was given up");
+}
+
+// spec: EX-07
+#[test]
+fn a_tool_that_answers_null_has_not_failed() {
+    let template: archon_planner::WorkflowTemplate = serde_json::from_value(json!({
+        "name": "t",
+        "steps": [{"tool": "look", "attempts": 1, "on_error": [{"tool": "alarm"}]}],
+    }))
+    .unwrap();
+    let task = template.instantiate("t", "g", &Default::default()).unwrap();
+    for (result, next) in [(ToolResult::success("null"), None), (no(), Some("step1_error1"))] {
+        let mut fed = Fed::following(cap(1), task.subtasks.clone());
+        let begun = fed.begin_all();
+        fed.finish(begun[0].1, result);
+        assert_eq!(names(&fed.begin_all()).first().copied(), next);
+    }
+}

@@ -1,6 +1,7 @@
 //! The planner from the outside.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test may")]
 
+mod another_plan;
 mod called;
 mod corpus;
 mod dags;

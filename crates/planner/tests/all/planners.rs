@@ -222,7 +222,7 @@ fn a_template_becomes_a_plan_with_conditions_loops_and_gates() {
         step3_1_1 label {"tag":"a"} <- step2_else1,step2_then2 | None None Skip
         step3_2_1 label {"tag":"b"} <- step2_else1,step2_then2 | None None Skip
         step4 -  <- step3_1_1,step3_2_1 | None None Skip
-        step4_error1 alarm {} <- step4 | Some("{step4} == null") None Replan"#]]
+        step4_error1 alarm {} <- step4 | Some("{step4} failed") None Replan"#]]
     .assert_eq(&lines.join("\n"));
     let mut options = CheckOptions::default();
     options.tools = ["classify", "fetch", "respond", "escalate", "label", "alarm"]
@@ -431,7 +431,7 @@ async fn a_goal_that_matches_is_planned_with_the_template_and_a_subtask_is_repla
     assert_eq!([7, 8].map(|n| names(&task.subtasks[n])), [Some("sort".to_owned()), Some("sort".to_owned())]);
     assert_eq!(task.subtasks[1].tool_args().unwrap()["text"], "{read.text}");
     assert_eq!(task.subtasks[1].dependencies()[0].as_str(), "read");
-    assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} == null"));
+    assert_eq!(task.subtasks[8].rules.when.as_deref(), Some("{sort_step4} failed"));
 }
 
 // spec: EX-08

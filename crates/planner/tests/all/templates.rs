@@ -1,6 +1,6 @@
 //! Templates in the place of subtasks: what holds for the subtask holds for the steps, and nobody around need know.
 
-use archon_planner::{CheckOptions, TemplatePlanner, TemplateRegistry, check};
+use archon_planner::{CheckOptions, TemplatePlanner, TemplateRegistry, WorkflowTemplate, check};
 use archon_types::{Json, OnFailure, PlanError, SubTask, SubTaskId, SubTaskRules, Task, ToolDefinition};
 use serde_json::json;
 
@@ -109,4 +109,35 @@ fn what_a_subtask_says_and_a_template_cannot_do_is_refused_and_not_lost() {
     let one =
         with_template(json!([{"tool": "a"}]), |whole| whole.rules.on_failure = OnFailure::Skip).unwrap();
     assert_eq!(one.subtasks[0].rules.on_failure, OnFailure::Skip);
+}
+
+// spec: EX-06, A-56
+#[test]
+fn a_template_may_stand_under_the_word_workflow() {
+    let json = |text: &str| WorkflowTemplate::from_json(text).map_err(|problem| problem.to_string());
+    let alone = json(r#"{"name": "flow", "steps": [{"tool": "a"}]}"#).unwrap();
+    assert_eq!(json(r#"{"workflow": {"name": "flow", "steps": [{"tool": "a"}]}}"#).unwrap(), alone);
+    for (text, says) in [
+        (r#"{"workflow": {"name": "flow", "stepz": []}}"#, "unknown field `stepz`"),
+        (r#"{"workflow": {"name": "flow", "steps": []}, "more": 1}"#, "unknown field `more`"),
+        (
+            r#"{"name": "flow", "steps": [{"workflow": {}}]}"#,
+            "unknown field `workflow`, expected one of `id`",
+        ),
+    ] {
+        let problem = json(text).unwrap_err();
+        assert!(problem.contains(says), "{text}: {problem}");
+    }
+    #[cfg(feature = "yaml")]
+    {
+        let yaml = "
+workflow:
+  name: \"flow\"
+  steps:
+    - tool: \"a\"
+";
+        assert_eq!(WorkflowTemplate::from_yaml(yaml).unwrap(), alone);
+        let problem = WorkflowTemplate::from_yaml("workflow:\n  name: x\n  stepz: []\n").unwrap_err();
+        assert!(problem.to_string().starts_with("3:3: unknown field"), "{problem}");
+    }
 }

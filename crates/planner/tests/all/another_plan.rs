@@ -1,0 +1,276 @@
+//! Another plan: what it is about, what it keeps, and what it may still cost.
+
+use std::sync::{Arc, Mutex};
+
+use archon_planner::{LlmPlanner, PlanControl, PlanRunError, PlanningAgent, PlanningAgentOptions, fold};
+use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
+use archon_types::{
+    Agent, BoxFuture, Context, Journal, LongTerm, MemoryError, MemoryQuery, OnFailure, Outcome,
+    OutcomeStatus, PlanError, Planner, PlanningContext, Recalled, RecordBody, SubTask, SubTaskId,
+    SubTaskStatus, Task, ToolResult, Usage,
+};
+
+use crate::support::step;
+
+fn context() -> Context {
+    Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)))
+}
+
+fn ended(subtask: SubTask, result: ToolResult) -> SubTask {
+    subtask.with_status(SubTaskStatus::Executing).unwrap().with_result(result).unwrap()
+}
+
+fn ids(task: &Task) -> Vec<&str> {
+    task.subtasks.iter().map(|s| s.id.as_str()).collect()
+}
+
+/// Takes tokens, fails at what is called `bad`, and asks for another way at what is called `turn`.
+#[derive(Clone, Default)]
+struct Worker {
+    control: PlanControl,
+    tokens: u64,
+}
+
+impl Agent for Worker {
+    fn name(&self) -> &str {
+        "worker"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let line = task.lines().next().unwrap_or_default();
+            if line.contains("turn") {
+                self.control.replan("the weather has changed", vec!["walk".into()]);
+            }
+            let mut outcome = match line.contains("bad") {
+                true => Outcome::failed(context.run.clone(), "it does not work"),
+                false => Outcome::new(context.run.clone(), OutcomeStatus::Finished),
+            };
+            outcome.usage = Usage { input: self.tokens, ..Usage::default() };
+            outcome.answer = line.to_owned();
+            outcome
+        })
+    }
+}
+
+/// Plans the first, then the second, and notes what the second was to be about.
+struct Two {
+    first: Vec<SubTask>,
+    second: Vec<SubTask>,
+    targets: Mutex<Vec<SubTaskId>>,
+}
+
+impl Planner for Two {
+    fn create_plan<'a>(
+        &'a self,
+        goal: &'a str,
+        _: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        Box::pin(async move { Ok(Task::new("t", goal).with_subtasks(self.first.clone())) })
+    }
+
+    fn replan<'a>(
+        &'a self,
+        task: &'a Task,
+        _: &'a str,
+        context: &'a PlanningContext,
+    ) -> BoxFuture<'a, Result<Task, PlanError>> {
+        self.targets.lock().unwrap().clone_from(&context.targets);
+        Box::pin(async move { Ok(task.clone().with_subtasks(self.second.clone())) })
+    }
+}
+
+fn two(first: Vec<SubTask>, second: Vec<SubTask>) -> Arc<Two> {
+    Arc::new(Two { first, second, targets: Mutex::default() })
+}
+
+// spec: PL-19, PL-23
+#[tokio::test]
+async fn a_program_asks_for_another_plan_and_says_what_it_is_about() {
+    let first = vec![step("turn", &[]), step("walk", &["turn"]), step("dine", &["turn"])];
+    let second = vec![step("turn", &[]), step("museum", &["turn"]), step("dine", &["turn"])];
+    let planner = two(first, second);
+    let (journal, control) = (MortalJournal::default(), PlanControl::new());
+    let worker = Worker { control: control.clone(), tokens: 1 };
+    let mut options = PlanningAgentOptions::default();
+    options.settings.max_concurrent = 1;
+    let agent = PlanningAgent::new(planner.clone(), Arc::new(worker), Arc::new(journal.clone()), options)
+        .with_control(control);
+    let outcome = agent.start("A day out", &context()).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    assert_eq!(*planner.targets.lock().unwrap(), ["walk".into()]);
+    let machine = fold(&journal.log("run_1")).unwrap();
+    assert_eq!(ids(&machine.task()), ["turn", "dine", "museum"]);
+    assert_eq!(machine.replans(), 1);
+}
+
+// spec: PL-19
+#[tokio::test]
+async fn a_model_is_told_what_is_to_be_replaced_and_need_not_name_it_again() {
+    let done = ended(step("a", &[]), ToolResult::success("rain"));
+    let task = Task::new("t", "g").with_subtasks(vec![
+        done,
+        step("walk", &["a"]),
+        step("rest", &["walk"]),
+        step("dine", &["a"]),
+    ]);
+    let answer = r#"[{"id": "museum", "description": "See pictures", "dependencies": ["a"]}]"#;
+    let provider = FnProvider::new(move |_, _| FnProvider::text(answer));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let mut planning = PlanningContext::new(context());
+    planning.targets = vec!["walk".into()];
+    let new = planner.replan(&task, "it rains", &planning).await.unwrap();
+    assert_eq!(ids(&new), ["a", "dine", "museum"], "nothing of the old way runs beside the new one");
+    let asked = provider.requests()[0].messages.last().unwrap().text();
+    assert!(asked.contains("[blocked, to be replaced] walk") && asked.contains("[blocked] dine"), "{asked}");
+}
+
+// spec: PL-19
+#[tokio::test]
+async fn what_was_passed_over_is_no_failure_that_another_plan_has_to_mend() {
+    let mut passed_over = step("maybe", &[]);
+    passed_over.rules.on_failure = OnFailure::Skip;
+    let passed_over = ended(passed_over, ToolResult::error("no news"));
+    let failed = ended(step("book", &[]), ToolResult::error("no rooms"));
+    let running = step("write", &["maybe"]).with_status(SubTaskStatus::Pending).unwrap();
+    let running = running.with_status(SubTaskStatus::Executing).unwrap();
+    let task = Task::new("t", "g").with_subtasks(vec![passed_over, failed, running]);
+    let answer = r#"[{"id": "book2", "description": "Other hotels", "dependencies": []}]"#;
+    let provider = FnProvider::new(move |_, _| FnProvider::text(answer));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let new = planner.replan(&task, "no rooms", &PlanningContext::new(context())).await.unwrap();
+    assert_eq!(ids(&new), ["maybe", "write", "book2"]);
+    let asked = provider.requests()[0].messages.last().unwrap().text();
+    assert!(asked.contains("[failed, and done without] maybe") && asked.contains("[failed] book"), "{asked}");
+}
+
+// spec: PL-19
+#[tokio::test]
+async fn another_plan_has_to_do_with_what_is_left() {
+    let mut bad = step("bad", &["dear"]);
+    bad.critical = true;
+    let more = |n: usize| (0..n).map(|n| step(&format!("more{n}"), &["dear"]));
+    for (steps, is_done) in [(3, false), (2, true)] {
+        let first = vec![step("dear", &[]), bad.clone()];
+        let second = [step("dear", &[])].into_iter().chain(more(steps)).collect();
+        let mut options = PlanningAgentOptions::default();
+        // 2,900 are left, and a subtask takes about 1,000.
+        options.limits.max_total_tokens = 10_000;
+        let (journal, worker) = (MortalJournal::default(), Worker { tokens: 3_550, ..Worker::default() });
+        let worker = Arc::new(Frugal(worker));
+        let agent = PlanningAgent::new(two(first, second), worker, Arc::new(journal.clone()), options);
+        let outcome = agent.start("Go", &context()).await.unwrap();
+        assert_eq!(outcome.is_finished(), is_done, "{steps}: {:?}", outcome.error);
+        if !is_done {
+            let error = outcome.error.unwrap();
+            assert!(error.contains("will need about 3000 tokens, and there are 2900"), "{error}");
+        }
+    }
+}
+
+/// Takes its tokens for the first plan only.
+struct Frugal(Worker);
+
+impl Agent for Frugal {
+    fn name(&self) -> &str {
+        "frugal"
+    }
+
+    fn run<'a>(&'a self, task: &'a str, context: &'a Context) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let mut outcome = self.0.run(task, context).await;
+            if task.contains("more") {
+                outcome.usage = Usage::default();
+            }
+            outcome
+        })
+    }
+}
+
+// spec: PL-06, A-30
+#[tokio::test]
+async fn a_plan_that_goes_round_is_asked_for_once_more_and_then_there_is_none() {
+    let circle = r#"[{"id": "a", "description": "x", "dependencies": ["b"]}, {"id": "b", "description": "y", "dependencies": ["a"]}]"#;
+    let provider = FnProvider::new(move |_, _| FnProvider::text(circle));
+    let planner = LlmPlanner::new(Arc::new(provider.clone()), "m");
+    let agent = PlanningAgent::new(
+        Arc::new(planner),
+        Arc::new(Worker::default()),
+        Arc::new(MortalJournal::default()),
+        PlanningAgentOptions::default(),
+    );
+    let error = agent.start("Go round", &context()).await.unwrap().error.unwrap();
+    assert!(error.contains("Cycle detected in dependency graph: a → b → a"), "{error}");
+    assert_eq!(provider.requests().len(), 2);
+}
+
+// spec: PL-01, PL-08
+#[tokio::test]
+async fn a_model_may_plan_as_many_subtasks_as_its_agent_takes_and_nobody_is_asked_for_nothing() {
+    let answer = |n: usize| {
+        let step = |n| format!(r#"{{"id": "s{n}", "description": "x", "dependencies": []}}"#);
+        format!("[{}]", (0..n).map(step).collect::<Vec<_>>().join(","))
+    };
+    for (max, asked, is_plan) in [(300, 1, true), (10, 3, false)] {
+        let text = answer(250);
+        let provider = FnProvider::new(move |_, _| FnProvider::text(&text));
+        let mut options = PlanningAgentOptions::default();
+        options.size.max = max;
+        let agent = PlanningAgent::new(
+            Arc::new(LlmPlanner::new(Arc::new(provider.clone()), "m")),
+            Arc::new(Worker::default()),
+            Arc::new(MortalJournal::default()),
+            options,
+        );
+        let PlanRunError::Problems { problems } = agent.draft(" \n", &context()).await.unwrap_err() else {
+            panic!()
+        };
+        assert_eq!(problems[0].to_string(), "the goal is empty");
+        assert_eq!(provider.requests().len(), 0);
+        assert_eq!(agent.draft("Much to do", &context()).await.is_ok(), is_plan, "{max}");
+        assert_eq!(provider.requests().len(), asked, "what the agent refuses is sent back with the reason");
+    }
+}
+
+/// Says whether the run's log had begun when it was asked.
+#[derive(Clone, Default)]
+struct Curious {
+    journal: MortalJournal,
+    had_begun: Arc<Mutex<Vec<bool>>>,
+}
+
+impl LongTerm for Curious {
+    fn store<'a>(
+        &'a self,
+        _: &'a str,
+        _: serde_json::Map<String, archon_types::Json>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>> {
+        Box::pin(async { Ok("m1".to_owned()) })
+    }
+
+    fn delete<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn query<'a>(&'a self, _: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>> {
+        self.had_begun.lock().unwrap().push(!self.journal.log("run_1").is_empty());
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+// spec: PL-22
+#[tokio::test]
+async fn a_memory_is_asked_before_the_log_begins_so_that_no_run_dies_without_a_goal_while_it_answers() {
+    let memory = Curious::default();
+    let agent = PlanningAgent::new(
+        two(vec![step("a", &[])], Vec::new()),
+        Arc::new(Worker::default()),
+        Arc::new(memory.journal.clone()),
+        PlanningAgentOptions::default(),
+    )
+    .with_memory(Arc::new(memory.clone()));
+    assert!(agent.start("Go", &context()).await.unwrap().is_finished());
+    assert_eq!(*memory.had_begun.lock().unwrap(), [false]);
+    let log = memory.journal.read(&"run_1".into()).await.unwrap();
+    assert!(log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. })));
+}
