@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{MemoryError, MemoryQuery, Provider, Recalled};
+use archon_types::{MemoryError, MemoryQuery, Provider, Recalled, Trust};
 
 use crate::{Memory, model::Model};
 
@@ -34,7 +34,10 @@ impl Memory {
         if memories.is_empty() {
             return Ok(Answered { answer: None, memories });
         }
-        let line = |hit: &Recalled| format!("- {} ({})", one_line(&hit.entry.content), hit.entry.timestamp);
+        let line = |hit: &Recalled| {
+            let mark = if hit.entry.trust == Trust::Untrusted { "[from an untrusted source] " } else { "" };
+            format!("- {mark}{} ({})", one_line(&hit.entry.content), hit.entry.timestamp)
+        };
         let lines: Vec<String> = memories.iter().map(line).collect();
         let question = format!("<memories>\n{}\n</memories>\n\n{}", lines.join("\n"), query.text);
         let answer = Model::new(provider, model).ask(INSTRUCTIONS, question, None, self.now()).await?;
@@ -42,7 +45,12 @@ impl Memory {
     }
 }
 
+/// A text in which nothing begins or ends a part of a question.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('<', "&lt;")
+}
+
 /// A memory as one line, so that none can look like the end of the list.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace("</memories>", "")
+    escaped(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

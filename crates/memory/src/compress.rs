@@ -12,7 +12,7 @@ use archon_types::{
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-use crate::{Conversation, Memory, conversation::SESSION, model::Model};
+use crate::{Conversation, Memory, ask::escaped, conversation::SESSION, model::Model};
 
 /// Sums up the old turns of conversations with a model.
 #[derive(Clone)]
@@ -85,7 +85,8 @@ impl Compressor {
     }
 
     async fn sum_up(&self, conversation: &Conversation, turns: &[MemoryEntry]) -> Result<(), MemoryError> {
-        let lines = turns.iter().map(|turn| format!("{}: {}", turn.role().unwrap_or("user"), turn.content));
+        let lines =
+            turns.iter().map(|turn| escaped(&format!("{}: {}", turn.role().unwrap_or("user"), turn.content)));
         let text = format!("<conversation>\n{}\n</conversation>", lines.collect::<Vec<_>>().join("\n"));
         let schema = json!({
             "type": "object",

@@ -6,10 +6,11 @@
 
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::{
-    Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, RunId, Timestamp, Trust, Validity,
+    Collection, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, RunId, Timestamp,
+    Trust, Validity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +122,9 @@ impl Fact {
 
     /// The end that the fact itself has, whatever came later.
     fn own_end(entry: &MemoryEntry) -> Option<Timestamp> {
-        let fact: Self = serde_json::from_value(entry.metadata.get(FACT)?.clone()).ok()?;
+        // Of what does not say what it is nothing but its end is known.
+        let Some(fact) = entry.metadata.get(FACT) else { return entry.valid_to };
+        let fact: Self = serde_json::from_value(fact.clone()).ok()?;
         fact.until
     }
 }
@@ -218,6 +221,26 @@ impl Knowledge {
             }
         }
         self.memory.apply(entries.into_iter().map(MemoryChange::put).collect()).await.map(drop)
+    }
+
+    /// Lets the facts of these collections and keys end where they do with what there is now. Whoever calls it holds
+    /// the lock of the facts.
+    pub(crate) async fn settle(&self, lines: BTreeSet<(Collection, String)>) -> Result<(), MemoryError> {
+        for (collection, key) in lines {
+            let mut line = self.timeline(&key).await?;
+            line.retain(|entry| entry.collection == collection);
+            let ends = timeline::ends(&line);
+            let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
+            let changes = moved.map(|(mut entry, end)| {
+                entry.valid_to = end;
+                MemoryChange::put(entry)
+            });
+            let changes: Vec<MemoryChange> = changes.collect();
+            if !changes.is_empty() {
+                self.memory.apply(changes).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn timeline(&self, key: &str) -> Result<Vec<MemoryEntry>, MemoryError> {
@@ -326,6 +349,12 @@ impl Knowledge {
         });
         self.learn(facts.collect::<Vec<_>>()).await
     }
+}
+
+/// Which timeline a fact is in.
+pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
+    let key = entry.key.as_ref().filter(|_| entry.kind == MemoryKind::Fact)?;
+    Some((entry.collection.clone(), key.clone()))
 }
 
 /// How names are compared: without case, and with single spaces.

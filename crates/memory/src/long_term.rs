@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Trust, Validity,
+    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
 use archon_vectors::cosine;
 use serde_json::Map;
@@ -35,7 +35,9 @@ impl LongTermMemory {
     /// # Errors
     /// As [`LongTerm::query`].
     pub async fn query_with(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
-        let key = format!("{query:?}\u{1f}{context}");
+        // What holds changes with time, too.
+        let minute = self.memory.now().as_millis() / 60_000;
+        let key = format!("{query:?}\u{1f}{context}\u{1f}{minute}");
         let (kept, generation) = self.memory.answers(|answers| {
             let kept = answers.kept.iter().find(|(asked, _)| *asked == key).map(|(_, answer)| answer.clone());
             answers.hits += u64::from(kept.is_some());
@@ -112,7 +114,7 @@ impl LongTermMemory {
             .with_context(&ranker.analyzer, [context]);
         let pool = query.limit.saturating_mul(self.memory.options().pool).max(LEAST_POOL);
         let mut search = MemorySearch::words(question.search_text(), pool);
-        search.filter = filter_of(query);
+        search.filter = filter_of(query, self.memory.now());
         let mut candidates = self.found(&search).await?;
         let speakers: Vec<String> =
             candidates.iter().filter_map(|c| item(c).speaker).map(str::to_owned).collect();
@@ -205,12 +207,12 @@ const ROLES: [&str; 4] = ["user", "assistant", "system", "tool"];
 /// Of how many hits the neighbours are looked at.
 const LOOKED_AROUND: usize = 6;
 
-fn filter_of(query: &MemoryQuery) -> MemoryFilter {
+fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {
     let mut filter = MemoryFilter::default();
     filter.metadata = query.metadata.clone();
     filter.trust = query.trust;
     filter.collection = query.collection.clone();
-    filter.validity = query.as_of.map_or(Validity::Open, Validity::At);
+    filter.validity = Validity::At(query.as_of.unwrap_or(now));
     filter.kinds = query.kinds.clone();
     if filter.kinds.is_empty() {
         filter.kinds = vec![MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Fact];
@@ -274,12 +276,12 @@ impl LongTerm for LongTermMemory {
     }
 
     fn delete<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
-        Box::pin(async move { Ok(self.memory.apply(vec![MemoryChange::forget(id)]).await? > 0) })
+        Box::pin(self.memory.forget(id))
     }
 
     fn newest(&self, limit: usize) -> BoxFuture<'_, Result<Vec<MemoryEntry>, MemoryError>> {
         Box::pin(async move {
-            let filter = filter_of(&MemoryQuery::new(""));
+            let filter = filter_of(&MemoryQuery::new(""), self.memory.now());
             let listing = Listing::new(filter, MemoryOrder::Latest, limit);
             Ok(self.memory.store().list(&listing).await?.entries)
         })

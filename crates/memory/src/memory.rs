@@ -10,7 +10,9 @@ use archon_types::{
     MemoryOrder, MemoryStore, Timestamp,
 };
 
-use crate::{Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, recall::Recall};
+use crate::{
+    Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, knowledge::line_of, recall::Recall,
+};
 
 /// All memories of one owner: a store that is bound to a collection, and what it is asked with. Clones share it.
 #[derive(Clone)]
@@ -173,8 +175,34 @@ impl Memory {
             }
         }
         let ids = entries.iter().map(|entry| entry.id.clone()).collect();
-        self.apply(entries.into_iter().map(MemoryChange::put).collect()).await?;
+        let with_vectors = entries.iter().any(|entry| entry.embedding.is_some());
+        let put = |entries: &[MemoryEntry]| entries.iter().cloned().map(MemoryChange::put).collect();
+        match self.apply(put(&entries)).await {
+            // All of them were checked, so what is refused is the length of a vector.
+            Err(error @ MemoryError::Invalid { .. }) if with_vectors => {
+                tracing::warn!(%error, "kept without vectors");
+                for entry in &mut entries {
+                    (entry.embedder, entry.embedding) = (None, None);
+                }
+                self.apply(put(&entries)).await?;
+            }
+            done => drop(done?),
+        }
         Ok(ids)
+    }
+
+    /// Forgets an entry; false if there is none. What a fact had ended holds on without it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let mut facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
+        facts.ids = vec![id.to_owned()];
+        let lines = self.all(facts).await?.iter().filter_map(line_of).collect();
+        let met = self.apply(vec![MemoryChange::forget(id)]).await?;
+        self.knowledge().settle(lines).await?;
+        Ok(met > 0)
     }
 
     /// Everything that fits, page by page; entries that are damaged are left out, with a warning.

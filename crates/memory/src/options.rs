@@ -7,7 +7,7 @@ pub struct MemoryOptions {
     /// Most memories that a prompt is given. Default 3.
     pub recalled: usize,
     /// How relevant a memory must be to come into a prompt, from 0 to 1; the same for every embedder
-    /// ([`Calibration`](crate::rank::Calibration)). Default 0.7.
+    /// that was measured ([`Calibration`](crate::rank::Calibration): MiniLM; others count as that). Default 0.7.
     pub threshold: f32,
     /// How much lower a second look goes if the first found nothing. Default 0.2.
     pub second_look: f32,

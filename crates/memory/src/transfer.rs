@@ -1,8 +1,10 @@
 //! Memories as lines of JSON, out of a store and into one.
 
-use archon_types::{MemoryEntry, MemoryError, MemoryFilter, Trust};
+use std::collections::HashMap;
 
-use crate::Memory;
+use archon_types::{Collection, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
+
+use crate::{Memory, knowledge::line_of};
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,12 +33,13 @@ impl Memory {
         self.all(MemoryFilter::all()).await?.iter().map(line).collect()
     }
 
-    /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none is left out and
-    /// the others are kept. What a line says of its collection counts only within this memory's; what it says of its
-    /// trust, only up to `trust`. `progress` is told how many lines are done.
+    /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none, or that the
+    /// store refuses, is left out and the others are kept. What a line says of its collection counts only within this
+    /// memory's; what it says of its trust, only up to `trust`, and it takes the place of nothing that is believed more.
+    /// Vectors of another embedder than this memory's are left out. `progress` is told how many lines are done.
     ///
     /// # Errors
-    /// The store's. What was kept before stays.
+    /// The store's, if it keeps nothing of a batch, and [`MemoryError::OutOfScope`]. What was kept before stays.
     pub async fn import(
         &self,
         bytes: &[u8],
@@ -49,13 +52,14 @@ impl Memory {
             let mut entries = Vec::new();
             for (number, line) in batch.iter().filter(|(_, line)| !line.trim_ascii().is_empty()) {
                 match self.line(line, trust) {
-                    Ok(entry) => entries.push(entry),
+                    Ok(entry) => entries.push((*number, entry)),
                     Err(problem) => imported.refused.push((*number, problem)),
                 }
             }
-            imported.kept += self.keep_checked(entries).await?;
+            self.import_batch(entries, &mut imported).await?;
             progress(batch.last().map_or(0, |(number, _)| *number));
         }
+        imported.refused.sort();
         Ok(imported)
     }
 
@@ -65,18 +69,98 @@ impl Memory {
         let entry: MemoryEntry = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let mut entry = entry.with_missing_filled(&*self.parts.ids, self.now());
         entry.trust = entry.trust.min(trust);
-        // Its vector is made anew where nobody says whose it is.
-        if entry.embedder.is_none() {
-            entry.embedding = None;
+        // Another's vector is made anew: it is of no use here, and its length would hold for everybody's.
+        if !self.has_own_vector(&entry) {
+            (entry.embedder, entry.embedding) = (None, None);
         }
         entry.check().map_err(|e| e.to_string())?;
         Ok(entry)
     }
 
-    async fn keep_checked(&self, entries: Vec<MemoryEntry>) -> Result<usize, MemoryError> {
-        match entries.is_empty() {
-            true => Ok(0),
-            false => Ok(self.keep(entries).await?.len()),
-        }
+    fn has_own_vector(&self, entry: &MemoryEntry) -> bool {
+        let length = entry.embedding.as_ref().map(Vec::len);
+        self.embedder().is_some_and(|own| {
+            entry.embedder.as_deref() == Some(own.id()) && length == Some(own.dimensions())
+        })
     }
+
+    async fn import_batch(
+        &self,
+        entries: Vec<(usize, MemoryEntry)>,
+        imported: &mut Imported,
+    ) -> Result<(), MemoryError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let of = |ids: &[(usize, MemoryEntry)]| {
+            let mut filter = MemoryFilter::all();
+            filter.ids = ids.iter().map(|(_, entry)| entry.id.clone()).collect();
+            filter
+        };
+        let before = self.all(of(&entries)).await?;
+        let ours = of(&entries).of(&[MemoryKind::Fact]);
+        let entries = believed(entries, &before, imported);
+        self.keep_lines(entries, imported).await?;
+        let now = self.all(ours).await?;
+        // A fact that came ends others, or ends where they begin, as if it was learnt.
+        self.knowledge().settle(before.iter().chain(&now).filter_map(line_of).collect()).await
+    }
+
+    /// All of them at once, or, if one of them is refused, each by itself.
+    async fn keep_lines(
+        &self,
+        entries: Vec<(usize, MemoryEntry)>,
+        imported: &mut Imported,
+    ) -> Result<(), MemoryError> {
+        let all: Vec<MemoryEntry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
+        let count = all.len();
+        match self.keep(all).await {
+            Ok(_) => {
+                imported.kept += count;
+                return Ok(());
+            }
+            Err(error @ MemoryError::OutOfScope { .. }) => return Err(error),
+            Err(_) => {}
+        }
+        let (mut kept, mut failed) = (0, None);
+        for (number, entry) in entries {
+            match self.keep(vec![entry]).await {
+                Ok(_) => kept += 1,
+                Err(error) => {
+                    imported.refused.push((number, error.to_string()));
+                    failed = Some(error).filter(|error| !matches!(error, MemoryError::Invalid { .. }));
+                }
+            }
+        }
+        imported.kept += kept;
+        // A store that takes nothing at all is in trouble itself.
+        failed.filter(|_| kept == 0).map_or(Ok(()), Err)
+    }
+}
+
+/// Those that take the place of nothing that is believed more; the others are refused.
+fn believed(
+    entries: Vec<(usize, MemoryEntry)>,
+    before: &[MemoryEntry],
+    imported: &mut Imported,
+) -> Vec<(usize, MemoryEntry)> {
+    let mut known: HashMap<String, Vec<(Collection, Trust)>> = HashMap::new();
+    for entry in before {
+        known.entry(entry.id.clone()).or_default().push((entry.collection.clone(), entry.trust));
+    }
+    let mut believed = Vec::new();
+    for (number, entry) in entries {
+        let same = known.entry(entry.id.clone()).or_default();
+        // A line without a collection goes into the memory's own, whose name only the store knows.
+        let replaces =
+            |of: &Collection| of.is_root() || entry.collection.is_root() || *of == entry.collection;
+        if same.iter().any(|(of, trust)| replaces(of) && *trust > entry.trust) {
+            imported.refused.push((number, format!("what is kept as {} is believed more", entry.id)));
+            continue;
+        }
+        same.push((entry.collection.clone(), entry.trust));
+        believed.push((number, entry));
+    }
+    believed
 }

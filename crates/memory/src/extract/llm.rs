@@ -7,7 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{KnowledgeExtractor, Passage};
-use crate::{Fact, model::Model};
+use crate::{
+    Fact,
+    ask::{escaped, one_line},
+    model::Model,
+};
 
 /// Asks a model for the facts of a text. What it finds is the model's word: believed less than what a person says.
 #[derive(Clone)]
@@ -51,7 +55,11 @@ impl KnowledgeExtractor for LlmExtractor {
                 "required": ["facts"],
                 "additionalProperties": false,
             });
-            let question = format!("Speaker: {}\n\n<text>\n{}\n</text>", passage.speaker, passage.text);
+            let question = format!(
+                "Speaker: {}\n\n<text>\n{}\n</text>",
+                one_line(&passage.speaker),
+                escaped(&passage.text)
+            );
             let answer: Answer =
                 self.model.ask_for(INSTRUCTIONS, question, ("facts", schema), passage.at).await?;
             // When, by whom and how far believed is not the model's to say.

@@ -69,8 +69,6 @@ pub struct Calibration {
     pub floor: f32,
     /// 99 of 100 memories that have nothing to do with a question are farther from it than this.
     pub relevant: f32,
-    /// From this cosine on two memories say the same. 0.95.
-    pub same: f32,
 }
 
 impl Default for Calibration {
@@ -81,7 +79,7 @@ impl Default for Calibration {
 }
 
 /// Measured on the first five LoCoMo conversations, question against turn.
-const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45, same: 0.95 };
+const MINILM: Calibration = Calibration { floor: 0.0, relevant: 0.45 };
 
 /// 99 of 100 memories that have nothing to do with a question have less of its words than this.
 const RELEVANT_COVERAGE: f32 = 0.3;

@@ -10,7 +10,7 @@ use std::{
 
 use archon_memory::{HashEmbedder, InMemoryStore, Memory};
 use archon_testkit::{SeededIds, VirtualClock};
-use archon_types::{BoxFuture, Collection, Embedder, MemoryEntry, MemoryError, Timestamp};
+use archon_types::{BoxFuture, Collection, Embedder, MemoryEntry, MemoryError, Timestamp, Trust};
 
 /// How many cases: few in CI, all in an acceptance run.
 pub(crate) fn cases(few: u64, all: u64) -> u64 {
@@ -31,7 +31,11 @@ pub(crate) fn memory(of: &str) -> (Memory, VirtualClock) {
 }
 
 pub(crate) fn said(role: &str, text: &str) -> MemoryEntry {
-    MemoryEntry::said("", role, text, Timestamp::default())
+    let mut entry = MemoryEntry::said("", role, text, Timestamp::default());
+    if role == "user" {
+        entry.trust = Trust::Trusted;
+    }
+    entry
 }
 
 pub(crate) fn contents<'a>(entries: impl IntoIterator<Item = &'a MemoryEntry>) -> Vec<&'a str> {

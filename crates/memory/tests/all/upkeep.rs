@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_memory::{Fact, HashEmbedder, Limits};
-use archon_testkit::all_entries;
+use archon_memory::{Fact, HashEmbedder, Limits, Memory};
+use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
-    BoxFuture, Clock, Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryQuery,
-    Timestamp, Trust,
+    BoxFuture, Clock, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp, Trust,
 };
 use serde_json::{Map, json};
 
@@ -140,4 +140,98 @@ async fn memories_move_and_bad_lines_stay_behind() {
     let error = other.import(&lines, Trust::Trusted, |_| {}).await.unwrap_err();
     assert!(matches!(error, MemoryError::OutOfScope { .. }), "{error}");
     let _ = HashEmbedder::DIMENSIONS;
+}
+
+// spec: M-26, M-27
+#[tokio::test]
+async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
+    let (memory, _) = memory("user:a");
+    let mut note = MemoryEntry::new("n", "The code is 7431", Timestamp::from_millis(1));
+    note.trust = Trust::Trusted;
+    memory.keep(vec![note]).await.unwrap();
+    let lines = "{\"id\": \"n\", \"content\": \"The code is 0000\", \"trust\": \"trusted\"}\n\
+                 {\"id\": \"m\", \"content\": \"Another\"}";
+    let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    assert_eq!((imported.kept, imported.refused[0].0, imported.refused.len()), (1, 1, 1));
+    let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    assert_eq!(contents(&kept), ["The code is 7431", "Another"]);
+    // Who is believed as much may say otherwise.
+    let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    assert_eq!(imported.kept, 2);
+}
+
+// spec: M-25, M-26
+#[tokio::test]
+async fn a_fact_that_is_imported_ends_what_held_before() {
+    let fact = |place: &str, since: u64| {
+        let since = Timestamp::from_millis(since);
+        Fact::new("Alice", "lives in", place).since(since).trusted(Trust::Trusted)
+    };
+    let (from, _) = memory("user:a");
+    from.knowledge().learn([fact("Basel", 200)]).await.unwrap();
+    let line = from.export().await.unwrap().remove(0).replace("mem_", "other_");
+    let (to, _) = memory("user:a");
+    to.long_term().store("An id of its own", Map::new()).await.unwrap();
+    to.knowledge().learn([fact("Bern", 100)]).await.unwrap();
+    to.import(line.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    let facts = all_entries(&**to.store(), MemoryFilter::all().of(&[MemoryKind::Fact])).await;
+    let ends: Vec<_> = facts.iter().map(|fact| (fact.content.as_str(), fact.valid_to)).collect();
+    let at = Timestamp::from_millis;
+    assert_eq!(ends, [("Alice lives in Bern", Some(at(200))), ("Alice lives in Basel", None)]);
+}
+
+/// A store that refuses what has a zero character.
+struct Picky(Arc<dyn MemoryStore>);
+
+impl MemoryStore for Picky {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        let refused = |change: &MemoryChange| matches!(change, MemoryChange::Put(entry) if entry.content.contains('\0'));
+        if changes.iter().any(refused) {
+            let source = "a zero character".into();
+            return Box::pin(async {
+                Err(MemoryError::Storage { action: "write to", place: "here".into(), source })
+            });
+        }
+        self.0.apply(changes)
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        self.0.candidates(search)
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        self.0.list(listing)
+    }
+}
+
+// spec: M-26
+#[tokio::test]
+async fn a_line_that_the_store_refuses_leaves_the_others() {
+    let (inner, clock) = memory("user:a");
+    let store = Arc::new(Picky(inner.store().clone()));
+    let memory = Memory::new(store, Arc::new(clock), Arc::new(SeededIds::new(2)));
+    let lines = "{\"content\": \"one\"}\n{\"content\": \"two\\u0000\"}\n{\"content\": \"three\"}";
+    let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    assert_eq!((imported.kept, imported.refused.len(), imported.refused[0].0), (2, 1, 2));
+    assert_eq!(contents(&all_entries(&**memory.store(), MemoryFilter::all()).await), ["one", "three"]);
+}
+
+// spec: M-05, M-26
+#[tokio::test]
+async fn a_vector_of_another_length_blocks_nobody_s() {
+    let (memory, _) = memory("user:a");
+    let line = json!({"content": "short", "embedder": HashEmbedder.id(), "embedding": [1.0]}).to_string();
+    memory.import(line.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    memory.long_term().store("long", Map::new()).await.unwrap();
+    let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    let lengths: Vec<_> = kept.iter().map(|entry| entry.embedding.as_ref().map(Vec::len)).collect();
+    assert_eq!(lengths, [Some(HashEmbedder.dimensions()); 2]);
+    // And where somebody was first, what is kept has no vector for now.
+    let (late, _) = crate::support::memory("user:b");
+    let first = MemoryEntry::new("first", "first", Timestamp::from_millis(1));
+    let first = first.with_vector(HashEmbedder.id(), vec![1.0]);
+    late.store().apply(vec![MemoryChange::put(first)]).await.unwrap();
+    late.long_term().store("second", Map::new()).await.unwrap();
+    let kept = all_entries(&**late.store(), MemoryFilter::all()).await;
+    assert_eq!((contents(&kept), kept[1].embedding.clone()), (vec!["first", "second"], None));
 }
