@@ -4,7 +4,8 @@ use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
-    Prepared, QuestionKind, ReadyCall, RecordBody, ToolCall, ToolResult, ToolResultStatus, Toolbox,
+    Prepared, QuestionKind, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
+    Toolbox,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -146,8 +147,7 @@ impl Batch<'_, '_> {
         let spawns = Arc::new(Spawns::default());
         let mut context = hooked.unwrap_or_else(|| self.tools.clone());
         context.processes = Some(spawns.clone());
-        let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
-        context.results = gives_up.then(|| self.machine.window().results().into());
+        context.results = self.seen_by(&ready);
         let (toolbox, context, spawns) = (&self.driver.toolbox, &context, Open(spawns));
         let calls: Calls = match self.driver.hooks {
             Some(_) => ready.iter().map(|ready| (ready.id, ready.call.clone())).collect(),
@@ -201,6 +201,12 @@ impl Batch<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The results that the model sees, if one of the calls is to give some of them up.
+    fn seen_by(&self, ready: &[ReadyCall]) -> Option<Arc<[SeenResult]>> {
+        let gives_up = ready.iter().any(|ready| ready.call.name == CLEANUP_TOOL);
+        gives_up.then(|| self.machine.window().results().into())
     }
 
     /// How long calls that are cancelled may take to end. Agents wait for their own calls, so they take

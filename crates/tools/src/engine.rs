@@ -417,16 +417,27 @@ impl ToolEngine {
             attempts: attempt,
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
-        if let (Some(summarizer), Some(text)) = (&self.summarizer, to_sum_up.into_inner()) {
-            summary::replace(&**summarizer, text, &mut result, &context).await;
+        self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;
+        Ok(result)
+    }
+
+    /// What stands beside a result: a summary of a text that went to a file, what was corrected, what is suggested.
+    async fn say_more(
+        &self,
+        correction: Option<&Correction>,
+        to_sum_up: Option<String>,
+        context: &ToolContext,
+        result: &mut ToolResult,
+    ) {
+        if let (Some(summarizer), Some(text)) = (&self.summarizer, to_sum_up) {
+            summary::replace(&**summarizer, text, result, context).await;
         }
-        if let Some(correction) = &notes.correction {
-            correction::tell(correction, &mut result);
+        if let Some(correction) = correction {
+            correction::tell(correction, result);
         }
         if let Some(patterns) = &self.patterns {
-            patterns.suggest(&run.run, &mut result);
+            patterns.suggest(&context.run.run, result);
         }
-        Ok(result)
     }
 
     /// Waits until the tool may be called; false if the call was cancelled meanwhile.

@@ -80,10 +80,9 @@ impl Human {
     fn record(&mut self, record: &Record, output: &Output) {
         self.began.get_or_insert(record.at);
         self.remember(record);
-        if self.plan.as_ref().is_some_and(|plan| plan.show(record, output)) {
-            return;
-        }
-        if self.team.as_ref().is_some_and(|team| team.show(record, output)) {
+        if self.plan.as_ref().is_some_and(|plan| plan.show(record, output))
+            || self.team.as_ref().is_some_and(|team| team.show(record, output))
+        {
             return;
         }
         match &record.body {
