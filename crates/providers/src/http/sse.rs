@@ -26,7 +26,7 @@ impl Framing for Sse {
     const BEGINS: &'static [&'static [u8]] = &[b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
 
     fn new(body: Body) -> Self {
-        Self(EventStream::new(SseBytes { body, place: Place::Start(0) }))
+        Self(EventStream::new(SseBytes { body, place: Place::Start(0), rest: Bytes::new() }))
     }
 
     fn whole(text: String) -> Event {
@@ -57,7 +57,13 @@ fn frame_error(error: EventStreamError<BodyError>) -> FrameError {
 struct SseBytes {
     body: Body,
     place: Place,
+    /// What has come and the parser has not had.
+    rest: Bytes,
 }
+
+/// About how many bytes the parser gets at once. It copies what it has left after each line, so of a read of half a
+/// megabyte it would copy most of it a thousand times.
+const AT_ONCE: usize = 2 * 1024;
 
 /// Where a stream of events is.
 enum Place {
@@ -79,14 +85,17 @@ impl Stream for SseBytes {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
+            if !self.rest.is_empty() {
+                return Poll::Ready(Some(Ok(lines(&mut self.rest))));
+            }
             if let Place::End(error) = &mut self.place {
                 return Poll::Ready(error.take().map(Err));
             }
             let error = match ready!(self.body.poll_bytes(cx)) {
-                Some(Ok(bytes)) => match self.without_marks(bytes) {
-                    Some(bytes) => return Poll::Ready(Some(Ok(bytes))),
-                    None => continue,
-                },
+                Some(Ok(bytes)) => {
+                    self.rest = self.without_marks(bytes);
+                    continue;
+                }
                 Some(Err(BodyError::Transport(e))) => Some(BodyError::Transport(e)),
                 Some(Err(e)) => return Poll::Ready(Some(Err(e))),
                 None => None,
@@ -98,11 +107,11 @@ impl Stream for SseBytes {
 }
 
 impl SseBytes {
-    /// The bytes without the marks that the body begins with; `None` when nothing else came.
-    fn without_marks(&mut self, mut bytes: Bytes) -> Option<Bytes> {
+    /// The bytes without the marks that the body begins with.
+    fn without_marks(&mut self, mut bytes: Bytes) -> Bytes {
         while let Place::Start(seen) = self.place {
             match bytes.first() {
-                None => return None,
+                None => return bytes,
                 Some(byte) if *byte == MARK[usize::from(seen)] => {
                     bytes.advance(1);
                     self.place = Place::Start((seen + 1) % 3);
@@ -110,6 +119,33 @@ impl SseBytes {
                 Some(_) => self.place = Place::Middle,
             }
         }
-        Some(bytes)
+        bytes
+    }
+}
+
+/// The first lines of `rest`, a little more than [`AT_ONCE`]. A line is not cut, as the parser begins each part of it anew.
+fn lines(rest: &mut Bytes) -> Bytes {
+    let end = rest.iter().skip(AT_ONCE).position(|byte| *byte == b'\n');
+    rest.split_to(end.map_or(rest.len(), |end| AT_ONCE + end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parser_gets_whole_lines_a_few_at_a_time() {
+        let line = |n: usize| format!("{}\r\n", "x".repeat(n));
+        let text = [line(10), line(3 * AT_ONCE), line(100).repeat(50), "unfinished".repeat(500)].concat();
+        let (mut rest, mut parts) = (Bytes::from(text.clone()), Vec::new());
+        while !rest.is_empty() {
+            parts.push(String::from_utf8(lines(&mut rest).to_vec()).unwrap());
+        }
+        assert_eq!(parts.concat(), text);
+        let (last, others) = parts.split_last().unwrap();
+        assert!(last.ends_with("unfinished"));
+        assert!(others.iter().all(|part| part.ends_with("\r\n")), "{others:?}");
+        assert_eq!(others[0].len(), 12 + 3 * AT_ONCE + 2);
+        assert!(others[1..].iter().all(|part| part.len() <= AT_ONCE + 102));
     }
 }
