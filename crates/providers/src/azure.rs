@@ -211,7 +211,7 @@ fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static s
     let base = endpoint.trim().trim_end_matches('/');
     if base.contains("/openai/deployments/") {
         let reason = "names a deployment; leave it out, and ask for it as the model".to_owned();
-        return Err(SetupError::BaseUrl { url: base.to_owned(), reason });
+        return Err(SetupError::BaseUrl { url: crate::http::without_secrets(base), reason });
     }
     let base = base.strip_suffix("/v1").unwrap_or(base);
     let base = base.strip_suffix("/openai").unwrap_or(base);

@@ -73,11 +73,11 @@ impl<'a> Encoder<'a> {
         let cached = self.request.options.cache.parts();
         let mut body = String::with_capacity(self.request.messages.encoded_len() + HEADROOM);
         body.push_str("{\"messages\":[");
-        self.messages(&mut body, cached.messages && self.family.caches());
+        self.messages(&mut body, cached.messages && self.family.caches(&self.request.model));
         body.push(']');
-        self.system(&mut body, cached.system && self.family.caches());
+        self.system(&mut body, cached.system && self.family.caches(&self.request.model));
         self.inference_config(&mut body);
-        self.tool_config(&mut body, cached.tools && self.family.caches_tools());
+        self.tool_config(&mut body, cached.tools && self.family.caches_tools(&self.request.model));
         self.additional_fields(&mut body);
         self.output_config(&mut body);
         body.push('}');
