@@ -42,18 +42,52 @@ pub(crate) fn essence(records: &[Arc<Record>]) -> Vec<String> {
 }
 
 pub(crate) fn killable(dir: &Path, kind: &str, mode: &str, kill_at: Option<u64>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_killable"));
+    run_killable(env!("CARGO_BIN_EXE_killable"), dir, kind, mode, kill_at)
+}
+
+/// Runs one of the programs that kill themselves at a record, to its end or to that record.
+pub(crate) fn run_killable(
+    program: &str,
+    dir: &Path,
+    kind: &str,
+    mode: &str,
+    kill_at: Option<u64>,
+) -> Output {
+    let mut command = Command::new(program);
     command.arg(dir).arg(kind).arg(mode).args(kill_at.map(|n| n.to_string()));
     command.output().expect("the program runs")
 }
 
 pub(crate) fn log(dir: &Path, kind: &str) -> Vec<Arc<Record>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let journal: Box<dyn Journal> = match kind {
+    block_on(open(dir, kind).read(&RunId::new("victim"))).expect("the log can be read")
+}
+
+/// All logs of a killed program, by the names of their runs.
+pub(crate) type Logs = BTreeMap<String, Vec<Arc<Record>>>;
+
+pub(crate) fn logs(dir: &Path, kind: &str) -> Logs {
+    let journal = open(dir, kind);
+    block_on(async {
+        let mut logs = Logs::new();
+        for head in journal.list().await.expect("the runs can be listed") {
+            let records = journal.read(&head.run_id).await.expect("the log can be read");
+            logs.insert(head.run_id.to_string(), records);
+        }
+        logs
+    })
+}
+
+/// The journal that a killed program left behind: `jsonl` or `sqlite`.
+pub(crate) fn open(dir: &Path, kind: &str) -> Box<dyn Journal> {
+    match kind {
         "jsonl" => Box::new(JsonlJournal::open(dir).expect("the journal opens")),
         _ => Box::new(SqliteJournal::open(dir.join("runs.db")).expect("the journal opens")),
-    };
-    runtime.block_on(journal.read(&RunId::new("victim"))).expect("the log can be read")
+    }
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(work)
 }
 
 fn effects(dir: &Path) -> BTreeMap<String, usize> {

@@ -2,42 +2,19 @@
 //! subtask's, no subtask that had ended is done again, none is left waiting, and no side effect is repeated.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashSet},
     path::Path,
-    process::{Command, Output},
+    process::Output,
     sync::Arc,
 };
 
-use archon::{
-    store::{JsonlJournal, SqliteJournal},
-    types::{CallId, CommandId, Journal, OutcomeStatus, PlanRecord, Record, RecordBody},
-};
+use archon::types::{CallId, CommandId, OutcomeStatus, PlanRecord, Record, RecordBody};
 use archon_planner::{NodeState, PlanMachine, fold, invariants};
 
-use crate::kill::{is_full, seed};
-
-type Logs = BTreeMap<String, Vec<Arc<Record>>>;
+use crate::kill::{Logs, is_full, logs, run_killable, seed};
 
 fn killable(dir: &Path, kind: &str, mode: &str, kill_at: Option<u64>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_killable_plan"));
-    command.arg(dir).arg(kind).arg(mode).args(kill_at.map(|n| n.to_string()));
-    command.output().expect("the program runs")
-}
-
-fn logs(dir: &Path, kind: &str) -> Logs {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let journal: Box<dyn Journal> = match kind {
-        "jsonl" => Box::new(JsonlJournal::open(dir).expect("the journal opens")),
-        _ => Box::new(SqliteJournal::open(dir.join("runs.db")).expect("the journal opens")),
-    };
-    runtime.block_on(async {
-        let mut logs = Logs::new();
-        for head in journal.list().await.expect("the runs can be listed") {
-            let records = journal.read(&head.run_id).await.expect("the log can be read");
-            logs.insert(head.run_id.to_string(), records);
-        }
-        logs
-    })
+    run_killable(env!("CARGO_BIN_EXE_killable_plan"), dir, kind, mode, kill_at)
 }
 
 /// What side effects there were, in order of their names.

@@ -1,44 +1,27 @@
 //! Kill and resume with sub-agents: whichever run's record was the last one, a caller that is taken up finds
 //! the runs that its calls started, and nothing is done twice.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::Path,
-    process::{Command, Output},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, path::Path, process::Output, sync::Arc};
 
 use archon::{
     react_loop::replay,
-    store::{JsonlJournal, SqliteJournal},
-    types::{Journal, Record, RecordBody, ToolResult},
+    types::{Record, RecordBody, RunId, ToolResult},
 };
 
-type Logs = BTreeMap<String, Vec<Arc<Record>>>;
+use crate::kill::{self, Logs, block_on, is_full, open, run_killable, seed};
 
 fn killable(dir: &Path, kind: &str, mode: &str, kill_at: Option<u64>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_killable_agents"));
-    command.arg(dir).arg(kind).arg(mode).args(kill_at.map(|n| n.to_string()));
-    command.output().expect("the program runs")
+    run_killable(env!("CARGO_BIN_EXE_killable_agents"), dir, kind, mode, kill_at)
 }
 
 /// All logs. Each has to follow from its inputs.
 fn logs(dir: &Path, kind: &str) -> Logs {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let journal: Box<dyn Journal> = match kind {
-        "jsonl" => Box::new(JsonlJournal::open(dir).expect("the journal opens")),
-        _ => Box::new(SqliteJournal::open(dir.join("runs.db")).expect("the journal opens")),
-    };
-    runtime.block_on(async {
-        let mut logs = Logs::new();
-        for head in journal.list().await.expect("the runs can be listed") {
-            let records = journal.read(&head.run_id).await.expect("the log can be read");
-            let replayed = replay(&*journal, &head.run_id).await.expect("the log can be replayed");
-            assert!(replayed.is_identical(), "{}: {replayed:?}", head.run_id);
-            logs.insert(head.run_id.to_string(), records);
-        }
-        logs
-    })
+    let (logs, journal) = (kill::logs(dir, kind), open(dir, kind));
+    for run in logs.keys() {
+        let replayed = block_on(replay(&*journal, &RunId::new(run))).expect("the log can be replayed");
+        assert!(replayed.is_identical(), "{run}: {replayed:?}");
+    }
+    logs
 }
 
 /// What a log says, without ids, times and attempts.
@@ -117,10 +100,8 @@ fn kill_at_every(kind: &str, step: usize) {
     assert_eq!(undisturbed.keys().map(String::as_str).collect::<Vec<_>>(), runs);
     assert_eq!(effects(whole.path()).len(), 4);
     let all = undisturbed.values().map(Vec::len).sum::<usize>() as u64;
-    let full = std::env::var_os("ARCHON_ACCEPT").is_some_and(|v| v == "full");
-    let step = if full { 1 } else { step };
-    let seed: usize = std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    for kill_at in ((seed % step) as u64..all).step_by(step) {
+    let step = if is_full() { 1 } else { step };
+    for kill_at in ((seed() as usize % step) as u64..all).step_by(step) {
         check_kill(kind, kill_at, &undisturbed);
     }
 }

@@ -98,8 +98,7 @@ impl Archon {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or follows a plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
-        let records = self.journal.read(&run).await?;
-        let context = self.context_of(run, &records);
+        let context = self.context_of(run).await?;
         Ok(self.spawn(context, |agent, context| async move { Ok(agent.resume(&context).await?) }))
     }
 
@@ -202,7 +201,16 @@ impl Archon {
     }
 
     /// The context in which a run is taken up: on behalf of whom it was started for.
-    pub(crate) fn context_of(&self, run: RunId, records: &[Arc<Record>]) -> Context {
+    ///
+    /// # Errors
+    /// The run is unknown, or its log cannot be read.
+    pub(crate) async fn context_of(&self, run: RunId) -> Result<Context, Error> {
+        let records = self.journal.read(&run).await?;
+        Ok(self.context_after(run, &records))
+    }
+
+    /// As [`context_of`](Self::context_of), when the log has been read.
+    pub(crate) fn context_after(&self, run: RunId, records: &[Arc<Record>]) -> Context {
         let tenant = records.first().and_then(|record| match &record.body {
             RecordBody::RunStarted(started) => Some(started.tenant.clone()),
             _ => None,
@@ -217,9 +225,26 @@ impl Archon {
             None => Origin::Prompt,
             Some(session) => self.continuation(session).await?,
         };
+        Ok((self.new_context(options), origin))
+    }
+
+    /// The context of a new run that works on a goal and continues no conversation.
+    ///
+    /// # Errors
+    /// The goal is empty, or there is no memory left for a run more.
+    #[cfg(any(feature = "planner", feature = "orchestrator"))]
+    pub(crate) fn context_for(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
+        if goal.trim().is_empty() {
+            return Err(archon_react_loop::LoopError::EmptyPrompt.into());
+        }
+        self.admit()?;
+        Ok(self.new_context(options))
+    }
+
+    fn new_context(&self, options: RunOptions) -> Context {
         let run = options.run.clone().unwrap_or_else(|| RunId::new(self.ids.fresh("run")));
         let session = options.session.clone().unwrap_or_else(|| SessionId::new(self.ids.fresh("session")));
-        Ok((self.context(run, session, options), origin))
+        self.context(run, session, options)
     }
 
     async fn continuation(&self, session: &SessionId) -> Result<Origin, Error> {

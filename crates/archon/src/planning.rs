@@ -6,10 +6,10 @@ use archon_planner::{
     LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
 };
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
-use archon_react_loop::{Fallback, LoopError, ReactAgent};
+use archon_react_loop::{Fallback, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, Context, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig,
-    RunId, SessionId, SubTask, Toolbox,
+    Agent, Answer, CallId, Clock, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig, RunId,
+    SubTask, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -116,7 +116,7 @@ impl Planning {
     /// # Errors
     /// The goal is empty, or there is no plan.
     pub async fn draft(&self, goal: &str) -> Result<PlanDraft, Error> {
-        let context = self.context(goal, RunOptions::default())?;
+        let context = self.archon.context_for(goal, RunOptions::default())?;
         Ok(self.agent.draft(goal, &context).await?)
     }
 
@@ -133,7 +133,7 @@ impl Planning {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
-        let context = self.context(goal, options)?;
+        let context = self.archon.context_for(goal, options)?;
         Ok(self.agent.start(goal, &context).await?)
     }
 
@@ -143,7 +143,7 @@ impl Planning {
     /// The goal is empty.
     pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
         let goal = goal.into();
-        let context = self.context(&goal, options)?;
+        let context = self.archon.context_for(&goal, options)?;
         let agent = self.agent.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.start(&goal, &context).await?) }))
     }
@@ -153,7 +153,7 @@ impl Planning {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
-        let context = self.context_of(run).await?;
+        let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) }))
     }
@@ -163,27 +163,11 @@ impl Planning {
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
-        let context = self.context_of(run).await?;
+        let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
         Ok(self
             .archon
             .spawn(context, |_, context| async move { Ok(agent.answer(call, answer, &context).await?) }))
-    }
-
-    fn context(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
-        if goal.trim().is_empty() {
-            return Err(LoopError::EmptyPrompt.into());
-        }
-        self.archon.admit()?;
-        let ids = &self.archon.ids;
-        let run = options.run.clone().unwrap_or_else(|| RunId::new(ids.fresh("run")));
-        let session = options.session.clone().unwrap_or_else(|| SessionId::new(ids.fresh("session")));
-        Ok(self.archon.context(run, session, options))
-    }
-
-    async fn context_of(&self, run: RunId) -> Result<Context, Error> {
-        let records = self.archon.journal.read(&run).await?;
-        Ok(self.archon.context_of(run, &records))
     }
 }
 

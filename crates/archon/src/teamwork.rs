@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_react_loop::LoopError;
-use archon_types::{Agent, Answer, CallId, Context, Member, Outcome, Planner, RunId, SessionId};
+use archon_types::{Agent, Answer, CallId, Member, Outcome, Planner, RunId};
 
 use crate::{Archon, Error, RunHandle, RunOptions};
 
@@ -82,7 +81,7 @@ impl Teamwork {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
-        let context = self.context(goal, options)?;
+        let context = self.archon.context_for(goal, options)?;
         Ok(self.team.start(goal, &context).await?)
     }
 
@@ -92,7 +91,7 @@ impl Teamwork {
     /// The goal is empty. What else [`run`](Self::run) fails with the handle's outcome tells.
     pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
         let goal = goal.into();
-        let context = self.context(&goal, options)?;
+        let context = self.archon.context_for(&goal, options)?;
         let team = self.team.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&goal, &context).await?) }))
     }
@@ -102,7 +101,7 @@ impl Teamwork {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
-        let context = self.context_of(run).await?;
+        let context = self.archon.context_of(run).await?;
         let team = self.team.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(team.resume(&context).await?) }))
     }
@@ -112,27 +111,11 @@ impl Teamwork {
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
-        let context = self.context_of(run).await?;
+        let context = self.archon.context_of(run).await?;
         let team = self.team.clone();
         Ok(self
             .archon
             .spawn(context, |_, context| async move { Ok(team.answer(call, answer, &context).await?) }))
-    }
-
-    fn context(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
-        if goal.trim().is_empty() {
-            return Err(LoopError::EmptyPrompt.into());
-        }
-        self.archon.admit()?;
-        let ids = &self.archon.ids;
-        let run = options.run.clone().unwrap_or_else(|| RunId::new(ids.fresh("run")));
-        let session = options.session.clone().unwrap_or_else(|| SessionId::new(ids.fresh("session")));
-        Ok(self.archon.context(run, session, options))
-    }
-
-    async fn context_of(&self, run: RunId) -> Result<Context, Error> {
-        let records = self.archon.journal.read(&run).await?;
-        Ok(self.archon.context_of(run, &records))
     }
 }
 

@@ -6,7 +6,6 @@
 //! order of the numbers. A full queue makes the sender wait. What cannot be delivered is a dead letter.
 
 mod audit;
-mod dead_letter;
 mod receiver;
 mod state;
 mod subscription;
@@ -21,14 +20,13 @@ use std::{
 };
 
 use archon_types::{
-    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType,
-    Timestamp,
+    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, DeadLetter,
+    DeathCause, Echo, MessageType, Timestamp,
 };
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 pub use audit::{BusAudit, Fate, MemoryAudit};
-pub use dead_letter::{DeadLetter, DeathCause};
 pub use receiver::{Delivery, Receiver};
 use state::{Offered, Sending, State};
 use subscription::Subscription;
@@ -55,16 +53,6 @@ pub struct BusOptions {
     pub dead_letters: usize,
     /// Where every message is written down. Default nowhere.
     pub audit: Option<Arc<dyn BusAudit>>,
-}
-
-/// Whether a broadcast reaches its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Echo {
-    /// Only the others hear it.
-    #[default]
-    Others,
-    /// Everybody hears it.
-    Everybody,
 }
 
 impl Default for BusOptions {

@@ -61,9 +61,7 @@ pub use assistant::{
     NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Verdict, WordReader, Zone,
 };
 pub use board::{Board, Stale};
-pub use bus::{
-    BusAudit, BusOptions, DeadLetter, DeathCause, Delivery, Echo, Fate, LocalBus, MemoryAudit, Receiver,
-};
+pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};
 pub use check::{TeamProblem, check_team, needs_team, roles_of};
 pub use claims::contradict;
 pub use desk::{Desk, Seat, SeatError};

@@ -6,7 +6,6 @@
 //! needs the lease, so that an owner that was asleep cannot confirm what another has in hand. A
 //! [`subscribe`](Bus::subscribe) has an inbox of its own, which goes with it.
 
-mod dead_letter;
 mod options;
 mod receiver;
 mod scripts;
@@ -14,8 +13,8 @@ mod scripts;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use archon_types::{
-    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType,
-    Timestamp,
+    AgentId, BoxFuture, BoxStream, Bus, BusError, BusMessage, CancellationToken, Clock, DeadLetter,
+    DeathCause, Echo, MessageType, Timestamp,
 };
 use futures_util::{
     FutureExt,
@@ -25,8 +24,7 @@ use redis::{
     AsyncConnectionConfig, Client, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager,
 };
 
-pub use dead_letter::{DeadLetter, DeathCause};
-pub use options::{Echo, PartitionKey, RedisBusOptions};
+pub use options::{PartitionKey, RedisBusOptions};
 pub use receiver::{Delivery, Receiver};
 use scripts::Scripts;
 
@@ -157,7 +155,7 @@ impl RedisBus {
         let read = |(body, seq, cause): (String, u64, String)| {
             let mut message = message_of(&body)?;
             message.seq = seq;
-            Some(DeadLetter { message, cause: DeathCause::named(&cause) })
+            Some(DeadLetter::new(message, DeathCause::named(&cause)))
         };
         Ok(found.into_iter().filter_map(read).collect())
     }

@@ -13,5 +13,5 @@ mod bus;
 mod pool_index;
 mod server;
 
-pub use bus::{DeadLetter, DeathCause, Delivery, Echo, PartitionKey, Receiver, RedisBus, RedisBusOptions};
+pub use bus::{Delivery, PartitionKey, Receiver, RedisBus, RedisBusOptions};
 pub use pool_index::RedisIndex;

@@ -61,6 +61,16 @@ pub trait Bus: Send + Sync {
     }
 }
 
+/// Whether a broadcast reaches its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Only the others hear it.
+    #[default]
+    Others,
+    /// Everybody hears it.
+    Everybody,
+}
+
 /// What one agent says to another, or to all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -53,6 +53,7 @@ mod content_hash;
 mod context_config;
 mod credentials;
 mod cycle;
+mod dead_letter;
 mod delegation;
 mod encoded;
 mod error_context;
@@ -114,7 +115,7 @@ pub use approval::{
     QuestionKind, binding,
 };
 pub use budget::{Budget, Loan};
-pub use bus::{BROADCAST, Bus, BusError, BusMessage, MessageType};
+pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
 pub use called_run::{CalledRun, RunRefused};
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
@@ -127,6 +128,7 @@ pub use content_hash::ContentHash;
 pub use context_config::{CompactionPolicy, ContextConfig, ResultTokens};
 pub use credentials::{CredentialEntry, CredentialError, CredentialKey, CredentialStore, Credentials};
 pub use cycle::{Cycle, CycleAction, CycleContext, CycleObservation, CyclePerformance, ToolCallRecord};
+pub use dead_letter::{DeadLetter, DeathCause};
 pub use delegation::{Delegation, Lease, Spending};
 pub use encoded::Encoded;
 pub use error_context::{ErrorContext, ErrorSeverity, FailureGroup};

@@ -5,9 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use archon_types::BusMessage;
-
-use super::DeathCause;
+use archon_types::{BusMessage, DeathCause};
 
 /// Writes down what is said on a bus.
 ///

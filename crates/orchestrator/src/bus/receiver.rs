@@ -2,10 +2,10 @@
 
 use std::{collections::VecDeque, future::poll_fn, task::Poll};
 
-use archon_types::BusMessage;
+use archon_types::{BusMessage, DeathCause};
 
 use super::{
-    DeathCause, LocalBus,
+    LocalBus,
     state::{Found, Item},
 };
 

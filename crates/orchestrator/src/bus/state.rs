@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{AgentId, BusError, BusMessage, MessageType, Timestamp};
+use archon_types::{AgentId, BusError, BusMessage, DeadLetter, DeathCause, Echo, MessageType, Timestamp};
 use tokio::sync::oneshot;
 
-use super::{BusOptions, DeadLetter, DeathCause, Echo, Fate};
+use super::{BusOptions, Fate};
 
 /// Requests that were given up and are remembered, so that a late answer is known as one.
 const GIVEN_UP: usize = 4_096;

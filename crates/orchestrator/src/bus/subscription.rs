@@ -6,11 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use archon_types::BusMessage;
+use archon_types::{BusMessage, DeathCause};
 use futures_core::Stream;
 
 use super::{
-    DeathCause, LocalBus,
+    LocalBus,
     state::{Found, Item},
 };
 

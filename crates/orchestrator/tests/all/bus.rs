@@ -2,9 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use archon_orchestrator::{BusOptions, DeathCause, Echo, Fate, LocalBus, MemoryAudit};
+use archon_orchestrator::{BusOptions, Fate, LocalBus, MemoryAudit};
 use archon_testkit::{Chance, SeededIds, VirtualClock, cases, first_seed};
-use archon_types::{AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType, Timestamp};
+use archon_types::{
+    AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, DeathCause, Echo, MessageType, Timestamp,
+};
 use futures_util::{FutureExt, StreamExt, future::join};
 
 use crate::support::drive;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::BusMessage;
+use archon_types::{BusMessage, Echo};
 
 /// How a [`RedisBus`](super::RedisBus) works. All processes of a bus should say the same.
 #[derive(Clone, Debug)]
@@ -31,16 +31,6 @@ pub struct RedisBusOptions {
     pub lease: Duration,
     /// Messages that an owner reads ahead in each part. Default 64.
     pub batch: usize,
-}
-
-/// Whether a broadcast reaches its sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Echo {
-    /// Only the others hear it.
-    #[default]
-    Others,
-    /// Everybody hears it.
-    Everybody,
 }
 
 /// What messages have in common that stay in order.

@@ -6,12 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use archon_types::{AgentId, BoxStream, BusError, BusMessage, MessageType, Timestamp};
+use archon_types::{AgentId, BoxStream, BusError, BusMessage, DeathCause, MessageType, Timestamp};
 use futures_util::stream;
 use redis::{Value, aio::ConnectionManager};
 use tokio::{runtime::Handle, task::JoinHandle};
 
-use super::{DeathCause, RedisBus, failed, message_of};
+use super::{RedisBus, failed, message_of};
 use crate::server::connect;
 
 /// An inbox that is nobody else's goes when nothing was heard of its reader for so many leases.

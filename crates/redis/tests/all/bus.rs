@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_redis::{DeathCause, RedisBus, RedisBusOptions};
+use archon_redis::{RedisBus, RedisBusOptions};
 use archon_testkit::{SeededIds, VirtualClock};
-use archon_types::{AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, MessageType, Timestamp};
+use archon_types::{
+    AgentId, Bus, BusError, BusMessage, CancellationToken, Clock, DeathCause, MessageType, Timestamp,
+};
 use futures_util::{StreamExt, future::join};
 
 use crate::server::Server;
