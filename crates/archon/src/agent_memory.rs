@@ -11,7 +11,7 @@ use std::{
 use archon_memory::{KnowledgeExtractor, Memory, Passage};
 use archon_types::{
     BoxFuture, Compaction, CompactionLevel, Content, Context, MemoryEntry, MemoryError, MemoryKind, Message,
-    RunMemory, SessionId, TokenEstimate, Trust, ViewPart,
+    RunMemory, Said, SessionId, Speaker, TokenEstimate, Trust, ViewPart,
 };
 
 /// How a memory and an agent work together.
@@ -62,14 +62,15 @@ impl Remembering {
     async fn keep_all(
         &self,
         context: &Context,
-        messages: &[Arc<Message>],
+        messages: &[Said],
         compaction: Option<&Compaction>,
     ) -> Result<(), MemoryError> {
         let before = self.kept(&context.session).min(messages.len());
         let (mut entries, mut passages) = (Vec::new(), Vec::new());
-        for (place, message) in messages.iter().enumerate().skip(before) {
-            let Some(entry) = turn(context, place, message) else { continue };
-            if matches!(**message, Message::User(_)) {
+        for (place, said) in messages.iter().enumerate().skip(before) {
+            let Some(entry) = turn(context, place, said) else { continue };
+            // What a tool says of the person, or the program to the model, teaches nothing.
+            if said.by == Speaker::Person {
                 let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
                 passages.push(passage.of_run(context.run.clone()));
             }
@@ -97,12 +98,15 @@ impl Remembering {
     }
 }
 
-/// A message as a turn; `None` for one without words.
-fn turn(context: &Context, place: usize, message: &Message) -> Option<MemoryEntry> {
-    let (role, trust) = match message {
-        Message::User(_) => ("user", Trust::Trusted),
-        Message::Assistant(_) => ("assistant", Trust::Model),
-        Message::ToolResult(_) => ("tool", Trust::Untrusted),
+/// A message as a turn; `None` for one without words, and for what the program tells the model: it is of this run only,
+/// or stands for what is kept already.
+fn turn(context: &Context, place: usize, said: &Said) -> Option<MemoryEntry> {
+    let Said { message, by, .. } = said;
+    let (role, trust) = match (by, &**message) {
+        (Speaker::Program, _) => return None,
+        (Speaker::Tool, _) | (_, Message::ToolResult(_)) => ("tool", Trust::Untrusted),
+        (_, Message::User(_)) => ("user", by.trust()),
+        (_, Message::Assistant(_)) => ("assistant", by.trust().min(Trust::Model)),
     };
     // What was told from memory is there already.
     let own = |content: &&Content| content.as_text().is_some_and(|text| !text.starts_with(HEADING));
@@ -140,11 +144,11 @@ impl RunMemory for Remembering {
     fn keep<'a>(
         &'a self,
         context: &'a Context,
-        messages: Vec<Arc<Message>>,
+        said: Vec<Said>,
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Err(error) = self.keep_all(context, &messages, compaction).await {
+            if let Err(error) = self.keep_all(context, &said, compaction).await {
                 tracing::warn!(run = %context.run, %error, advice = error.advice(), "what was said is not remembered");
             }
         })
