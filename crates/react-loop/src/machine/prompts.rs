@@ -159,7 +159,8 @@ mod tests {
         }
         // Who was called by a model cannot be told that a person speaks.
         let message = AgentMessage::from(Message::user("x", Timestamp::from_millis(1)));
-        let body = RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };
+        let body =
+            RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };
         assert_eq!(said(&called, ToolMode::Native, &[body])[0].1, Speaker::Model);
     }
 

@@ -419,8 +419,7 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         let after: Vec<Said> = with_history(later.into_history()).said().collect();
         assert_eq!(after, said);
         // Of what was stored before that was noted, nobody knows.
-        let old: ContextManager =
-            serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
+        let old: ContextManager = serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
         assert!(old.said().all(|said| said.by != Speaker::Person));
     }
 }
