@@ -86,7 +86,7 @@ impl Remembering {
         // What a tool says of the person, or the program to the model, teaches nothing.
         for Turn { entry, .. } in new.iter().filter(|turn| turn.by == Speaker::Person) {
             let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
-            let passage = passage.of_run(context.run.clone());
+            let passage = passage.of_run(context.run.clone()).of_entry(&entry.id);
             self.parts.memory.knowledge().learn_from(&**extractor, &passage).await?;
         }
         Ok(())
