@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CallId, CommandId, Compaction, CompactionInput, CompactionLevel, CompactionPolicy,
-    CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Speaker, Timestamp,
+    CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Said, Speaker, Timestamp,
     ToolCall, ToolResult, ViewPart,
 };
 use serde_json::json;
@@ -161,9 +161,9 @@ fn what_cannot_be_made_smaller_is_not_tried_in_every_turn() {
     let compaction = compacted(&mut manager, 0);
     assert_eq!(compaction.view, [ViewPart::Keep { from: 0, to: 1 }]);
     assert!(!manager.should_compact(at(1_000_000)), "nothing came in");
-    manager.push(Message::user("y".repeat(300), at(0)));
+    manager.push(Message::user("y".repeat(300), at(0)), Speaker::Program);
     assert!(!manager.should_compact(at(1_000_000)), "hardly anything came in");
-    manager.push(Message::user("y".repeat(300), at(0)));
+    manager.push(Message::user("y".repeat(300), at(0)), Speaker::Program);
     assert!(manager.should_compact(at(1_000_000)));
 }
 
@@ -225,7 +225,7 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
         ]
     ));
     // Cut where a turn ends: forty messages from the end would begin with a result here.
-    manager.push(Message::user("a note", at(0)));
+    manager.push(Message::user("a note", at(0)), Speaker::Program);
     let view = compacted(&mut manager, 0).view;
     assert_eq!(view.last(), Some(&ViewPart::Keep { from: 43, to: 82 }));
 }
