@@ -25,7 +25,7 @@ pub struct Transcript {
 /// The text of the first `count` messages in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
-    format: &'static str,
+    format: String,
     count: usize,
     text: String,
 }
@@ -55,13 +55,13 @@ impl Transcript {
     /// everything is encoded again.
     pub fn encode_into(
         &self,
-        format: &'static str,
+        format: &str,
         out: &mut String,
         encode: impl Fn(&Message, &mut String),
     ) {
         let mut encoded = self.encoded();
         if encoded.format != format {
-            *encoded = EncodedText { format, ..EncodedText::default() };
+            *encoded = EncodedText { format: format.to_owned(), ..EncodedText::default() };
         }
         for message in &self.messages[encoded.count..] {
             encode(message, &mut encoded.text);
