@@ -172,7 +172,7 @@ fn call_id(id: &str) -> String {
 
 /// Whether the model is in the middle of a turn, calling tools, that it began without thinking, for
 /// instance because another model began it: it is refused then to think from here on.
-pub(super) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
+pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
         // An answer that said nothing is not sent.

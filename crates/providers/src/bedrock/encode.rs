@@ -14,7 +14,7 @@ use super::{
     messages::{self, CACHE_POINT, Form, text_block},
 };
 use crate::{
-    anthropic::{AnthropicTraits, Thinking, thinking},
+    anthropic::{AnthropicTraits, Thinking, thinking, turn_began_without_thinking},
     json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
@@ -45,6 +45,10 @@ impl<'a> Encoder<'a> {
         let thinking = match family {
             ModelFamily::Anthropic => thinking(request.options.thinking, &traits, &options.thinking_budgets),
             _ => Thinking::Unsaid,
+        };
+        let thinking = match thinking {
+            Thinking::Budget(_) if turn_began_without_thinking(&request.messages) => Thinking::Unsaid,
+            thinking => thinking,
         };
         let asked = request.options.response_format.as_ref();
         let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
