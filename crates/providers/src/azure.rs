@@ -17,7 +17,7 @@ use crate::{
     },
     openai_compatible,
     openai_responses::{self, ResponsesCompat},
-    profile::{Compat, MaxTokensField, ThinkingParameter},
+    profile::{Compat, OPENAI, SystemRole},
     token_source::with_token,
 };
 
@@ -73,12 +73,7 @@ impl Default for AzureOptions {
             api: AzureApi::default(),
             address: AzureAddress::default(),
             auth: AzureAuth::default(),
-            chat: Compat {
-                max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                thinking: ThinkingParameter::Effort,
-                think_tags: false,
-                ..Compat::DEFAULT
-            },
+            chat: Compat { system_role: SystemRole::System, ..OPENAI },
             responses: ResponsesCompat::default(),
         }
     }

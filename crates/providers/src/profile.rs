@@ -25,6 +25,8 @@ pub struct Compat {
     pub seed: bool,
     /// Models, by the beginnings of their names, that refuse a temperature.
     pub without_temperature: &'static [&'static str],
+    /// Models, by the beginnings of their names, that refuse `stop`. Nothing stops them there.
+    pub without_stop: &'static [&'static str],
     /// Which choices among tools it takes.
     pub tool_choice: ToolChoiceSupport,
     /// How ids of tool calls may look.
@@ -46,6 +48,7 @@ impl Compat {
         usage_in_stream: true,
         seed: true,
         without_temperature: &[],
+        without_stop: &[],
         tool_choice: ToolChoiceSupport::Any,
         tool_call_ids: ToolCallIds::Any,
         response_format: ResponseFormatSupport::JsonSchema,
@@ -196,12 +199,13 @@ const fn server(name: &'static str, base_url: &'static str, compat: Compat) -> P
     Profile { name, base_url, key_variable: None, compat }
 }
 
-const OPENAI: Compat = Compat {
+pub(crate) const OPENAI: Compat = Compat {
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     system_role: SystemRole::Developer,
     thinking: ThinkingParameter::Effort,
     // Models that think take only the default.
     without_temperature: &["o1", "o3", "o4", "gpt-5"],
+    without_stop: &["o3", "o4", "gpt-5"],
     think_tags: false,
     ..Compat::DEFAULT
 };

@@ -34,14 +34,14 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
         };
         push_field(head, field, &limit);
     }
-    let refuses = compat.without_temperature.iter().any(|start| request.model.starts_with(start));
-    if let Some(temperature) = options.temperature.filter(|_| !refuses) {
+    let among = |starts: &[&str]| starts.iter().any(|start| request.model.starts_with(start));
+    if let Some(temperature) = options.temperature.filter(|_| !among(compat.without_temperature)) {
         push_field(head, "temperature", &temperature);
     }
     if let Some(seed) = options.seed.filter(|_| compat.seed) {
         push_field(head, "seed", &seed);
     }
-    if !options.stop.is_empty() {
+    if !options.stop.is_empty() && !among(compat.without_stop) {
         push_field(head, "stop", &options.stop);
     }
     if let Some(effort) = effort(options.thinking).filter(|_| compat.thinking_models.includes(&request.model))

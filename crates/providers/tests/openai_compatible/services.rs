@@ -155,11 +155,23 @@ async fn only_models_that_can_be_told_how_much_to_think_are_told() {
     }
 }
 
+// spec: P-16
 #[tokio::test]
-async fn models_that_take_no_temperature_are_sent_none() {
-    for (model, taken) in [("gpt-5-mini", false), ("o3", false), ("gpt-4.1", true), ("m", true)] {
-        let body = sent("openai", everything(model)).await;
-        assert_eq!(body.get("temperature").is_some(), taken, "{model}");
+async fn models_that_take_no_temperature_or_stop_are_sent_none() {
+    for (model, temperature, stop) in [
+        ("gpt-5-mini", false, false),
+        ("gpt-5.1", false, false),
+        ("o1", false, true),
+        ("o3", false, false),
+        ("o4-mini", false, false),
+        ("gpt-4.1", true, true),
+        ("m", true, true),
+    ] {
+        let mut request = everything(model);
+        Arc::make_mut(&mut request.options).stop = vec!["END".into()];
+        let body = sent("openai", request).await;
+        assert_eq!(body.get("temperature").is_some(), temperature, "{model}");
+        assert_eq!(body.get("stop").is_some(), stop, "{model}");
     }
 }
 
