@@ -19,6 +19,11 @@ pub struct Compat {
     pub thinking_models: Models,
     /// Under which name the service wants the model's reasoning back, with the message that it led to.
     pub reasoning_in_history: ReasoningField,
+    /// What goes back as the reasoning of a message that has none, while the model thinks: some services
+    /// refuse a message without, for instance one of another model's. Nothing by default.
+    pub missing_reasoning: Option<&'static str>,
+    /// Which models think without being asked.
+    pub thinks_unasked: Models,
     /// Takes `stream_options.include_usage`; some servers refuse what they do not know.
     pub usage_in_stream: bool,
     /// Takes `seed`.
@@ -45,6 +50,8 @@ impl Compat {
         thinking: ThinkingParameter::Unsupported,
         thinking_models: Models::All,
         reasoning_in_history: ReasoningField::None,
+        missing_reasoning: None,
+        thinks_unasked: Models::Only(&[]),
         usage_in_stream: true,
         seed: true,
         without_temperature: &[],
@@ -248,8 +255,10 @@ const DEEPSEEK: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     // Models think unasked, and then refuse a call that is forced.
     tool_choice: ToolChoiceSupport::AutoOrNone,
-    // Refuses a turn of tool calls whose reasoning is missing.
+    // Refuses a turn of tool calls whose reasoning is missing; an empty text is enough.
     reasoning_in_history: ReasoningField::ReasoningContent,
+    missing_reasoning: Some(""),
+    thinks_unasked: Models::Except(&["deepseek-chat"]),
     seed: false,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
@@ -282,8 +291,10 @@ const MOONSHOT: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     // Always thinks, and knows no such field.
     thinking_models: Models::Except(&["kimi-k3"]),
-    // Refuses a turn of tool calls whose reasoning is missing.
+    // Refuses a turn of tool calls whose reasoning is missing; an empty text is as good as none.
     reasoning_in_history: ReasoningField::ReasoningContent,
+    missing_reasoning: Some(" "),
+    thinks_unasked: Models::Except(&["moonshot-v1", "kimi-latest", "kimi-k2-0", "kimi-k2-turbo"]),
     seed: false,
     // Most models think unasked, and then refuse a call that is forced.
     tool_choice: ToolChoiceSupport::AutoOrNone,

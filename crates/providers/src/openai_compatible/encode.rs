@@ -7,7 +7,7 @@ use archon_types::{
     AssistantMessage, Content, ContentHash, Json, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
 };
 
-use super::head::{head, schema_instructions};
+use super::head::{head, schema_instructions, thinks};
 use crate::{
     json_text::{push_field, push_json},
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
@@ -42,8 +42,12 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
         body.push_str(&instructions("system", &schema));
         body.push(',');
     }
-    let style = Style { reasoning: compat.reasoning_in_history, ids: compat.tool_call_ids };
-    request.messages.encode_into(style.name(), &mut body, |m, out| {
+    let style = Style {
+        reasoning: compat.reasoning_in_history,
+        missing: compat.missing_reasoning.filter(|_| thinks(request, compat)),
+        ids: compat.tool_call_ids,
+    };
+    request.messages.encode_into(&style.name(), &mut body, |m, out| {
         out.push_str(&message(m, style));
         out.push(',');
     });
@@ -59,22 +63,31 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
 #[derive(Clone, Copy)]
 struct Style {
     reasoning: ReasoningField,
+    /// The reasoning of a message that has none.
+    missing: Option<&'static str>,
     ids: ToolCallIds,
 }
 
 impl Style {
     /// Names the encoding, with every option that changes its output.
-    fn name(self) -> &'static str {
-        use ReasoningField::{None, Reasoning, ReasoningContent, ReasoningDetails};
-        match (self.reasoning, self.ids) {
-            (None, ToolCallIds::Any) => "openai-chat",
-            (ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
-            (Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
-            (ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
-            (None, ToolCallIds::NineLetters) => "openai-chat+ids",
-            (ReasoningContent, ToolCallIds::NineLetters) => "openai-chat+reasoning_content+ids",
-            (Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
-            (ReasoningDetails, ToolCallIds::NineLetters) => "openai-chat+reasoning_details+ids",
+    fn name(self) -> Cow<'static, str> {
+        let name = match (self.reasoning, self.ids) {
+            (ReasoningField::None, ToolCallIds::Any) => "openai-chat",
+            (ReasoningField::ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
+            (ReasoningField::Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
+            (ReasoningField::ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
+            (ReasoningField::None, ToolCallIds::NineLetters) => "openai-chat+ids",
+            (ReasoningField::ReasoningContent, ToolCallIds::NineLetters) => {
+                "openai-chat+reasoning_content+ids"
+            }
+            (ReasoningField::Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
+            (ReasoningField::ReasoningDetails, ToolCallIds::NineLetters) => {
+                "openai-chat+reasoning_details+ids"
+            }
+        };
+        match self.missing {
+            None => Cow::Borrowed(name),
+            Some(missing) => Cow::Owned(format!("{name}+missing:{missing}")),
         }
     }
 
@@ -175,7 +188,7 @@ fn assistant(message: &AssistantMessage, style: Style) -> String {
     let mut json = String::from("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
     push_json(&mut json, &message.text());
-    push_reasoning(&mut json, &message.content, style.reasoning);
+    push_reasoning(&mut json, &message.content, style);
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
         json.push_str(separator);
@@ -197,8 +210,8 @@ fn assistant(message: &AssistantMessage, style: Style) -> String {
 }
 
 /// What the model thought, under the name that the service knows.
-fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
-    let field = match field {
+fn push_reasoning(json: &mut String, content: &[Content], style: Style) {
+    let field = match style.reasoning {
         ReasoningField::None => return,
         ReasoningField::ReasoningContent => "reasoning_content",
         ReasoningField::Reasoning => "reasoning",
@@ -215,6 +228,8 @@ fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField)
     let reasoning: Vec<String> = content.iter().filter_map(thinking).collect();
     if !reasoning.is_empty() {
         push_field(json, field, &reasoning.join("\n"));
+    } else if let Some(missing) = style.missing {
+        push_field(json, field, missing);
     }
 }
 

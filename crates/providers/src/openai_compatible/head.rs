@@ -57,6 +57,14 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     }
 }
 
+/// Whether the model thinks about this request, as far as the profile knows.
+pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
+    let asked = request.options.thinking != ThinkingLevel::Off
+        && compat.thinking != ThinkingParameter::Unsupported
+        && compat.thinking_models.includes(&request.model);
+    asked || compat.thinks_unasked.includes(&request.model)
+}
+
 /// What services know; a glance is little, and nothing is their default.
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
     match level {
