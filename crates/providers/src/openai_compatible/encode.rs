@@ -48,8 +48,11 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
         ids: compat.tool_call_ids,
     };
     request.messages.encode_into(&style.name(), &mut body, |m, out| {
-        out.push_str(&message(m, style));
-        out.push(',');
+        let message = message(m, style);
+        if !message.is_empty() {
+            out.push_str(&message);
+            out.push(',');
+        }
     });
     // Every part ends with a comma, so that the text of the messages can be copied in one piece.
     if body.len() > before {
@@ -135,6 +138,7 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
+/// The text of a message, and none of one that is not sent.
 fn message(message: &Message, style: Style) -> String {
     match message {
         Message::User(m) => user(m),
@@ -185,10 +189,20 @@ fn push_parts(json: &mut String, content: &[Content]) {
 }
 
 fn assistant(message: &AssistantMessage, style: Style) -> String {
+    let text = message.text();
+    let says = !text.is_empty() || message.tool_calls().next().is_some();
     let mut json = String::from("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
-    push_json(&mut json, &message.text());
-    push_reasoning(&mut json, &message.content, style);
+    push_json(&mut json, &text);
+    let before = json.len();
+    push_reasoning(&mut json, &message.content, style.reasoning);
+    if json.len() == before {
+        if !says {
+            // It broke off before anything was said, and some services refuse it.
+            return String::new();
+        }
+        push_missing(&mut json, style);
+    }
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
         json.push_str(separator);
@@ -210,8 +224,8 @@ fn assistant(message: &AssistantMessage, style: Style) -> String {
 }
 
 /// What the model thought, under the name that the service knows.
-fn push_reasoning(json: &mut String, content: &[Content], style: Style) {
-    let field = match style.reasoning {
+fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField) {
+    let field = match field {
         ReasoningField::None => return,
         ReasoningField::ReasoningContent => "reasoning_content",
         ReasoningField::Reasoning => "reasoning",
@@ -228,7 +242,17 @@ fn push_reasoning(json: &mut String, content: &[Content], style: Style) {
     let reasoning: Vec<String> = content.iter().filter_map(thinking).collect();
     if !reasoning.is_empty() {
         push_field(json, field, &reasoning.join("\n"));
-    } else if let Some(missing) = style.missing {
+    }
+}
+
+/// What stands for reasoning that a message has none of.
+fn push_missing(json: &mut String, style: Style) {
+    let field = match style.reasoning {
+        ReasoningField::None => return,
+        ReasoningField::ReasoningContent => "reasoning_content",
+        ReasoningField::Reasoning | ReasoningField::ReasoningDetails => "reasoning",
+    };
+    if let Some(missing) = style.missing {
         push_field(json, field, missing);
     }
 }

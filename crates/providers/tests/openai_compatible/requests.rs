@@ -134,6 +134,29 @@ async fn reasoning_goes_back_to_who_wants_it_and_formats_do_not_mix() {
     assert_eq!(plain, again);
 }
 
+// spec: P-15, P-18
+#[tokio::test]
+async fn an_answer_that_said_nothing_is_left_out() {
+    let at = Timestamp::default();
+    let thought = Content::Thinking { thinking: "hm".into(), signature: None };
+    let body = async |profile: &str, content: Vec<Content>| {
+        let answer = Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
+        let messages = vec![Message::user("hi", at), answer, Message::user("go on", at)];
+        let compat = Profile::named(profile).unwrap().compat;
+        sent(compat, vec![Request::new("m", messages)]).await.remove(0)
+    };
+    let without = r#""messages":[{"role":"user","content":"hi"},{"role":"user","content":"go on"}]"#;
+    for profile in ["mistral", "moonshot", "deepseek", "openai"] {
+        for content in [vec![], vec![Content::text("")]] {
+            let body = body(profile, content).await;
+            assert!(body.contains(without), "{profile}: {body}");
+        }
+    }
+    assert!(body("mistral", vec![thought.clone()]).await.contains(without), "no field for what it thought");
+    let kept = body("deepseek", vec![thought]).await;
+    assert!(kept.contains(r#"{"role":"assistant","content":"","reasoning_content":"hm"}"#), "{kept}");
+}
+
 // spec: P-15, P-39
 #[tokio::test]
 async fn growing_conversations_share_a_prefix_and_every_profile_sends_json() {
