@@ -184,7 +184,7 @@ impl Provider for AzureOpenAi {
         let clock = service.clock.clone();
         match options.api {
             AzureApi::Responses => {
-                let body = openai_responses::body(&request, &options.responses);
+                let body = openai_responses::body(&request, &options.responses, &service.id);
                 let decoder = openai_responses::decoder(&service.id, &request, clock);
                 self.exchange(Ok(body), &model, cancel, decoder)
             }

@@ -399,8 +399,10 @@ fn conversation() -> Request {
     let calls = [good.clone(), cut.clone()].map(Content::ToolCall);
     let mut content = vec![signed(item), signed("another service's"), unsigned, Content::text("I look.")];
     content.extend(calls);
-    let assistant = AssistantMessage { content, ..AssistantMessage::default() };
+    let provider = "openai-responses".to_owned();
+    let assistant = AssistantMessage { content, provider: provider.clone(), ..AssistantMessage::default() };
     let stopped = AssistantMessage {
+        provider,
         content: vec![Content::text("Yes."), signed(item), Content::text("")],
         ..AssistantMessage::default()
     };
@@ -431,6 +433,26 @@ fn a_whole_conversation() {
         r#"{"model":"gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"instructions":"Be \"brief\".","tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAAA"}]},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"e"},{"role":"assistant","content":"I look."},{"type":"function_call","call_id":"c1","name":"files__read","arguments":"{\"z\":1,\"a\":\"ä\\n\"}"},{"type":"function_call","call_id":"an_id_of_another_service_934cae79f80c1725","name":"add","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"see"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AAAA"}]},{"type":"function_call_output","call_id":"an_id_of_another_service_934cae79f80c1725","output":"Error: not JSON"},{"role":"assistant","content":"Yes."},{"role":"user","content":"two\nlines"}]}"#
     ]];
     expected.assert_eq(&body(ResponsesCompat::default(), &conversation()));
+}
+
+// spec: P-13, P-19
+#[test]
+fn reasoning_goes_back_only_to_the_provider_whose_it_is() {
+    let request = conversation();
+    let has_reasoning = |id: &str, model: &str| {
+        let mut request = request.clone();
+        request.model = model.to_owned();
+        let provider = OpenAiResponses::new(BASE_URL, options().with_id(id)).unwrap();
+        let body = sent(&provider, &request).body;
+        assert!(body.contains("I look."), "{body}");
+        body.contains("\"encrypted_content\":\"e\"")
+    };
+    // The text is kept with the conversation, which all of them share.
+    for _ in 0..2 {
+        assert!(has_reasoning("openai-responses", "gpt-5"));
+        assert!(!has_reasoning("another-organisation", "gpt-5"));
+        assert!(!has_reasoning("openai-responses", "gpt-4.1"), "a model that does not reason");
+    }
 }
 
 // spec: P-19, T-32
