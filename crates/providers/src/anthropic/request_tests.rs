@@ -266,6 +266,19 @@ fn a_form_is_asked_for_natively_or_as_a_tool() {
 
 // spec: P-08
 #[test]
+fn a_form_with_a_map_is_asked_for_as_a_tool() {
+    let facts = json!({"type": "object", "properties": {"facts": {"type": "object"}}, "required": ["facts"]});
+    let request = with("claude-opus-5", |o| {
+        o.response_format = Some(ResponseFormat { name: "summary".into(), schema: facts.clone() });
+    });
+    let body: Json = serde_json::from_str(&send(AnthropicOptions::default(), &request).body).unwrap();
+    assert_eq!(body["tools"][0]["input_schema"], facts, "{body}");
+    assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "summary"}));
+    assert_eq!(body.get("output_config"), None);
+}
+
+// spec: P-08
+#[test]
 fn choices_among_tools() {
     let mut table = String::new();
     for (choice, cached) in [

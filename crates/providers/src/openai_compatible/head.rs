@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     json_text::{push_field, push_json},
     profile::{Compat, MaxTokensField, ResponseFormatSupport, ThinkingParameter, ToolChoiceSupport},
+    strict_schema::is_strict,
     tool_names as names,
 };
 
@@ -110,8 +111,8 @@ fn response_format(head: &mut String, format: &ResponseFormat, by: ResponseForma
     match by {
         ResponseFormatSupport::JsonSchema => {
             head.push_str(",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":");
-            push_json(head, &format.name);
-            head.push_str(",\"strict\":true");
+            push_json(head, &*names::to_wire(&format.name));
+            push_field(head, "strict", &is_strict(&format.schema));
             push_field(head, "schema", &format.schema);
             head.push_str("}}");
         }

@@ -16,6 +16,7 @@ use crate::{
     call_ids,
     json_text::{push_field, push_json},
     signature::Signature,
+    strict_schema::is_strict,
     tool_names,
 };
 
@@ -97,7 +98,7 @@ fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reaso
     if let Some(format) = &options.response_format {
         body.push_str(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":");
         push_json(body, &*tool_names::to_wire(&format.name));
-        body.push_str(",\"strict\":true");
+        push_field(body, "strict", &is_strict(&format.schema));
         push_field(body, "schema", &format.schema);
         body.push_str("}}");
     }

@@ -470,7 +470,13 @@ fn every_option() {
         Some(ResponseFormat { name: "an answer".into(), schema: json!({"type": "object"}) });
     request.options = Arc::new(options.clone());
     let compat = ResponsesCompat { prompt_cache_key: Some("agent-7".into()), ..ResponsesCompat::default() };
-    expect![[r#"{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"max_output_tokens":100,"prompt_cache_key":"agent-7","tool_choice":{"type":"function","name":"files__read"},"text":{"format":{"type":"json_schema","name":"an_answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":"hi"}]}"#]].assert_eq(&body(compat, &request));
+    expect![[r#"{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"max_output_tokens":100,"prompt_cache_key":"agent-7","tool_choice":{"type":"function","name":"files__read"},"text":{"format":{"type":"json_schema","name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":"hi"}]}"#]].assert_eq(&body(compat, &request));
+
+    // The service refuses a schema that is not closed if it is to be strict.
+    let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    options.response_format = Some(ResponseFormat { name: "an answer".into(), schema: closed });
+    request.options = Arc::new(options.clone());
+    assert!(body(ResponsesCompat::default(), &request).contains(r#""name":"an_answer","strict":true"#));
 
     // A model that does not reason is not asked to.
     request.model = "gpt-4.1".into();

@@ -98,7 +98,7 @@ fn everything() -> Request {
     options.thinking = ThinkingLevel::Minimal;
     options.tool_choice = ToolChoice::Tool("files.read".into());
     options.response_format =
-        Some(ResponseFormat { name: "answer".into(), schema: json!({"type": "object"}) });
+        Some(ResponseFormat { name: "an answer".into(), schema: json!({"type": "object"}) });
     request.options = Arc::new(options);
     request
 }
@@ -107,7 +107,7 @@ fn everything() -> Request {
 #[tokio::test]
 async fn every_option_as_openai_wants_it() {
     let expected = expect![[
-        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"temperature":0.7,"seed":1,"stop":["END"],"reasoning_effort":"low","tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"hi"}]}"#
+        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"temperature":0.7,"seed":1,"stop":["END"],"reasoning_effort":"low","tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"hi"}]}"#
     ]];
     check(Profile::named("openai").unwrap().compat, everything(), expected).await;
 }
@@ -116,9 +116,25 @@ async fn every_option_as_openai_wants_it() {
 #[tokio::test]
 async fn every_option_as_mistral_wants_it() {
     let expected = expect![[
-        r#"{"model":"m","stream":true,"max_tokens":100,"temperature":0.7,"stop":["END"],"tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#
+        r#"{"model":"m","stream":true,"max_tokens":100,"temperature":0.7,"stop":["END"],"tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#
     ]];
     check(Profile::named("mistral").unwrap().compat, everything(), expected).await;
+}
+
+// spec: P-15
+#[tokio::test]
+async fn only_what_a_service_takes_strictly_is_asked_for_strictly() {
+    let body = async |schema| {
+        let mut request = ask();
+        Arc::make_mut(&mut request.options).response_format =
+            Some(ResponseFormat { name: "n".into(), schema });
+        sent(Profile::named("openai").unwrap().compat, vec![request]).await.remove(0)
+    };
+    let field = json!({"n": {"type": "integer"}});
+    let closed = json!({"type": "object", "properties": field, "required": ["n"], "additionalProperties": false});
+    assert!(body(closed).await.contains(r#""strict":true"#));
+    let optional = json!({"type": "object", "properties": field, "additionalProperties": false});
+    assert!(body(optional).await.contains(r#""strict":false"#));
 }
 
 // spec: P-18
