@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    ApiErrorKind, CancellationToken, Encoded, Json, MemoryError, Message, ModelEvent, Provider, ProviderError,
-    Request, RequestOptions, ResponseFormat, Timestamp,
+    ApiErrorKind, CancellationToken, Encoded, Json, MemoryError, Message, ModelEvent, Provider,
+    ProviderError, Request, RequestOptions, ResponseFormat, Timestamp,
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;

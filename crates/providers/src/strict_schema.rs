@@ -43,9 +43,23 @@ fn is_closed(schema: &Map<String, Json>) -> bool {
 
 fn keyword_holds(key: &str, value: &Json) -> bool {
     match key {
-        "type" | "description" | "title" | "enum" | "const" | "required" | "additionalProperties" | "$ref"
-        | "$schema" | "pattern" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
-        | "multipleOf" | "minItems" | "maxItems" => true,
+        "type"
+        | "description"
+        | "title"
+        | "enum"
+        | "const"
+        | "required"
+        | "additionalProperties"
+        | "$ref"
+        | "$schema"
+        | "pattern"
+        | "minimum"
+        | "maximum"
+        | "exclusiveMinimum"
+        | "exclusiveMaximum"
+        | "multipleOf"
+        | "minItems"
+        | "maxItems" => true,
         "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
         "items" => holds(value),
         "anyOf" => value.as_array().is_some_and(|all| all.iter().all(holds)),
@@ -81,8 +95,12 @@ mod tests {
         for schema in [
             of(text()),
             of(of(text())),
-            of(json!({"type": ["string", "null"], "format": "uuid", "description": "An id.", "enum": ["a", null]})),
-            of(json!({"type": "array", "items": of(json!({"type": "integer", "minimum": 1})), "maxItems": 3})),
+            of(
+                json!({"type": ["string", "null"], "format": "uuid", "description": "An id.", "enum": ["a", null]}),
+            ),
+            of(
+                json!({"type": "array", "items": of(json!({"type": "integer", "minimum": 1})), "maxItems": 3}),
+            ),
             with_defs(of(text())),
             json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
         ] {

@@ -53,12 +53,7 @@ impl Transcript {
     /// `encode` appends the text of one message and is called for those that have none yet. `format`
     /// names the encoding, including every option that changes its output; after a change of format
     /// everything is encoded again.
-    pub fn encode_into(
-        &self,
-        format: &str,
-        out: &mut String,
-        encode: impl Fn(&Message, &mut String),
-    ) {
+    pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
         if encoded.format != format {
             *encoded = EncodedText { format: format.to_owned(), ..EncodedText::default() };

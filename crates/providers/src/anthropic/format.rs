@@ -153,7 +153,10 @@ mod tests {
             (with(json!({"type": "object"})), true),
             (with(json!({"type": ["object", "null"]})), true),
             (with(json!({"type": "object", "additionalProperties": {"type": "string"}})), true),
-            (with(json!({"type": "array", "items": {"anyOf": [{"type": "object"}, {"type": "null"}]}})), true),
+            (
+                with(json!({"type": "array", "items": {"anyOf": [{"type": "object"}, {"type": "null"}]}})),
+                true,
+            ),
             (json!({"type": "object", "properties": {"p": {}}, "additionalProperties": true}), true),
             (json!({"type": "object", "properties": {"p": {}}, "$defs": {"d": {"type": "object"}}}), true),
             (json!({"type": "object", "properties": {"p": {}}, "patternProperties": {"^x": {}}}), true),

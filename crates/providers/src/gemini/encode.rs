@@ -107,12 +107,7 @@ pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
 }
 
 /// The JSON text of a request.
-pub(super) fn body(
-    request: &Request,
-    traits: Traits,
-    safety: &[SafetySetting],
-    ids: CallIds<'_>,
-) -> Vec<u8> {
+pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], ids: CallIds<'_>) -> Vec<u8> {
     let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
     body.push_str("{\"contents\":[");
     let start = body.len();

@@ -131,7 +131,8 @@ async fn only_what_a_service_takes_strictly_is_asked_for_strictly() {
         sent(Profile::named("openai").unwrap().compat, vec![request]).await.remove(0)
     };
     let field = json!({"n": {"type": "integer"}});
-    let closed = json!({"type": "object", "properties": field, "required": ["n"], "additionalProperties": false});
+    let closed =
+        json!({"type": "object", "properties": field, "required": ["n"], "additionalProperties": false});
     assert!(body(closed).await.contains(r#""strict":true"#));
     let optional = json!({"type": "object", "properties": field, "additionalProperties": false});
     assert!(body(optional).await.contains(r#""strict":false"#));
