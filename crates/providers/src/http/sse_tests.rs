@@ -1,3 +1,5 @@
+//! Lines for the parser: whole, a few at a time, and of a bounded length.
+
 use std::{collections::VecDeque, convert::Infallible, task::Waker};
 
 use archon_types::CancellationToken;
