@@ -15,7 +15,7 @@ use tracing::Instrument;
 use crate::{
     Command, Driver, GoalDue, ReactMachine, RunLog, SummaryDue, decide, decode_answer, delegate,
     deltas::Deltas,
-    goal_check,
+    form, goal_check,
     hooked::{self, Turns},
     interrupt::Watch,
     retry::draw_jitter,
@@ -91,6 +91,11 @@ impl Driver {
                 Command::CheckGoal(due) => {
                     let verdict = self.verdict(machine, &due, &mut watch).await;
                     log.step(machine, verdict).await?;
+                }
+                Command::CheckForm => {
+                    let problems = machine.form().map(|form| form::problems(form, machine.answer()));
+                    let problems = problems.unwrap_or_default();
+                    log.step(machine, RecordBody::FormChecked { problems }).await?;
                 }
                 Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
                 Command::WaitUntil(due) => {
