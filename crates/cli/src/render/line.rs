@@ -49,6 +49,11 @@ fn about(body: &RecordBody) -> String {
             };
             one_line(&format!("{met} {}", verdict.reason), SHOWN)
         }
+        RecordBody::FormChecked { problems } if problems.is_empty() => "the form fits".to_owned(),
+        RecordBody::FormChecked { problems } => {
+            let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            one_line(&problems.join("; "), SHOWN)
+        }
         RecordBody::AskedBeside { question, reserved } => {
             format!("{question:?}, at most {reserved} millionths")
         }
