@@ -149,8 +149,11 @@ fn writes(read: &Read) -> Step {
 }
 
 fn reviews(read: &Read) -> Step {
-    let is_good = read.says("since 1993");
-    Step::text(json!({"result": {"approved": is_good, "notes": "Say since when."}}).to_string())
+    let result = match read.says("since 1993") {
+        true => json!({"approved": true}),
+        false => json!({"approved": false, "notes": "Say since when."}),
+    };
+    Step::text(json!({ "result": result }).to_string())
 }
 
 fn edits(read: &Read) -> Step {

@@ -148,24 +148,20 @@ fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String
 
 /// The schema of a type, or of an object with the type as its one field.
 fn object_of<T: JsonSchema>() -> Json {
-    let mut schema = schema_of::<T>();
+    let schema = schema_of::<T>();
     if is_object(&schema) {
         return schema;
     }
-    let definitions = schema.as_object_mut().and_then(|schema| {
-        schema.remove("$schema");
-        schema.remove("$defs")
-    });
-    let mut whole = json!({
+    // Not the root, which a type that holds itself would refer to.
+    let mut generator = SchemaGenerator::default();
+    let value = generator.subschema_for::<T>().to_value();
+    json!({
         "type": "object",
-        "properties": {VALUE: schema},
+        "properties": {VALUE: value},
         "required": [VALUE],
-        "additionalProperties": false
-    });
-    if let Some(definitions) = definitions {
-        whole["$defs"] = definitions;
-    }
-    whole
+        "additionalProperties": false,
+        "$defs": generator.take_definitions(true)
+    })
 }
 
 fn schema_of<T: JsonSchema>() -> Json {

@@ -92,11 +92,7 @@ impl Driver {
                     let verdict = self.verdict(machine, &due, &mut watch).await;
                     log.step(machine, verdict).await?;
                 }
-                Command::CheckForm => {
-                    let problems = machine.form().map(|form| form::problems(form, machine.answer()));
-                    let problems = problems.unwrap_or_default();
-                    log.step(machine, RecordBody::FormChecked { problems }).await?;
-                }
+                Command::CheckForm => log.step(machine, form::checked(machine)).await?,
                 Command::RunCalls(_) => tool_batch::run(self, machine, log, &mut watch, context).await?,
                 Command::WaitUntil(due) => {
                     watch.wait_until(due).await;

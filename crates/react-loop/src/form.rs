@@ -1,10 +1,18 @@
 //! The form of an answer: where its JSON is, and what of it does not fit a schema.
 
-use archon_types::{FormProblem, Json, ResponseFormat};
+use archon_types::{FormProblem, Json, RecordBody, ResponseFormat};
 use serde::de::IgnoredAny;
 
+use crate::ReactMachine;
+
+/// The record of what does not fit in the machine's answer.
+pub(crate) fn checked(machine: &ReactMachine) -> RecordBody {
+    let problems = machine.form().map(|form| problems(form, machine.answer()));
+    RecordBody::FormChecked { problems: problems.unwrap_or_default() }
+}
+
 /// What of an answer does not fit a form; the first few problems.
-pub(crate) fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
+fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
     let value: Json = match serde_json::from_str(answer) {
         Ok(value) => value,
         Err(_) if answer.trim().is_empty() => return whole("it is empty"),
