@@ -18,7 +18,8 @@ fn killable(dir: &Path, kind: &str, mode: &str, kill_at: Option<u64>) -> Output 
 fn logs(dir: &Path, kind: &str) -> Logs {
     let (logs, journal) = (kill::logs(dir, kind), open(dir, kind));
     for run in logs.keys() {
-        let replayed = block_on(replay(&*journal, &RunId::new(run))).expect("the log can be replayed");
+        let replayed =
+            block_on(replay(&*journal, &RunId::new(run.as_str()))).expect("the log can be replayed");
         assert!(replayed.is_identical(), "{run}: {replayed:?}");
     }
     logs

@@ -25,6 +25,7 @@ mod memory_facts;
 mod memory_kill;
 mod memory_limit;
 mod memory_places;
+mod memory_speakers;
 mod parallel;
 mod parallel_budget;
 mod plan_resume;

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
+use crate::locomo;
 
 /// `cargo xtask eval local [MODEL] [--verbose] [--check]` measures this one where no other is named. With `--check`
 /// it fails if the model does worse than is required, which the measuring program knows.
@@ -39,12 +40,17 @@ fn local(words: Vec<String>) -> Result<()> {
     CommandLine::cargo(&format!("{PROGRAM} --example eval --")).args([path]).args(options).run()
 }
 
-/// `cargo xtask eval memory [FILE] [--development] [--ablations] [--sqlite] [--check]`. The file is `data/locomo10.json` of the
-/// repository snap-research/locomo; it is looked for in the cache if none is named, and never fetched: its licence
-/// (CC BY-NC 4.0) is for whoever wants it to accept.
+/// `cargo xtask eval memory [FILE] [--fetch] [--development] [--ablations] [--sqlite] [--check]`. The file is
+/// `data/locomo10.json` of the repository snap-research/locomo; it is looked for in the cache if none is named, and brought
+/// there with `--fetch` only: its licence (CC BY-NC 4.0) is for whoever wants it to accept.
 fn memory(words: Vec<String>) -> Result<()> {
-    let (options, files): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
+    let (mut options, files): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with('-'));
+    let fetch = options.iter().any(|option| option == "--fetch");
+    options.retain(|option| option != "--fetch");
     let cached = user_folder("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("archon/locomo10.json"));
+    if let (true, [], Some(cached)) = (fetch, files.as_slice(), &cached) {
+        locomo::fetch(cached)?;
+    }
     let file = match files.as_slice() {
         [] => cached.clone().filter(|file| file.is_file()),
         [file] => Some(PathBuf::from(file)),
@@ -53,7 +59,8 @@ fn memory(words: Vec<String>) -> Result<()> {
     let Some(file) = file else {
         let place = cached.unwrap_or_default();
         bail!(
-            "put data/locomo10.json of github.com/snap-research/locomo into {}, or name it",
+            "`cargo xtask eval memory --fetch` brings data/locomo10.json of github.com/snap-research/locomo (CC BY-NC 4.0) \
+             to {}; or name the file",
             place.display()
         );
     };

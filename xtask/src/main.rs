@@ -15,6 +15,7 @@ mod eval;
 mod fuzz;
 mod kept_run;
 mod layers;
+mod locomo;
 mod metadata;
 mod native_tools;
 mod postgres;

@@ -1,18 +1,23 @@
 //! Memories of an agent: what fits a question is told to the model with it, and what was said is kept.
 //!
-//! What is recalled becomes part of the prompt's own record, so a replay needs no memory. What is kept is kept under
-//! ids that follow from the session and the place of each message, so that a run that is taken up keeps nothing twice.
+//! What is recalled becomes part of the prompt's own record, so a replay needs no memory. What is kept is believed as far
+//! as whoever said it. Its id follows from what was said, when, and in which session, so that nothing is kept twice: not by
+//! a run that is taken up, by the next one of its session, by a branch or a fork.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{HashMap, HashSet},
+    sync::Arc,
 };
 
 use archon_memory::{KnowledgeExtractor, Memory, Passage};
+use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, Context, MemoryEntry, MemoryError, MemoryKind, Message,
-    RunMemory, SessionId, TokenEstimate, Trust, ViewPart,
+    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate,
+    Trust, ViewPart,
 };
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 /// How a memory and an agent work together.
 #[derive(Clone)]
@@ -50,101 +55,165 @@ const HEADING: &str = "Memories that may help, from earlier conversations:";
 
 pub(crate) struct Remembering {
     parts: AgentMemory,
-    /// How many messages of a session are kept.
-    kept: Mutex<HashMap<SessionId, usize>>,
+    /// Ids that are known to be kept. A session has one of these, and while what it says is kept, its branches wait.
+    kept: [Mutex<HashSet<String>>; SHELVES],
 }
+
+/// How many sessions can be kept at a time.
+const SHELVES: usize = 16;
+/// Ids of a shelf that are known; of others the store is asked.
+const MOST_KNOWN: usize = 4_096;
+/// Ids that a store is asked for at once.
+const ASKED: usize = 250;
 
 impl Remembering {
     pub(crate) fn new(parts: AgentMemory) -> Self {
-        Self { parts, kept: Mutex::default() }
+        Self { parts, kept: Default::default() }
     }
 
     async fn keep_all(
         &self,
         context: &Context,
-        messages: &[Arc<Message>],
+        said: &[Said],
         compaction: Option<&Compaction>,
     ) -> Result<(), MemoryError> {
-        let before = self.kept(&context.session).min(messages.len());
-        let (mut entries, mut passages) = (Vec::new(), Vec::new());
-        for (place, message) in messages.iter().enumerate().skip(before) {
-            let Some(entry) = turn(context, place, message) else { continue };
-            if matches!(**message, Message::User(_)) {
-                let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
-                passages.push(passage.of_run(context.run.clone()));
-            }
-            entries.push(entry);
-        }
-        entries.extend(compaction.and_then(|compaction| summary(context, compaction)));
+        let mut turns = turns(context, said);
+        turns.extend(compaction.into_iter().flat_map(|compaction| summaries(context, compaction)));
         // A memory keeps texts of up to a mebibyte; a longer one is in the run's log.
-        entries.retain(|entry| entry.check().is_ok());
-        self.parts.memory.keep(entries).await?;
-        self.kept_now(&context.session, messages.len());
-        if let Some(extractor) = &self.parts.extractor {
-            for passage in passages {
-                self.parts.memory.knowledge().learn_from(&**extractor, &passage).await?;
-            }
+        turns.retain(|turn| turn.entry.check().is_ok());
+        let new = self.keep_new(context, turns).await?;
+        let Some(extractor) = &self.parts.extractor else { return Ok(()) };
+        // What a tool says of the person, or the program to the model, teaches nothing.
+        for Turn { entry, .. } in new.iter().filter(|turn| turn.by == Speaker::Person) {
+            let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
+            let passage = passage.of_run(context.run.clone()).of_entry(&entry.id);
+            self.parts.memory.knowledge().learn_from(&**extractor, &passage).await?;
         }
         Ok(())
     }
 
-    fn kept(&self, session: &SessionId) -> usize {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied().unwrap_or(0)
+    /// Keeps those that are not there, and returns them. What is there stays as it is.
+    async fn keep_new(&self, context: &Context, mut turns: Vec<Turn>) -> Result<Vec<Turn>, MemoryError> {
+        let shelf = ContentHash::of(&context.session) % SHELVES as u64;
+        let mut kept = self.kept[usize::try_from(shelf).unwrap_or(0)].lock().await;
+        turns.retain(|turn| !kept.contains(&turn.entry.id));
+        let ids: Vec<String> = turns.iter().map(|turn| turn.entry.id.clone()).collect();
+        let there = self.there(&ids).await?;
+        turns.retain(|turn| !there.contains(&turn.entry.id));
+        self.parts.memory.keep(turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
+        if kept.len() + ids.len() > MOST_KNOWN {
+            kept.clear();
+        }
+        kept.extend(ids);
+        Ok(turns)
     }
 
-    fn kept_now(&self, session: &SessionId, count: usize) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone(), count);
+    /// Which of these are in the store. A damaged one is not, so that it is written again.
+    async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
+        let mut there = HashSet::new();
+        for ids in ids.chunks(ASKED) {
+            let mut filter = MemoryFilter::all();
+            filter.ids = ids.to_vec();
+            let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
+            loop {
+                let page = self.parts.memory.store().list(&listing).await?;
+                there.extend(page.entries.into_iter().map(|entry| entry.id));
+                match page.next {
+                    Some(next) => listing.after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        Ok(there)
     }
 }
 
-/// A message as a turn; `None` for one without words.
-fn turn(context: &Context, place: usize, message: &Message) -> Option<MemoryEntry> {
-    let (role, trust) = match message {
-        Message::User(_) => ("user", Trust::Trusted),
-        Message::Assistant(_) => ("assistant", Trust::Model),
-        Message::ToolResult(_) => ("tool", Trust::Untrusted),
-    };
+/// Something to keep, and who said it.
+struct Turn {
+    entry: MemoryEntry,
+    by: Speaker,
+}
+
+/// Messages as turns, without those that have no words, and without what the program tells the model: it is of this run
+/// only, or stands for what is kept already.
+fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
+    // How often the same was said in the same moment.
+    let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
+    let mut turns = Vec::new();
+    for Said { message, by, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
+        let Some(text) = words(message) else { continue };
+        let (of, at) = (role(message), message.timestamp());
+        let nth = times.entry((of, at, text.clone())).or_default();
+        let id = id("turn", &json!([context.session, of, at, text, *nth]));
+        *nth += 1;
+        let (role, trust) = match (by, &**message) {
+            (Speaker::Tool, _) | (_, Message::ToolResult(_)) => ("tool", Trust::Untrusted),
+            (_, Message::User(_)) => (of, by.trust()),
+            (_, Message::Assistant(_)) => (of, by.trust().min(Trust::Model)),
+        };
+        let mut entry = MemoryEntry::said(id, role, text, at);
+        (entry.kind, entry.trust) = (MemoryKind::Turn, trust);
+        turns.push(Turn { entry: of_run(entry, context), by: *by });
+    }
+    turns
+}
+
+/// The role that a model reads a message in.
+fn role(message: &Message) -> &'static str {
+    match message {
+        Message::User(_) => "user",
+        Message::Assistant(_) => "assistant",
+        Message::ToolResult(_) => "tool",
+    }
+}
+
+/// What a message says; `None` if that is nothing.
+fn words(message: &Message) -> Option<String> {
     // What was told from memory is there already.
     let own = |content: &&Content| content.as_text().is_some_and(|text| !text.starts_with(HEADING));
     let texts: Vec<&str> = message.content().iter().filter(own).filter_map(Content::as_text).collect();
     let text = texts.join("\n");
-    if text.trim().is_empty() {
-        return None;
-    }
-    let id = format!("{}:{}:{place}", context.session, role);
-    let mut entry = MemoryEntry::said(id, role, text, context.clock.now());
-    (entry.kind, entry.trust, entry.run) = (MemoryKind::Turn, trust, Some(context.run.clone()));
-    entry.metadata.insert("session".to_owned(), context.session.as_str().into());
-    Some(entry)
+    (!text.trim().is_empty()).then_some(text)
 }
 
-/// A model's summary of what is dropped.
-fn summary(context: &Context, compaction: &Compaction) -> Option<MemoryEntry> {
-    if compaction.level != CompactionLevel::Summarize {
-        return None;
-    }
-    let mut digests = compaction.view.iter().filter_map(|part| match part {
-        ViewPart::Digest { from, to, text } => Some((from, to, text)),
+/// A model's summaries of what is dropped. Those of before are among them, and kept.
+fn summaries<'a>(context: &'a Context, compaction: &'a Compaction) -> impl Iterator<Item = Turn> + 'a {
+    let digests = compaction.view.iter().filter_map(|part| match part {
+        ViewPart::Digest { text, .. } if compaction.level == CompactionLevel::Summarize => Some(text),
         _ => None,
     });
-    let (from, to, text) = digests.next()?;
-    let id = format!("{}:summary:{from}-{to}", context.session);
-    let mut entry = MemoryEntry::new(id, text, context.clock.now());
-    // It sums up what tools said, too.
-    (entry.kind, entry.trust, entry.run) = (MemoryKind::Summary, Trust::Untrusted, Some(context.run.clone()));
+    digests.filter(|text| text.starts_with(MODEL_SUMMARY)).map(move |text| {
+        let id = id("summary", &json!([context.session, text]));
+        let mut entry = MemoryEntry::new(id, text, context.clock.now());
+        // It sums up what tools said, too.
+        (entry.kind, entry.trust) = (MemoryKind::Summary, Trust::Untrusted);
+        Turn { entry: of_run(entry, context), by: Speaker::Program }
+    })
+}
+
+fn of_run(mut entry: MemoryEntry, context: &Context) -> MemoryEntry {
+    entry.run = Some(context.run.clone());
     entry.metadata.insert("session".to_owned(), context.session.as_str().into());
-    Some(entry)
+    entry
+}
+
+/// An id that follows from what is kept, and from nothing else: whoever keeps it again finds it there. No text can be
+/// made to have another's.
+fn id(kind: &str, content: &Value) -> String {
+    let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}:{hex}")
 }
 
 impl RunMemory for Remembering {
     fn keep<'a>(
         &'a self,
         context: &'a Context,
-        messages: Vec<Arc<Message>>,
+        said: Vec<Said>,
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Err(error) = self.keep_all(context, &messages, compaction).await {
+            if let Err(error) = self.keep_all(context, &said, compaction).await {
                 tracing::warn!(run = %context.run, %error, advice = error.advice(), "what was said is not remembered");
             }
         })

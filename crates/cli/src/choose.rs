@@ -179,7 +179,7 @@ fn other(
     let with = |key: Option<Secret>| {
         let mut options = ConnectOptions::default().with_http(app.http.clone());
         options.api_key = key;
-        if let Some(url) = url.filter(|url| !url.contains('@')) {
+        if let Some(url) = url.filter(|url| may_be_logged(url)) {
             options = options.with_id(format!("{}@{url}", parts.protocol.name));
         }
         archon::providers::connect(parts, variable, options).map_err(cannot_connect)
@@ -351,6 +351,12 @@ fn elsewhere<'a>(profile: Option<&Profile>, url: Option<&'a str>) -> Option<&'a 
     url.filter(|url| !same_address(url, own))
 }
 
+/// Whether an address holds nothing that may be secret: a password, or a key in its query.
+fn may_be_logged(url: &str) -> bool {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    !url.contains('@') && query.split('&').all(|pair| pair.is_empty() || pair.starts_with("api-version="))
+}
+
 fn connect(
     app: &App,
     profile: Option<&'static Profile>,
@@ -361,7 +367,7 @@ fn connect(
     let own = profile.map_or("", |p| p.base_url);
     let with = |key: Option<Secret>| -> Result<Arc<dyn Provider>, Failure> {
         let mut options = profile.map_or_else(OpenAiOptions::default, OpenAiOptions::of);
-        if let Some(url) = url.filter(|url| !url.contains('@')) {
+        if let Some(url) = url.filter(|url| may_be_logged(url)) {
             // The log then says where the run was, and `archon resume` finds it again.
             options = options.with_id(format!("{name}@{url}"));
         }

@@ -30,12 +30,21 @@ pub struct Passage {
     pub run: Option<RunId>,
     /// How far it is believed.
     pub trust: Trust,
+    /// The id of the entry that it is, if it is kept: what is learnt from it is forgotten with it.
+    pub entry: Option<String>,
 }
 
 impl Passage {
     /// A text that nobody vouches for.
     pub fn new(text: impl Into<String>, speaker: impl Into<String>, at: Timestamp) -> Self {
-        Self { text: text.into(), speaker: speaker.into(), at, run: None, trust: Trust::Untrusted }
+        Self {
+            text: text.into(),
+            speaker: speaker.into(),
+            at,
+            run: None,
+            trust: Trust::Untrusted,
+            entry: None,
+        }
     }
 
     /// The same, believed so far.
@@ -47,6 +56,12 @@ impl Passage {
     /// The same of a run.
     pub fn of_run(mut self, run: RunId) -> Self {
         self.run = Some(run);
+        self
+    }
+
+    /// The same, kept as the entry of this id.
+    pub fn of_entry(mut self, id: impl Into<String>) -> Self {
+        self.entry = Some(id.into());
         self
     }
 }

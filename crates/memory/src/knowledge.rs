@@ -43,6 +43,10 @@ pub struct Fact {
     pub run: Option<RunId>,
     /// How far it is believed.
     pub trust: Trust,
+    /// The ids of the entries that say it; none if it was not learnt from entries. It is forgotten with the last of
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
 }
 
 /// How many objects a relation has at a time.
@@ -130,6 +134,7 @@ impl Fact {
 }
 
 const FACT: &str = "fact";
+const SOURCES: &str = "sources";
 
 /// Somebody or something that facts are about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -186,7 +191,10 @@ impl Knowledge {
         let new = fact.entry(self.memory.fresh(), now)?;
         let start = new.valid_from.unwrap_or(now);
         let mut line = self.timeline(&fact.key()).await?;
-        if timeline::known(&line, &new, start) {
+        if let Some(known) = timeline::known(&line, &new, start) {
+            if let Some(entry) = with_sources(known, fact) {
+                self.memory.apply(vec![MemoryChange::put(entry)]).await?;
+            }
             return Ok(Learnt::Known);
         }
         let id = new.id.clone();
@@ -344,11 +352,54 @@ impl Knowledge {
         let facts = found.into_iter().filter(whole).map(|mut fact| {
             fact.trust = fact.trust.min(passage.trust);
             fact.run = passage.run.clone();
+            fact.sources = passage.entry.iter().cloned().collect();
             fact.since = fact.since.or(Some(passage.at));
             fact
         });
         self.learn(facts.collect::<Vec<_>>()).await
     }
+}
+
+/// A known fact after it was said again, if that changes what it rests on. What is said by itself rests on nothing else
+/// any more; what is believed less holds nothing up.
+fn with_sources(known: &MemoryEntry, again: &Fact) -> Option<MemoryEntry> {
+    let mut sources = Fact::of(known)?.sources;
+    if sources.is_empty() || again.trust < known.trust {
+        return None;
+    }
+    let before = sources.len();
+    for id in &again.sources {
+        if !sources.contains(id) {
+            sources.push(id.clone());
+        }
+    }
+    match again.sources.is_empty() {
+        true => sources.clear(),
+        false if sources.len() == before => return None,
+        false => {}
+    }
+    rewritten(known, &sources)
+}
+
+/// What is left of a fact without one of the entries that say it: nothing if that was the last. `None` if it does not
+/// rest on that entry.
+pub(crate) fn without_source(entry: &MemoryEntry, id: &str) -> Option<Option<MemoryEntry>> {
+    let mut sources = Fact::of(entry)?.sources;
+    let before = sources.len();
+    sources.retain(|source| source != id);
+    match sources.len() {
+        left if left == before => None,
+        0 => Some(None),
+        _ => Some(rewritten(entry, &sources)),
+    }
+}
+
+/// The entry of a fact that rests on these entries.
+fn rewritten(entry: &MemoryEntry, sources: &[String]) -> Option<MemoryEntry> {
+    let mut entry = entry.clone();
+    let fact = entry.metadata.get_mut(FACT)?.as_object_mut()?;
+    fact.insert(SOURCES.to_owned(), sources.into());
+    Some(entry)
 }
 
 /// Which timeline a fact is in.

@@ -1,8 +1,11 @@
 //! One handle on all memories of one owner.
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeSet, VecDeque},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use archon_types::{
@@ -11,7 +14,9 @@ use archon_types::{
 };
 
 use crate::{
-    Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory, knowledge::line_of, recall::Recall,
+    Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory,
+    knowledge::{line_of, without_source},
+    recall::Recall,
 };
 
 /// All memories of one owner: a store that is bound to a collection, and what it is asked with. Clones share it.
@@ -27,13 +32,16 @@ pub(crate) struct Parts {
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) options: MemoryOptions,
     pub(crate) answers: Mutex<Answers>,
+    /// How often something was written, by this handle and those that came of it.
+    pub(crate) written: Arc<AtomicU64>,
     /// Held while facts are compared and written, so that two tasks cannot both find none.
-    pub(crate) facts: futures_util::lock::Mutex<()>,
+    pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
 /// Answers to questions, the latest last. They hold until something is written.
 #[derive(Default)]
 pub(crate) struct Answers {
+    /// How often something had been written before the first of them was looked up.
     pub(crate) generation: u64,
     pub(crate) kept: VecDeque<(String, crate::Remembered)>,
     pub(crate) hits: u64,
@@ -50,7 +58,8 @@ impl Memory {
             embedder: None,
             options: MemoryOptions::default(),
             answers: Mutex::default(),
-            facts: futures_util::lock::Mutex::new(()),
+            written: Arc::default(),
+            facts: Arc::default(),
         };
         Self { parts: Arc::new(parts) }
     }
@@ -66,7 +75,7 @@ impl Memory {
     }
 
     fn with(&self, embedder: Option<Arc<dyn Embedder>>, options: MemoryOptions) -> Self {
-        let Parts { store, clock, ids, .. } = &*self.parts;
+        let Parts { store, clock, ids, written, facts, .. } = &*self.parts;
         let parts = Parts {
             store: store.clone(),
             clock: clock.clone(),
@@ -74,7 +83,8 @@ impl Memory {
             embedder,
             options,
             answers: Mutex::default(),
-            facts: futures_util::lock::Mutex::new(()),
+            written: written.clone(),
+            facts: facts.clone(),
         };
         Self { parts: Arc::new(parts) }
     }
@@ -132,18 +142,21 @@ impl Memory {
         self.parts.ids.fresh("mem")
     }
 
+    /// The answers that are kept, without those of before the last change.
     pub(crate) fn answers<T>(&self, work: impl FnOnce(&mut Answers) -> T) -> T {
-        work(&mut self.parts.answers.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut answers = self.parts.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.parts.written.load(Ordering::Acquire);
+        if answers.generation != written {
+            answers.generation = written;
+            answers.kept.clear();
+        }
+        work(&mut answers)
     }
 
-    /// Makes changes. Every kept answer is forgotten before and after: one that was looked up meanwhile may be of
-    /// before.
+    /// Makes changes, after which no answer is kept: one that was looked up meanwhile may be of before.
     pub(crate) async fn apply(&self, changes: Vec<MemoryChange>) -> Result<usize, MemoryError> {
         let done = self.parts.store.apply(changes).await;
-        self.answers(|answers| {
-            answers.generation += 1;
-            answers.kept.clear();
-        });
+        self.parts.written.fetch_add(1, Ordering::AcqRel);
         done
     }
 
@@ -191,15 +204,24 @@ impl Memory {
         Ok(ids)
     }
 
-    /// Forgets an entry; false if there is none. What a fact had ended holds on without it.
+    /// Forgets an entry, with its vector, the answers that are kept, and the facts that were learnt from it alone; false
+    /// if there is none. What a fact had ended holds on without it.
     ///
     /// # Errors
     /// The store's.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
-        let mut facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
-        facts.ids = vec![id.to_owned()];
-        let lines = self.all(facts).await?.iter().filter_map(line_of).collect();
+        let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
+        let own = facts.iter().filter(|fact| fact.id == id);
+        let mut lines: BTreeSet<_> = own.filter_map(line_of).collect();
+        let mut changes = Vec::new();
+        for fact in &facts {
+            let Some(left) = without_source(fact, id) else { continue };
+            lines.extend(left.is_none().then(|| line_of(fact)).flatten());
+            changes.push(left.map_or_else(|| forget_in(fact), MemoryChange::put));
+        }
+        // What came of it goes first: if this is cut off, it can be asked for again.
+        self.apply(changes).await?;
         let met = self.apply(vec![MemoryChange::forget(id)]).await?;
         self.knowledge().settle(lines).await?;
         Ok(met > 0)
@@ -221,6 +243,14 @@ impl Memory {
             }
         }
     }
+}
+
+/// Forgets an entry, and none of its id in another collection.
+pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
+    let mut filter = MemoryFilter::all();
+    filter.ids = vec![entry.id.clone()];
+    filter.collection = (!entry.collection.is_root()).then(|| entry.collection.clone());
+    MemoryChange::Forget(filter)
 }
 
 /// The vectors of texts, checked: an embedder is somebody else's code.

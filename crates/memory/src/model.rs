@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    CancellationToken, Encoded, Json, MemoryError, Message, ModelEvent, Provider, Request, RequestOptions,
-    ResponseFormat, Timestamp,
+    ApiErrorKind, CancellationToken, Encoded, Json, MemoryError, Message, ModelEvent, Provider,
+    ProviderError, Request, RequestOptions, ResponseFormat, Timestamp,
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ impl Model {
         Self { provider, name: name.into() }
     }
 
-    /// The answer's text.
+    /// The answer's text. A service that refuses the question with its format is asked once more without.
     pub(crate) async fn ask(
         &self,
         instructions: &str,
@@ -29,22 +29,43 @@ impl Model {
         format: Option<(&str, Json)>,
         now: Timestamp,
     ) -> Result<String, MemoryError> {
+        let format = format.map(|(name, schema)| ResponseFormat { name: name.to_owned(), schema });
+        let has_format = format.is_some();
+        let answer = match self.answer(instructions, question.clone(), format, now).await {
+            Err(Some(error)) if has_format && error.refusal() == Some(ApiErrorKind::InvalidRequest) => {
+                self.answer(instructions, question, None, now).await
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| {
+            let ended = || "its stream ended without an answer".to_owned();
+            self.failed(error.map_or_else(ended, |error| error.to_string()))
+        })
+    }
+
+    /// The text of one answer. No error: the stream ended without one.
+    async fn answer(
+        &self,
+        instructions: &str,
+        question: String,
+        format: Option<ResponseFormat>,
+        now: Timestamp,
+    ) -> Result<String, Option<ProviderError>> {
         let mut request = Request::new(&self.name, vec![Message::user(question, now)]);
         request.system = Some(Arc::new(Encoded::new(instructions.to_owned())));
         let mut options = RequestOptions::default();
         options.temperature = Some(0.0);
-        options.response_format =
-            format.map(|(name, schema)| ResponseFormat { name: name.to_owned(), schema });
+        options.response_format = format;
         request.options = Arc::new(options);
         let mut stream = self.provider.stream(request, CancellationToken::new());
         while let Some(event) = stream.next().await {
             match event {
                 Ok(ModelEvent::Done(answer)) => return Ok(answer.text()),
                 Ok(_) => {}
-                Err(error) => return Err(self.failed(error.to_string())),
+                Err(error) => return Err(Some(error)),
             }
         }
-        Err(self.failed("its stream ended without an answer".to_owned()))
+        Err(None)
     }
 
     /// The answer as a value of a schema. Models without schemas put JSON into prose or a code block, so the outermost

@@ -3,6 +3,8 @@
 //! Working memory comes first, then what is remembered, then the latest turns; all that is left of the budget goes to
 //! the turns. Nothing in here fails: what cannot be had is left out, and the loop goes on without it.
 
+use std::time::Duration;
+
 use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, TokenCounter, Trust, Working};
 use serde_json::{Map, Value};
 
@@ -145,10 +147,25 @@ impl Recall {
         context.recent = self.recent(budget.saturating_sub(spent).saturating_sub(kept), counter).await;
         // A turn that is in the prompt need not be remembered too.
         context.drop_repeated();
+        self.note_use(&context.memories).await;
         if context.memories.is_empty() {
             context.step = if context.recent.is_empty() { RecallStep::None } else { RecallStep::Recent };
         }
         context
+    }
+
+    /// What comes into a prompt is of use; noted at most once in a while. That it cannot be noted is no reason not to
+    /// tell it.
+    async fn note_use(&self, memories: &[Recalled]) {
+        let now = self.memory.now();
+        let due = |memory: &&Recalled| memory.entry.used.is_none_or(|used| now.since(used) >= NOTED_AGAIN);
+        let ids: Vec<&str> = memories.iter().filter(due).map(|memory| memory.entry.id.as_str()).collect();
+        if ids.is_empty() {
+            return;
+        }
+        if let Err(error) = self.memory.used(ids).await {
+            tracing::debug!(%error, "that memories are of use is not noted");
+        }
     }
 
     /// The chain: relevant, less relevant, words alone. A step that fails is a step that finds nothing.
@@ -232,6 +249,9 @@ impl Recall {
         }
     }
 }
+
+/// How long a memory counts as used just now: nothing is written for it again.
+const NOTED_AGAIN: Duration = Duration::from_secs(3_600);
 
 /// Most turns of the history that are looked at.
 const RECENT: usize = 500;

@@ -8,7 +8,10 @@ use archon_types::{
 };
 use archon_vectors::cosine;
 
-use crate::{HashEmbedder, Memory, memory::vectors};
+use crate::{
+    HashEmbedder, Memory,
+    memory::{forget_in, vectors},
+};
 
 /// How much is kept.
 #[derive(Clone, Debug, Default)]
@@ -119,13 +122,7 @@ impl Memory {
 
     async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
         for batch in entries.chunks(200) {
-            let changes = batch.iter().map(|entry| {
-                let mut filter = MemoryFilter::all();
-                filter.ids = vec![entry.id.clone()];
-                filter.collection = (!entry.collection.is_root()).then(|| entry.collection.clone());
-                MemoryChange::Forget(filter)
-            });
-            self.apply(changes.collect()).await?;
+            self.apply(batch.iter().map(forget_in).collect()).await?;
         }
         Ok(())
     }

@@ -98,6 +98,9 @@ pub struct NextTurn {
     pub system: String,
     /// What is said.
     pub message: String,
+    /// Who says it. What a trigger says is no person's word: whoever keeps memories is to be told so
+    /// ([`AgentMessage::said_by`](archon_types::AgentMessage::said_by)).
+    pub source: Source,
 }
 
 impl NextTurn {
@@ -261,7 +264,8 @@ impl Assistant {
             }
         };
         let system = self.system(&background);
-        let turn = NextTurn { tenant: tenant.clone(), session, system, message: text };
+        let source = message.source.clone();
+        let turn = NextTurn { tenant: tenant.clone(), session, system, message: text, source };
         let outcome = self.conversations.begin(&turn).await.map_err(|problem| failed(tenant, problem))?;
         self.settle(outcome, tenant).await
     }

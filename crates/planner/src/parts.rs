@@ -53,7 +53,7 @@ impl Parts {
     pub(crate) async fn recall(&self, goal: &str) -> Vec<String> {
         let Some(memory) = &self.memory else { return Vec::new() };
         match memory.query(&MemoryQuery::new(goal)).await {
-            Ok(found) => found.into_iter().map(|recalled| recalled.entry.content).collect(),
+            Ok(found) => found.iter().map(archon_types::Recalled::line).collect(),
             Err(error) => {
                 tracing::warn!(%error, "nothing was recalled");
                 Vec::new()

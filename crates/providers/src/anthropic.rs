@@ -17,6 +17,8 @@ use archon_types::{
 
 #[cfg(feature = "bedrock")]
 pub(crate) use encode::{Thinking, thinking};
+#[cfg(feature = "bedrock")]
+pub(crate) use messages::turn_began_without_thinking;
 pub use traits::{AnthropicTraits, ThinkingForm, ThinkingOff};
 
 use crate::{

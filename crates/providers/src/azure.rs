@@ -17,7 +17,7 @@ use crate::{
     },
     openai_compatible,
     openai_responses::{self, ResponsesCompat},
-    profile::{Compat, MaxTokensField, ThinkingParameter},
+    profile::{Compat, OPENAI, SystemRole},
     token_source::with_token,
 };
 
@@ -73,12 +73,7 @@ impl Default for AzureOptions {
             api: AzureApi::default(),
             address: AzureAddress::default(),
             auth: AzureAuth::default(),
-            chat: Compat {
-                max_tokens_field: MaxTokensField::MaxCompletionTokens,
-                thinking: ThinkingParameter::Effort,
-                think_tags: false,
-                ..Compat::DEFAULT
-            },
+            chat: Compat { system_role: SystemRole::System, ..OPENAI },
             responses: ResponsesCompat::default(),
         }
     }
@@ -189,7 +184,7 @@ impl Provider for AzureOpenAi {
         let clock = service.clock.clone();
         match options.api {
             AzureApi::Responses => {
-                let body = openai_responses::body(&request, &options.responses);
+                let body = openai_responses::body(&request, &options.responses, &service.id);
                 let decoder = openai_responses::decoder(&service.id, &request, clock);
                 self.exchange(Ok(body), &model, cancel, decoder)
             }
@@ -211,7 +206,7 @@ fn address(endpoint: &str, options: &AzureOptions) -> Result<(String, &'static s
     let base = endpoint.trim().trim_end_matches('/');
     if base.contains("/openai/deployments/") {
         let reason = "names a deployment; leave it out, and ask for it as the model".to_owned();
-        return Err(SetupError::BaseUrl { url: base.to_owned(), reason });
+        return Err(SetupError::BaseUrl { url: crate::http::without_secrets(base), reason });
     }
     let base = base.strip_suffix("/v1").unwrap_or(base);
     let base = base.strip_suffix("/openai").unwrap_or(base);

@@ -54,6 +54,7 @@ const THINKING_PHRASES: &[(&str, &str)] = &[
     ("thinking_config", "Gemini"),
     ("does not support thinking", "Ollama"),
     ("thinking is not supported", "Anthropic, Gemini"),
+    ("thinking is not enabled", "Gemini"),
     ("reasoning is not supported", "Mistral, OpenRouter"),
 ];
 
@@ -248,7 +249,11 @@ impl Said {
         let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (100..600).contains(s));
         let parameter = error.get("param").and_then(Json::as_str).unwrap_or_default().to_owned();
         let (reasons, retry_after) = details(error);
-        let kind = format!("{} {reasons}", words.join(" "));
+        // OpenRouter's moderation sends it with 403, which else is about the key.
+        let is_flagged =
+            ["/metadata/reasons", "/metadata/flagged_input"].iter().any(|at| error.pointer(at).is_some());
+        let flagged = if is_flagged { " moderation" } else { "" };
+        let kind = format!("{} {reasons}{flagged}", words.join(" "));
         Some(Self { message, kind, parameter, status, retry_after })
     }
 

@@ -120,6 +120,7 @@ fn answers() -> Vec<(u16, String)> {
         (401, error("no key", "invalid_api_key")),
         (402, error("pay", "payment_required")),
         (403, error("not you", "permission")),
+        (403, r#"{"error":{"code":403,"message":"flagged","metadata":{"reasons":["violence"]}}}"#.to_owned()),
         (404, error("no such model", "model_not_found")),
         (408, error("slow", "timeout")),
         (413, error("large", "request_too_large")),
@@ -158,6 +159,7 @@ fn status_and_words_are_classified() {
         401 final Auth("no key")
         402 final Api { status: 402, kind: Quota, message: "pay" }
         403 final Auth("not you")
+        403 final Api { status: 403, kind: ContentFiltered, message: "flagged" }
         404 final Api { status: 404, kind: NotFound, message: "no such model" }
         408 again Timeout("slow")
         413 final Api { status: 413, kind: InvalidRequest, message: "large" }

@@ -138,6 +138,7 @@ impl fmt::Debug for Service {
 }
 
 /// Gives options that hold a [`ConnectOptions`] as `connect` its choices.
+#[allow(unused_macros, reason = "the parts that protocols share, alone, have none")]
 macro_rules! connect_choices {
     ($options:ident with a key) => {
         impl $options {

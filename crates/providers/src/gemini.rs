@@ -19,6 +19,7 @@ use crate::{
     http::{events::Exchange, percent_encoded},
 };
 use decode::ChunkDecoder;
+use encode::CallIds;
 use traits::Traits;
 
 /// Where Google's own service is.
@@ -67,6 +68,8 @@ pub(crate) struct Contents {
     pub(crate) service: Service,
     /// What ids begin with that are made up.
     pub(crate) id_prefix: &'static str,
+    /// Takes back the ids of calls that it gave itself only, and some models none.
+    pub(crate) own_ids: bool,
     pub(crate) safety: Vec<SafetySetting>,
 }
 
@@ -79,7 +82,7 @@ impl Gemini {
     pub fn new(base_url: &str, options: GeminiOptions) -> Result<Self, SetupError> {
         let GeminiOptions { connect, safety } = options;
         let service = connect.service("google", base_url, &models_path(base_url), GEMINI_KEY)?;
-        Ok(Self(Arc::new(Contents { service, id_prefix: "google-fc", safety })))
+        Ok(Self(Arc::new(Contents { service, id_prefix: "google-fc", own_ids: false, safety })))
     }
 }
 
@@ -103,7 +106,8 @@ impl Contents {
     pub(crate) fn exchange(&self, request: &Request) -> (reqwest::Request, ChunkDecoder) {
         let traits = Traits::of(&request.model);
         let format_tool = encode::format_tool(request, traits);
-        let body = encode::body(request, traits, &self.safety);
+        let ids = if self.own_ids { CallIds::Own(&self.service.id) } else { CallIds::All };
+        let body = encode::body(request, traits, &self.safety, ids);
         let path = model_path(&request.model, "streamGenerateContent");
         let http = self.service.transport.post_below(&path, Some("alt=sse"), body);
         let answer = Answer::new(request, &self.service.id, self.service.clock.clone());

@@ -118,6 +118,7 @@ impl Transport {
                 Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
             password.iter().for_each(|password| redactor.add(password));
         }
+        query_secrets(&url).iter().for_each(|secret| redactor.add(secret));
         client::check(&options, &url, |name| std::env::var(name).ok())?;
         Ok(Self { url, headers: HeaderMap::new(), options, redactor })
     }
@@ -153,6 +154,10 @@ impl Transport {
         let sent = sensitive(value).ok_or_else(|| setting(&what(), "has a value that cannot be sent"))?;
         self.headers.insert(name, sent);
         self.redactor.add(value);
+        // Of `Bearer KEY` a service may repeat the key alone.
+        if let Some((_, key)) = value.expose().trim().split_once(' ') {
+            self.redactor.add(&Secret::from(key));
+        }
         Ok(())
     }
 
@@ -261,12 +266,7 @@ pub(crate) fn percent_encoded(model: &str) -> String {
 /// Checks a base URL and says what is wrong with it.
 fn base_url(base: &str) -> Result<Url, SetupError> {
     let base = base.trim();
-    let wrong = |reason: String| {
-        let end = base.find('?').unwrap_or(base.len());
-        // A password stands before the last `@`.
-        let visible = base[..end].rsplit('@').next().unwrap_or_default();
-        SetupError::BaseUrl { url: visible.to_owned(), reason }
-    };
+    let wrong = |reason: String| SetupError::BaseUrl { url: without_secrets(base), reason };
     if !base.contains("://") {
         return Err(wrong(format!("has no scheme; write http://{base} or https://{base}")));
     }
@@ -281,6 +281,25 @@ fn base_url(base: &str) -> Result<Url, SetupError> {
         return Err(wrong("holds a user name or a password; send them as a header".to_owned()));
     }
     Ok(url)
+}
+
+/// What the query of an address says, as it stands there and as it is meant: some gateways take their key there.
+fn query_secrets(url: &Url) -> Vec<Secret> {
+    let open = |name: &str| matches!(name, "api-version" | "alt");
+    let raw = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let raw = raw.filter(|(name, _)| !open(name)).map(|(_, value)| Secret::from(value));
+    let meant = url.query_pairs().filter(|(name, _)| !open(name)).map(|(_, value)| Secret::from(&*value));
+    raw.chain(meant).collect()
+}
+
+/// An address without its query, and without a user's name and password in front of its host.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let end = address.find('?').unwrap_or(address.len());
+    let start = address.find("://").map_or(0, |at| at + "://".len());
+    let host = start.min(end);
+    // A password stands before the last `@`.
+    let visible = address[host..end].rsplit('@').next().unwrap_or_default();
+    format!("{}{visible}", &address[..host])
 }
 
 fn shown(url: &Url) -> String {
@@ -317,6 +336,18 @@ mod tests {
     use super::*;
 
     // spec: P-15, P-35
+    #[test]
+    fn what_an_address_or_a_header_holds_is_not_shown_again() {
+        let base = "http://h/v1?key=hunter%2F2&api-version=2024-10-21";
+        let mut transport = Transport::new(base, "/chat", HttpOptions::default()).unwrap();
+        transport.set_header("authorization", &Secret::from("Bearer swordfish")).unwrap();
+        let said = "redirects to /v2?key=hunter%2F2; hunter/2 and swordfish are wrong for 2024-10-21";
+        let shown = transport.redactor.clean(said.to_owned());
+        assert_eq!(shown, "redirects to /v2?key=****; **** and **** are wrong for 2024-10-21");
+        assert_eq!(without_secrets("https://me:hunter2@h/v1?key=x"), "https://h/v1");
+        assert_eq!(without_secrets("me:hunter2@h"), "h");
+    }
+
     #[test]
     fn base_urls_are_joined_or_refused_with_a_reason() {
         let join = |base: &str| {

@@ -113,6 +113,8 @@ mod resolve;
 mod schema_subset;
 #[cfg(feature = "http")]
 mod signature;
+#[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
+mod strict_schema;
 #[cfg(any(feature = "azure", feature = "vertex"))]
 mod token_source;
 #[cfg(feature = "http")]

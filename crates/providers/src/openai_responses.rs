@@ -1,8 +1,9 @@
 //! OpenAI's Responses, streamed: `POST {base}/responses`.
 //!
 //! The service is asked to store nothing. The model's reasoning comes back encrypted, is kept in the
-//! [`signature`](archon_types::Content::Thinking) of its thinking, and goes along with the next request,
-//! so that a model goes on thinking where it stopped to call a tool.
+//! [`signature`](archon_types::Content::Thinking) of its thinking, and goes along with the next request to
+//! the provider of the same id, so that a model goes on thinking where it stopped to call a tool. Providers
+//! of different organisations or resources therefore need different ids.
 
 mod decode;
 mod encode;
@@ -119,7 +120,7 @@ impl Provider for OpenAiResponses {
     ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
         let Inner { service, compat } = &*self.0;
         let transport = service.transport.clone();
-        let sent = transport.post(body(&request, compat));
+        let sent = transport.post(body(&request, compat, &service.id));
         let decoder = decoder(&service.id, &request, service.clock.clone());
         Box::pin(Exchange::new(transport, sent, cancel, decoder))
     }

@@ -19,12 +19,19 @@ pub struct Compat {
     pub thinking_models: Models,
     /// Under which name the service wants the model's reasoning back, with the message that it led to.
     pub reasoning_in_history: ReasoningField,
+    /// What goes back as the reasoning of a message that has none, while the model thinks: some services
+    /// refuse a message without, for instance one of another model's. Nothing by default.
+    pub missing_reasoning: Option<&'static str>,
+    /// Which models think without being asked.
+    pub thinks_unasked: Models,
     /// Takes `stream_options.include_usage`; some servers refuse what they do not know.
     pub usage_in_stream: bool,
     /// Takes `seed`.
     pub seed: bool,
     /// Models, by the beginnings of their names, that refuse a temperature.
     pub without_temperature: &'static [&'static str],
+    /// Models, by the beginnings of their names, that refuse `stop`. Nothing stops them there.
+    pub without_stop: &'static [&'static str],
     /// Which choices among tools it takes.
     pub tool_choice: ToolChoiceSupport,
     /// How ids of tool calls may look.
@@ -43,9 +50,12 @@ impl Compat {
         thinking: ThinkingParameter::Unsupported,
         thinking_models: Models::All,
         reasoning_in_history: ReasoningField::None,
+        missing_reasoning: None,
+        thinks_unasked: Models::Only(&[]),
         usage_in_stream: true,
         seed: true,
         without_temperature: &[],
+        without_stop: &[],
         tool_choice: ToolChoiceSupport::Any,
         tool_call_ids: ToolCallIds::Any,
         response_format: ResponseFormatSupport::JsonSchema,
@@ -196,12 +206,13 @@ const fn server(name: &'static str, base_url: &'static str, compat: Compat) -> P
     Profile { name, base_url, key_variable: None, compat }
 }
 
-const OPENAI: Compat = Compat {
+pub(crate) const OPENAI: Compat = Compat {
     max_tokens_field: MaxTokensField::MaxCompletionTokens,
     system_role: SystemRole::Developer,
     thinking: ThinkingParameter::Effort,
     // Models that think take only the default.
     without_temperature: &["o1", "o3", "o4", "gpt-5"],
+    without_stop: &["o3", "o4", "gpt-5"],
     think_tags: false,
     ..Compat::DEFAULT
 };
@@ -244,8 +255,10 @@ const DEEPSEEK: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     // Models think unasked, and then refuse a call that is forced.
     tool_choice: ToolChoiceSupport::AutoOrNone,
-    // Refuses a turn of tool calls whose reasoning is missing.
+    // Refuses a turn of tool calls whose reasoning is missing; an empty text is enough.
     reasoning_in_history: ReasoningField::ReasoningContent,
+    missing_reasoning: Some(""),
+    thinks_unasked: Models::Except(&["deepseek-chat"]),
     seed: false,
     response_format: ResponseFormatSupport::JsonObject,
     ..Compat::DEFAULT
@@ -278,8 +291,10 @@ const MOONSHOT: Compat = Compat {
     thinking: ThinkingParameter::ThinkingObject,
     // Always thinks, and knows no such field.
     thinking_models: Models::Except(&["kimi-k3"]),
-    // Refuses a turn of tool calls whose reasoning is missing.
+    // Refuses a turn of tool calls whose reasoning is missing; an empty text is as good as none.
     reasoning_in_history: ReasoningField::ReasoningContent,
+    missing_reasoning: Some(" "),
+    thinks_unasked: Models::Except(&["moonshot-v1", "kimi-latest", "kimi-k2-0", "kimi-k2-turbo"]),
     seed: false,
     // Most models think unasked, and then refuse a call that is forced.
     tool_choice: ToolChoiceSupport::AutoOrNone,

@@ -60,6 +60,11 @@ impl std::str::FromStr for ModelRef {
             None => Protocol::named(name).ok_or_else(|| unknown(name))?,
         };
         let (base_url, model) = if text[end..].starts_with('@') {
+            if let Some(place) = password_end(rest) {
+                let model = format!("{name}@{}", &rest[place..]);
+                let reason = "holds a user name or a password; send them as a header (an @ of the model stands behind a /)";
+                return Err(SetupError::Model { model, reason: reason.to_owned() });
+            }
             let (url, model) = split_url(rest);
             (Some(url.to_owned()), model)
         } else {
@@ -73,6 +78,14 @@ impl std::str::FromStr for ModelRef {
         }
         Ok(Self { protocol, profile, base_url, model: model.to_owned() })
     }
+}
+
+/// Where the host begins of an address with a user's name or a password before it: those end in an `@`, before the path.
+/// An `@` further on belongs to a path or to a model.
+fn password_end(text: &str) -> Option<usize> {
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let end = text[start..].find('/').map_or(text.len(), |at| start + at);
+    text[start..end].rfind('@').map(|at| start + at + 1)
 }
 
 /// Parts `http://host:8000/v1:model:tag` into address and model: scheme, host, perhaps a port, a path

@@ -26,6 +26,7 @@ fn model_strings_have_parts() {
         ("vllm@http://[::1]:8000/v1:qwen", "vllm", Some("http://[::1]:8000/v1"), "qwen"),
         ("vllm@http://[::1]:qwen", "vllm", Some("http://[::1]"), "qwen"),
         ("vllm@localhost:8000/v1:m", "vllm", Some("localhost:8000/v1"), "m"),
+        ("vllm@http://gpu/v1:@cf/meta/llama@2", "vllm", Some("http://gpu/v1"), "@cf/meta/llama@2"),
     ] {
         let parts: ModelRef = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(parts.profile.map_or("", |p| p.name), profile, "{text}");
@@ -51,9 +52,11 @@ fn what_is_wrong_is_said() {
             "has no scheme; write http://localhost:8000/v1 or https://",
         ),
         ("openai:gpt-5", "openai needs a key: set OPENAI_API_KEY"),
+        ("vllm@http://me:hunter2@gpu/v1:qwen", "model \"vllm@gpu/v1:qwen\": holds a user name or a password"),
+        ("vllm@http://hunter2@gpu:8000/v1:qwen", "holds a user name or a password"),
     ] {
         let said = resolve(text, nothing_set, options()).unwrap_err().to_string();
-        assert!(said.contains(error), "{text}: {said}");
+        assert!(said.contains(error) && !said.contains("hunter2"), "{text}: {said}");
     }
 }
 

@@ -42,6 +42,10 @@ impl Scrubber {
     /// Looks for this secret too.
     pub(crate) fn add(&mut self, secret: Secret) {
         if secret.expose().len() >= SHORTEST {
+            // As it stands in JSON that is written as text, for instance the arguments of a call.
+            let quoted = Json::from(secret.expose().as_str()).to_string();
+            let escaped = quoted.get(1..quoted.len() - 1).filter(|escaped| *escaped != secret.expose());
+            self.0.extend(escaped.map(Secret::from));
             self.0.push(secret);
             // Longest first: a secret that begins with another must not leave its end behind.
             self.0.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
@@ -131,6 +135,9 @@ mod tests {
         ] {
             assert_eq!(scrubber.scrubbed(text).as_deref(), clean, "{text}");
         }
+        scrubber.add("two\nlines \"quoted\"".into());
+        let arguments = json!({"key": "two\nlines \"quoted\""}).to_string();
+        assert_eq!(scrubber.scrubbed(&arguments).as_deref(), Some(r#"{"key":"****"}"#));
         let mut value = json!({"hunter2": ["hunter2", {"k": "a hunter2"}], "n": 1});
         scrubber.clean(&mut value);
         assert_eq!(value, json!({"hunter2": ["****", {"k": "a ****"}], "n": 1}));

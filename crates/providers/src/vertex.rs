@@ -94,7 +94,7 @@ impl Vertex {
         let VertexOptions { connect, base_url, safety } = options;
         let base_url = base_url.unwrap_or_else(|| place.base_url());
         let service = connect.service("vertex", &base_url, &place.models_path()?, SentAs::Nothing)?;
-        let contents = Contents { service, id_prefix: "vertex-fc", safety };
+        let contents = Contents { service, id_prefix: "vertex-fc", own_ids: true, safety };
         Ok(Self { contents: Arc::new(contents), token })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archon_testkit::VirtualClock;
-use archon_types::Secret;
+use archon_types::{AssistantMessage, Content, Message, Secret, Timestamp, ToolCall, ToolResult};
 use serde_json::json;
 
 use super::*;
@@ -66,6 +66,33 @@ fn a_stream_is_read_and_made_up_ids_say_where_they_come_from() {
         json!({"responseId": "r1", "candidates": [{"content": {"parts": call}, "finishReason": "STOP"}]});
     let heard = replay(&provider(tokens()), &ask(), &Fixture::sse(format!("data: {chunk}\n\n")));
     assert_eq!(heard.line().lines().last(), Some("  call vertex-fc-r1-0 add {\"a\":1}"));
+}
+
+// spec: P-23, P-25, P-39
+#[test]
+fn ids_of_calls_go_back_only_if_the_service_gave_them_to_a_model_that_takes_them() {
+    let at = Timestamp::default();
+    let turn = |id: &str, provider: &str| {
+        let call = ToolCall::new(id, "add", json!({"a": 1}));
+        let content = vec![Content::ToolCall(call.clone())];
+        let answer = AssistantMessage { content, provider: provider.into(), ..AssistantMessage::default() };
+        [Message::Assistant(answer), Message::tool_result(&call, &ToolResult::success("2"), at)]
+    };
+    let turns = [turn("call_1", "openai"), turn("fc-7", "vertex"), turn("vertex-fc-r1-0", "vertex")];
+    let messages: Vec<_> = [Message::user("hi", at)].into_iter().chain(turns.into_iter().flatten()).collect();
+    let vertex = provider(tokens());
+    let gemini = crate::Gemini::new(BASE_URL, crate::GeminiOptions::default()).unwrap();
+    let mut request = Request::new("gemini-2.5-pro", messages);
+    // The text is kept with the conversation, which all of them share.
+    for _ in 0..2 {
+        let ids = |body: String| ["call_1", "fc-7", "vertex-fc-r1-0"].map(|id| body.matches(id).count());
+        request.model = "gemini-2.5-pro".into();
+        assert_eq!(ids(sent(&vertex, &request).body), [0, 0, 0]);
+        assert_eq!(ids(sent(&gemini, &request).body), [2, 2, 0]);
+        request.model = "gemini-3-pro-preview".into();
+        assert_eq!(ids(sent(&vertex, &request).body), [0, 2, 0]);
+        assert_eq!(ids(sent(&gemini, &request).body), [2, 2, 0]);
+    }
 }
 
 // spec: P-05, P-25

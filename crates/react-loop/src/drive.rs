@@ -182,7 +182,7 @@ impl Driver {
 
     async fn remember(&self, machine: &ReactMachine, context: &Context, compaction: Option<&Compaction>) {
         if let Some(memory) = &self.memory {
-            memory.keep(context, machine.window().whole().cloned().collect(), compaction).await;
+            memory.keep(context, machine.said(), compaction).await;
         }
     }
 

@@ -84,6 +84,6 @@ pub use run_log::RunLog;
 pub use sub_agent::SubAgentTool;
 pub use text_mode::decode_answer;
 pub use window::{
-    ContextManager, ContextParts, ContextUsage, History, Messages, QueueNotice, Summarize, SummaryDue,
-    Tiered, ToolGate, Trim, Urgency, is_paired, round_summary, token_counter,
+    ContextManager, ContextParts, ContextUsage, History, MODEL_SUMMARY, Messages, QueueNotice, Summarize,
+    SummaryDue, Tiered, ToolGate, Trim, Urgency, is_paired, round_summary, token_counter,
 };

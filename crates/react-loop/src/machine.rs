@@ -21,8 +21,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
     LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
-    RunConfig, RunStarted, SideQuestion, Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus,
-    TurnTrigger, metadata,
+    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, Timestamp, ToolMode, ToolResult,
+    ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ use crate::{
     circuit_breaker::{Breaker, Circuits},
     fallback::Chain,
     limits::Meter,
-    queues::Queues,
+    queues::{Prompt, Queues},
     repetition::Repetition,
     text_mode,
 };
@@ -91,6 +91,9 @@ pub struct ReactMachine {
     next_command: u64,
     /// What was said while something else was under way.
     queues: Queues,
+    /// Who says the run's prompts, unless they say so themselves.
+    #[serde(default)]
+    prompted_by: Speaker,
     /// There is something to answer.
     begun: bool,
     /// Without a prompt of its own the run answers what its conversation ends with.
@@ -170,6 +173,10 @@ impl ReactMachine {
         let goes_on =
             matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. });
         let trusted = if goes_on { history.trusted.clone() } else { Vec::new() };
+        let prompted_by = match (&started.origin, started.first_turn) {
+            (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => Speaker::Model,
+            _ => Speaker::Person,
+        };
         let system = instructions::system(&started.config, "");
         let text = system.as_ref().map(|system| system.as_str());
         let mut machine = Self {
@@ -184,6 +191,7 @@ impl ReactMachine {
             circuits: Circuits::default(),
             next_command: 0,
             queues: Queues::default(),
+            prompted_by,
             begun: false,
             answers_history: unanswered || started.first_turn == TurnTrigger::Continuation,
             cancelled: false,
@@ -316,6 +324,12 @@ impl ReactMachine {
         &self.window
     }
 
+    /// What was said so far, by whom: the conversation as it came, and what waits to be read.
+    pub fn said(&self) -> Vec<Said> {
+        let waiting = self.queues.iter().map(|prompt| Said::new(prompt.message.clone(), prompt.by));
+        self.window.said().chain(waiting).collect()
+    }
+
     /// What a run that goes on from here begins with. Calls without a result are not carried over.
     pub fn into_history(mut self) -> History {
         let open: Vec<_> = self.calls().iter().filter(|c| c.result().is_none()).map(|c| c.id).collect();
@@ -323,11 +337,11 @@ impl ReactMachine {
             self.tool_ended(call, &ToolResult::cancelled(NOT_CARRIED_OVER), self.meter.now());
         }
         // What the model never read is not lost: it is read with the next prompt.
-        for message in self.queues.take_all() {
-            self.window.push_prompt(message);
+        for Prompt { message, by } in self.queues.take_all() {
+            self.window.push_prompt(message, by);
         }
         if let (Phase::Ended(_), Some(by)) = (&self.phase, self.interrupted.by()) {
-            self.window.push(Message::user(by.marker(), self.meter.now()));
+            self.window.push(Message::user(by.marker(), self.meter.now()), Speaker::Program);
         }
         let (spent, trusted) = (self.meter.spent(), self.trusted);
         History { spent, trusted, ..self.window.into_history() }

@@ -38,8 +38,8 @@ use archon_types::{AssistantMessage, Content, Message, ToolCall, ToolCallId, Tra
 
 use crate::CallState;
 
-pub use digest::round_summary;
 pub(crate) use digest::spoken;
+pub use digest::{MODEL_SUMMARY, round_summary};
 pub use history::History;
 pub use manager::{ContextManager, SummaryDue};
 pub use parts::{ContextParts, token_counter};

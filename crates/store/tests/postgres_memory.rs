@@ -16,8 +16,8 @@ use std::{
 use archon_store::PostgresMemory;
 use archon_testkit::{all_entries, check_memory_store, foreign_memories};
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemoryStore,
-    Timestamp,
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
+    MemoryStore, Timestamp,
 };
 
 /// Tests that had nothing to test.
@@ -164,5 +164,34 @@ async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
     assert_eq!((found.len(), found[0].content.as_str()), (1, "zero\0 here"));
     let error = store.apply(vec![MemoryChange::put(entry("b\0"))]).await.unwrap_err();
     assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    schema.drop().await;
+}
+
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_damaged_vector_waits_for_another_and_disturbs_no_search() {
+    let Some(schema) = Schema::new("archon_test_vectors").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let put = |id: &str| {
+        let entry = MemoryEntry::new(id, format!("words of {id}"), Timestamp::from_millis(1));
+        MemoryChange::put(entry.with_vector("e:2", vec![1.0, 0.5]))
+    };
+    store.apply(["whole", "long", "gone"].map(put).into()).await.unwrap();
+    schema.sql("UPDATE archon_test_vectors.entries SET vector = '[1,2,3]' WHERE id = 'long'").await;
+    schema.sql("UPDATE archon_test_vectors.entries SET vector = NULL WHERE id = 'gone'").await;
+    let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+    assert_eq!(store.candidates(&near).await.unwrap().candidates.len(), 1);
+    let mut filter = MemoryFilter::all();
+    filter.not_embedded_by = Some("e:2".to_owned());
+    let damaged = all_entries(&store, filter.clone()).await;
+    assert_eq!(damaged.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["long", "gone"]);
+    for entry in damaged {
+        assert_eq!((entry.embedder, entry.embedding), (None, None));
+        let (id, collection, content) = (entry.id, entry.collection, entry.content);
+        let (embedder, vector) = ("e:2".to_owned(), vec![0.5, 1.0]);
+        store.apply(vec![MemoryChange::Embed { id, collection, content, embedder, vector }]).await.unwrap();
+    }
+    assert_eq!(all_entries(&store, filter).await, []);
+    assert_eq!(store.candidates(&near).await.unwrap().candidates.len(), 3);
     schema.drop().await;
 }

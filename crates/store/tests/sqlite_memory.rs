@@ -159,3 +159,82 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     assert_eq!(find("common").await.len(), 5);
     assert_eq!(find("common needle").await, ["777"]);
 }
+
+/// What is lacking a vector of this embedder.
+async fn lacking(store: &SqliteMemory, embedder: &str) -> Vec<String> {
+    let mut filter = MemoryFilter::all();
+    filter.not_embedded_by = Some(embedder.to_owned());
+    all_entries(store, filter).await.into_iter().map(|entry| entry.id).collect()
+}
+
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_damaged_vector_waits_for_another_like_one_that_was_never_made() {
+    let (dir, store) = database();
+    let ids = ["whole", "sum", "short", "nan", "gone", "copy", "never"];
+    let put = |id: &str| {
+        let entry = entry(id, &format!("words of {id}"));
+        MemoryChange::put(if id == "never" { entry } else { entry.with_vector("e:2", vec![1.0, 0.5]) })
+    };
+    store.apply(ids.map(put).into()).await.unwrap();
+    let outside = rusqlite::Connection::open(dir.path().join("memory.db")).unwrap();
+    let of = "WHERE position = (SELECT position FROM entries WHERE id =";
+    let nan: Vec<u8> = [f32::NAN, 1.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let sum = |bytes: &[u8]| i64::from(crc32fast::hash(bytes));
+    let short = 1.0_f32.to_le_bytes();
+    let change =
+        |sql: &str, values: &[&dyn rusqlite::ToSql]| assert_eq!(outside.execute(sql, values).unwrap(), 1);
+    change(&format!("UPDATE vectors SET vector = zeroblob(8) {of} 'sum')"), &[]);
+    change(&format!("UPDATE vectors SET vector = ?1, checksum = ?2 {of} 'short')"), &[&short, &sum(&short)]);
+    change(&format!("UPDATE vectors SET vector = ?1, checksum = ?2 {of} 'nan')"), &[&nan, &sum(&nan)]);
+    change(&format!("DELETE FROM vectors {of} 'gone')"), &[]);
+    change(&format!("UPDATE scanned SET bytes = zeroblob(1) {of} 'copy')"), &[]);
+    // The first that is scanned may be the damaged one.
+    change(&format!("UPDATE scanned SET stamp = 0 {of} 'copy')"), &[]);
+    let store = SqliteMemory::open(dir.path().join("memory.db")).unwrap();
+    assert_eq!(lacking(&store, "e:2").await, ["sum", "short", "nan", "gone", "copy", "never"]);
+    assert_eq!(lacking(&store, "other").await.len(), 7);
+    let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+    let found = async || store.candidates(&near).await.unwrap().candidates.len();
+    assert_eq!(found().await, 1);
+    for id in ids {
+        let vector = vec![0.5, 1.0];
+        let content = format!("words of {id}");
+        let (id, embedder, collection) = (id.to_owned(), "e:2".to_owned(), Collection::root());
+        store.apply(vec![MemoryChange::Embed { id, collection, content, embedder, vector }]).await.unwrap();
+    }
+    assert_eq!(lacking(&store, "e:2").await, [""; 0]);
+    assert_eq!(found().await, 7);
+}
+
+/// The bytes of a file.
+fn bytes(path: &std::path::Path) -> Vec<u8> {
+    std::fs::read(path).unwrap()
+}
+
+#[tokio::test]
+async fn nothing_of_another_programs_database_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("theirs.db");
+    for setting in [
+        "CREATE TABLE mine (x)",
+        "PRAGMA user_version = 7",
+        "PRAGMA application_id = 12345",
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE mine (x); INSERT INTO mine VALUES (1)",
+    ] {
+        _ = std::fs::remove_file(&path);
+        let theirs = rusqlite::Connection::open(&path).unwrap();
+        // A pragma may answer.
+        theirs.execute_batch(setting).unwrap();
+        let log = dir.path().join("theirs.db-wal");
+        let before = (bytes(&path), log.exists().then(|| bytes(&log)));
+        let error = SqliteMemory::open(&path).err().expect(setting).to_string();
+        assert!(error.ends_with("it is the database of another program"), "{setting}: {error}");
+        assert!(before == (bytes(&path), log.exists().then(|| bytes(&log))), "{setting}");
+        drop(theirs);
+        // Nor when nobody else has it open.
+        let before = bytes(&path);
+        SqliteMemory::open(&path).err().expect(setting);
+        assert!(before == bytes(&path), "{setting}");
+    }
+}

@@ -6,6 +6,7 @@
 //! | word | where | what it is |
 //! |---|---|---|
 //! | message | [`Message`], [`AgentMessage`] | what a person, a model or a tool said |
+//! | speaker | [`Speaker`], [`Said`] | who said it, whatever role a model reads it in |
 //! | record | [`Record`] | one entry of a run's log; the log is the only state that is kept |
 //! | delta | [`Delta`] | a piece of a message on its way; never stored |
 //! | event | [`Event`], [`AgentEvent`] | records and deltas as they happen; `AgentEvent` is a projection of them |
@@ -97,6 +98,7 @@ mod session;
 mod session_fold;
 mod session_recorder;
 mod session_store;
+mod speaker;
 mod stream_event;
 mod task;
 mod team;
@@ -193,6 +195,7 @@ pub use session::{
 };
 pub use session_recorder::{SessionFormationPolicy, SessionRecorder, SessionRecorderConfig};
 pub use session_store::{SessionError, SessionStore};
+pub use speaker::{Said, Speaker};
 pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use team::{ConflictPolicy, ConflictStrategy, Member, Role, SharedItem, TeamPattern, TeamSettings};

@@ -361,6 +361,16 @@ impl Recalled {
     pub fn new(entry: MemoryEntry, score: f32) -> Self {
         Self { entry, score, lexical: None, vector: None }
     }
+
+    /// The text as a line of a prompt, where it is data; what nobody vouches for says so.
+    pub fn line(&self) -> String {
+        let mark = match self.entry.trust {
+            Trust::Untrusted => "[from an untrusted source] ",
+            _ => "",
+        };
+        let words: Vec<&str> = self.entry.content.split_whitespace().collect();
+        format!("{mark}{}", words.join(" "))
+    }
 }
 
 /// Why a memory did not do what it was asked.

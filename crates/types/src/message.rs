@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Content, Json, MessageId, Timestamp, ToolCall, ToolCallId, ToolResult, TurnId, iso8601};
+use crate::{
+    Content, Json, MessageId, Speaker, Timestamp, ToolCall, ToolCallId, ToolResult, TurnId, iso8601,
+};
 
 /// A message that a model can read.
 ///
@@ -208,11 +210,27 @@ impl AgentMessage {
             Self::Extension(_) => None,
         }
     }
+
+    /// The same, said by somebody.
+    pub fn said_by(mut self, speaker: Speaker) -> Self {
+        if let Self::Llm(m) = &mut self {
+            m.by = Some(speaker);
+        }
+        self
+    }
+
+    /// Who said it, if it says so.
+    pub fn speaker(&self) -> Option<Speaker> {
+        match self {
+            Self::Llm(m) => m.by,
+            Self::Extension(_) => None,
+        }
+    }
 }
 
 impl From<Message> for AgentMessage {
     fn from(message: Message) -> Self {
-        Self::Llm(LlmMessage { message, turn_id: None, metadata: None })
+        Self::Llm(LlmMessage { message, turn_id: None, metadata: None, by: None })
     }
 }
 
@@ -235,6 +253,10 @@ pub struct LlmMessage {
     /// Who said it, where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
+    /// Who said it, if not the one whom a run takes for the speaker of its prompts: a person or, where another agent
+    /// called it, that one's model. What an event brings should say so here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Speaker>,
 }
 
 /// Who said a message, where and when.

@@ -1,21 +1,21 @@
 //! What of a run is remembered: what leaves the window, and all that was said when it ends.
 
-use std::sync::Arc;
-
 use futures_core::future::BoxFuture;
 
-use crate::{Compaction, Context, Message};
+use crate::{Compaction, Context, Message, Said};
 
 /// Recalls what fits what a run begins with, and keeps what is said: before anything leaves the model's window, and when
 /// the run ends.
 pub trait RunMemory: Send + Sync {
-    /// Keeps the conversation's messages, all that there are so far, oldest first. What was kept before is given again,
-    /// with the same places. `compaction` is what is about to be dropped from the window, or summed up; `None` at
-    /// the end of the run. A failure is the memory's own to report: the run goes on, and its log has everything.
+    /// Keeps the conversation's messages, all that there are so far, oldest first, each with who said it. What was kept
+    /// before is given again, also by a later run of the session, a branch or a fork; what earlier runs took from the
+    /// window is missing then, and a message of the program's stands in its place. `compaction` is what is about to be
+    /// dropped from the window, or summed up; `None` at the end of the run. A failure is the memory's own to report: the
+    /// run goes on, and its log has everything.
     fn keep<'a>(
         &'a self,
         context: &'a Context,
-        messages: Vec<Arc<Message>>,
+        said: Vec<Said>,
         compaction: Option<&'a Compaction>,
     ) -> BoxFuture<'a, ()>;
 

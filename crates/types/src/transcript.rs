@@ -25,7 +25,7 @@ pub struct Transcript {
 /// The text of the first `count` messages in one format.
 #[derive(Clone, Default)]
 struct EncodedText {
-    format: &'static str,
+    format: String,
     count: usize,
     text: String,
 }
@@ -53,15 +53,10 @@ impl Transcript {
     /// `encode` appends the text of one message and is called for those that have none yet. `format`
     /// names the encoding, including every option that changes its output; after a change of format
     /// everything is encoded again.
-    pub fn encode_into(
-        &self,
-        format: &'static str,
-        out: &mut String,
-        encode: impl Fn(&Message, &mut String),
-    ) {
+    pub fn encode_into(&self, format: &str, out: &mut String, encode: impl Fn(&Message, &mut String)) {
         let mut encoded = self.encoded();
         if encoded.format != format {
-            *encoded = EncodedText { format, ..EncodedText::default() };
+            *encoded = EncodedText { format: format.to_owned(), ..EncodedText::default() };
         }
         for message in &self.messages[encoded.count..] {
             encode(message, &mut encoded.text);

@@ -90,6 +90,18 @@ async fn a_run_goes_on_where_its_log_says_unless_a_flag_says_otherwise() {
 }
 
 #[test]
+fn an_address_that_may_hold_a_secret_is_no_name() {
+    for (url, may) in [
+        ("http://h/v1", true),
+        ("http://h/v1?api-version=2024-10-21", true),
+        ("http://h/v1?api-version=1&key=hunter2", false),
+        ("http://me:hunter2@h/v1", false),
+    ] {
+        assert_eq!(may_be_logged(url), may, "{url}");
+    }
+}
+
+#[test]
 fn a_key_goes_only_where_its_owner_sends_it() {
     let project = Origin::Project("/p/archon.toml".into());
     let user = Origin::User("/c/archon.toml".into());

@@ -12,8 +12,7 @@ use archon::{
     memory::Memory,
     store::SqliteMemory,
     types::{
-        Clock, Collection, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryFilter, MemoryOrder,
-        MemoryQuery, Trust,
+        Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryOrder, MemoryQuery, Trust,
     },
 };
 use clap::Subcommand;
@@ -55,7 +54,7 @@ pub(crate) enum MemoryCommand {
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
-    /// Forget memories by their ids
+    /// Forget memories by their ids, with the facts that were learnt from them alone
     Forget {
         #[command(flatten)]
         of: Of,
@@ -68,10 +67,13 @@ pub(crate) enum MemoryCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Remember the lines of a file that `export` wrote
+    /// Remember the lines of a file that `export` wrote; the file is believed, unless `--untrusted` says otherwise
     Import {
         #[command(flatten)]
         of: Of,
+        /// Believe nothing in the file, whatever it says of itself; without this, each line is believed as far as it says
+        #[arg(long)]
+        untrusted: bool,
         /// The file; `-` reads standard input
         file: PathBuf,
     },
@@ -122,7 +124,10 @@ impl MemoryCommand {
             Self::List { of, limit } => list(app, &of, limit).await,
             Self::Forget { of, ids } => forget(app, &of, ids).await,
             Self::Stats { of } => stats(app, &of).await,
-            Self::Import { of, file } => import(app, &of, &file).await,
+            Self::Import { of, untrusted, file } => {
+                let trust = if untrusted { Trust::Untrusted } else { Trust::Trusted };
+                import(app, &of, &file, trust).await
+            }
             Self::Embed { of } => embed(app, &of).await,
             Self::Export { of, out } => export(app, &of, out).await,
         }
@@ -189,7 +194,7 @@ async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {
 async fn forget(app: &App, of: &Of, ids: Vec<String>) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     for id in ids {
-        if memory.store().apply(vec![MemoryChange::forget(&id)]).await? == 0 {
+        if !memory.forget(&id).await? {
             let what = format!("there is no memory {id} in {}", of.collection);
             return Err(Failure::usage(what, "`archon memory list` shows the ids"));
         }
@@ -229,7 +234,7 @@ async fn stats(app: &App, of: &Of) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
-async fn import(app: &App, of: &Of, file: &PathBuf) -> Result<Exit, Failure> {
+async fn import(app: &App, of: &Of, file: &PathBuf, trust: Trust) -> Result<Exit, Failure> {
     let memory = open(app, &of.collection).await?;
     let mut bytes = Vec::new();
     let read = match file.as_os_str() == "-" {
@@ -240,7 +245,7 @@ async fn import(app: &App, of: &Of, file: &PathBuf) -> Result<Exit, Failure> {
     read.map_err(unreadable)?;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
     let bar = ProgressBar::new(lines as u64);
-    let imported = memory.import(&bytes, Trust::Trusted, |done| bar.set_position(done as u64)).await;
+    let imported = memory.import(&bytes, trust, |done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
     let imported = imported?;
     for (line, problem) in &imported.refused {

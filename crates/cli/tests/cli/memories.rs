@@ -36,6 +36,13 @@ async fn what_is_added_is_found_listed_moved_and_forgotten() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 kept, 1 left out\n"), "{ran:?}");
     assert!(ran.err.contains("line 2 is left out: expected"), "{ran:?}");
     assert_eq!(place.archon("memory export", &anna).await.out, exported);
+    // The file says that it is trusted; who brings it may know better.
+    place.archon("memory forget", &[&anna[..], &[&id]].concat()).await;
+    let ran = place.archon("memory import --untrusted", &[&anna[..], &[path]].concat()).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "1 kept, 1 left out\n"), "{ran:?}");
+    let listed = place.archon("memory list --json", &anna).await.json();
+    assert_eq!(listed[0]["content"], "Anna prefers tea.");
+    assert!(exported.contains(r#""trust":"trusted""#) && listed[0]["trust"].is_null(), "{listed:?}");
 }
 
 // spec: A-24, M-24

@@ -190,10 +190,10 @@ async fn an_address_or_a_proxy_that_is_none_is_refused_before_anything_is_sent()
         "run --base-url http://me:canary@h/v1 --model m",
         &[key],
         expect![[r#"
-        2
-        error: base URL "h/v1": holds a user name or a password
-          send them as a header; the address looks like http://127.0.0.1:8080/v1
-    "#]],
+            2
+            error: base URL "http://h/v1": holds a user name or a password
+              send them as a header; the address looks like http://127.0.0.1:8080/v1
+        "#]],
     )
     .await;
     check(

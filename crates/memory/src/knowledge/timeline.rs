@@ -4,15 +4,19 @@ use archon_types::{MemoryEntry, Timestamp};
 
 use super::{Fact, object_of};
 
-/// Whether the timeline says the same already, from a source that is believed as much.
-pub(super) fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> bool {
+/// What in the timeline says the same already, from a source that is believed as much.
+pub(super) fn known<'a>(
+    line: &'a [MemoryEntry],
+    new: &MemoryEntry,
+    start: Timestamp,
+) -> Option<&'a MemoryEntry> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
     // What was learnt before is known, whatever ended it since.
     let again =
         |entry: &MemoryEntry| entry.valid_from == Some(start) && Fact::own_end(entry) == Fact::own_end(new);
     let holds_on =
         |entry: &MemoryEntry| Fact::own_end(new).is_none() && holds(entry, start) && entry.valid_to.is_none();
-    line.iter().filter(says_so).any(|entry| again(entry) || holds_on(entry))
+    line.iter().filter(says_so).find(|entry| again(entry) || holds_on(entry))
 }
 
 fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use archon_memory::Compressor;
 use archon_testkit::FnProvider;
-use archon_types::{Episodic, LongTerm, MemoryError, MemoryQuery, TokenCounter, TokenEstimate, Working};
+use archon_types::{
+    ApiErrorKind, Episodic, LongTerm, MemoryError, MemoryQuery, ProviderError, TokenCounter, TokenEstimate,
+    Working,
+};
 use serde_json::json;
 
 use crate::support::{contents, memory, said};
@@ -51,6 +54,33 @@ async fn old_turns_become_a_summary_and_their_facts_stay() {
         contents(found.iter().map(|hit| &hit.entry)).iter().any(|text| text.ends_with("which is Paris."))
     );
     assert_eq!(compressor.compress(&talk, window, &TokenEstimate).await.unwrap(), 0);
+}
+
+// spec: M-13
+#[tokio::test]
+async fn a_service_that_refuses_the_format_is_asked_without() {
+    let (memory, _) = memory("user:x");
+    let talk = memory.conversation("s");
+    for n in 0..3 {
+        talk.append(said("user", &format!("A turn of some length, number {n}."))).await.unwrap();
+    }
+    let provider = FnProvider::new(|_, request| match &request.options.response_format {
+        Some(_) => vec![Err(ProviderError::Api {
+            status: 400,
+            kind: ApiErrorKind::InvalidRequest,
+            message: "Invalid schema for response_format".into(),
+        })],
+        None => FnProvider::text(r#"{"summary": "Turns.", "facts": {}}"#),
+    });
+    let compressor = Compressor::new(memory.clone(), Arc::new(provider.clone()), "m");
+    assert_eq!(compressor.compress(&talk, 10, &TokenEstimate).await.unwrap(), 1);
+    assert_eq!(provider.requests().len(), 2);
+    // What has another reason is not asked for twice.
+    let failing = FnProvider::new(|_, _| vec![Err(ProviderError::Auth("no".into()))]);
+    let compressor = Compressor::new(memory, Arc::new(failing.clone()), "m");
+    talk.append(said("user", "One more turn.")).await.unwrap();
+    let error = compressor.compress(&talk, 0, &TokenEstimate).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Model { .. }) && failing.requests().len() == 1, "{error}");
 }
 
 // spec: M-13

@@ -303,3 +303,25 @@ async fn another_session_remembers() {
     let context = recall.context("I have a segfault again, what did gdb show?", 4_000, &TokenEstimate).await;
     assert!(context.long_term.contains("gdb shows a null pointer in parse_header"), "{context:?}");
 }
+
+// spec: M-19
+#[tokio::test]
+async fn what_comes_into_a_prompt_is_of_use_and_noted_once_in_a_while() {
+    let (memory, clock) = memory("user:x");
+    let id = memory.long_term().store("The door code is 7431.", Map::new()).await.unwrap();
+    memory.long_term().store("The garden is large.", Map::new()).await.unwrap();
+    let recall = async || {
+        let context = memory.recall().context("What is the door code?", 1_000, &TokenEstimate).await;
+        assert!(context.long_term.contains("7431"), "{context:?}");
+        let entries = archon_testkit::all_entries(&**memory.store(), Default::default()).await;
+        let of = |id: &str| entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.used);
+        assert_eq!(entries.iter().filter(|entry| entry.used.is_some()).count(), context.memories.len());
+        of(&id)
+    };
+    let first = archon_types::Clock::now(&clock);
+    assert_eq!(recall().await, Some(first));
+    clock.advance(Duration::from_secs(3_000));
+    assert_eq!(recall().await, Some(first));
+    clock.advance(Duration::from_secs(3_000));
+    assert_eq!(recall().await, Some(archon_types::Clock::now(&clock)));
+}

@@ -160,7 +160,7 @@ impl<S: Steps> Steps for LongTermSteps<S> {
             let mut background = self.within.prepare_context(message).await;
             let memory = (self.memory_of)(&message.tenant);
             match memory.query(&MemoryQuery::new(message.text.as_str())).await {
-                Ok(found) => background.memories.extend(found.into_iter().map(|found| found.entry.content)),
+                Ok(found) => background.memories.extend(found.iter().map(archon_types::Recalled::line)),
                 Err(error) => tracing::warn!(tenant = %message.tenant, %error, "nothing is recalled"),
             }
             background

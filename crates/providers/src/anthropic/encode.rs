@@ -1,7 +1,7 @@
 //! The body of a request. Messages, tools and instructions are encoded once and then copied; marks of
 //! the prompt cache move from turn to turn, so they are put in afterwards.
 
-use archon_types::{ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
+use archon_types::{Json, ProviderError, Request, ThinkingLevel, ToolChoice, ToolSpec};
 use serde_json::json;
 
 use super::{
@@ -48,7 +48,7 @@ pub(crate) enum Thinking {
 impl<'a> Encoder<'a> {
     pub(super) fn new(request: &'a Request, traits: AnthropicTraits, options: &'a AnthropicOptions) -> Self {
         let format = request.options.response_format.as_ref();
-        let format = format.filter(|_| !traits.json_schema);
+        let format = format.filter(|format| !traits.json_schema || needs_tool(&format.schema));
         let format_tool = format.map(|format| tool_names::free_name(&format.name, &request.tools));
         let mut thinking = thinking(request.options.thinking, &traits, &options.thinking_budgets);
         if matches!(thinking, Thinking::Budget(_)) && messages::turn_began_without_thinking(&request.messages)
@@ -156,7 +156,7 @@ impl<'a> Encoder<'a> {
             config.insert("effort".to_owned(), effort.into());
         }
         if let Some(format) =
-            self.request.options.response_format.as_ref().filter(|_| self.traits.json_schema)
+            self.request.options.response_format.as_ref().filter(|_| self.format_tool.is_none())
         {
             let schema = format::strict(&format.schema);
             config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
@@ -239,6 +239,12 @@ impl<'a> Encoder<'a> {
         }
         body.push(']');
     }
+}
+
+/// Whether the form has to be asked for as a tool because the service knows no maps in a form. A tool's
+/// arguments are an object.
+fn needs_tool(schema: &Json) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object") && format::has_maps(schema)
 }
 
 /// How a model with these traits is asked to think that much.

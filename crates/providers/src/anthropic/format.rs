@@ -34,9 +34,40 @@ fn fate(key: &str, value: &Json) -> Fate {
 
 /// Objects must be closed.
 fn close(schema: &Map<String, Json>, strict: &mut Map<String, Json>) {
-    if schema.get("type").is_some_and(|kind| kind == "object") || schema.contains_key("properties") {
+    if is_object(schema) {
         strict.insert("additionalProperties".to_owned(), Json::Bool(false));
     }
+}
+
+fn is_object(schema: &Map<String, Json>) -> bool {
+    let named = match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        kind => kind.is_some_and(|kind| kind == "object"),
+    };
+    named || schema.contains_key("properties")
+}
+
+/// Whether some object in the schema is a map, with names that the schema does not say: closed, it could
+/// only be empty.
+pub(super) fn has_maps(schema: &Json) -> bool {
+    let Json::Object(schema) = schema else { return false };
+    is_map(schema)
+        || schema.iter().any(|(key, value)| match fate(key, value) {
+            Fate::Schema => has_maps(value),
+            Fate::List(_) => value.as_array().into_iter().flatten().any(has_maps),
+            Fate::Named => value.as_object().into_iter().flatten().any(|(_, schema)| has_maps(schema)),
+            Fate::Keep | Fate::Drop | Fate::Tell => false,
+        })
+}
+
+fn is_map(schema: &Map<String, Json>) -> bool {
+    let names_some = schema.get("properties").and_then(Json::as_object).is_some_and(|all| !all.is_empty());
+    let takes_more = match schema.get("additionalProperties") {
+        // Those who list properties rarely mean that there may be others.
+        None => !names_some,
+        Some(more) => *more != false,
+    };
+    is_object(schema) && (takes_more || schema.contains_key("patternProperties"))
 }
 
 #[cfg(test)]
@@ -57,7 +88,7 @@ mod tests {
                 "when": {"type": "string", "format": "date", "pattern": "^2"},
                 "odd": {"type": "string", "format": "regex"},
                 "list": {"type": "array", "items": {"oneOf": [{"$ref": "#/$defs/x"}, {"type": "null"}]}, "minItems": 3},
-                "minimum": {"type": "object", "additionalProperties": true},
+                "minimum": {"type": ["object", "null"], "additionalProperties": true},
             },
             "required": ["n"],
             "$defs": {"x": {"const": 7}},
@@ -94,7 +125,10 @@ mod tests {
                   "description": "Must also hold: minItems 3."
                 },
                 "minimum": {
-                  "type": "object",
+                  "type": [
+                    "object",
+                    "null"
+                  ],
                   "additionalProperties": false
                 }
               },
@@ -109,5 +143,28 @@ mod tests {
               "additionalProperties": false
             }"##]]
         .assert_eq(&serde_json::to_string_pretty(&strict(&schema)).unwrap());
+    }
+
+    // spec: P-08
+    #[test]
+    fn maps_are_found_wherever_they_stand() {
+        let with = |property: Json| json!({"type": "object", "properties": {"p": property}});
+        for (schema, expected) in [
+            (with(json!({"type": "object"})), true),
+            (with(json!({"type": ["object", "null"]})), true),
+            (with(json!({"type": "object", "additionalProperties": {"type": "string"}})), true),
+            (
+                with(json!({"type": "array", "items": {"anyOf": [{"type": "object"}, {"type": "null"}]}})),
+                true,
+            ),
+            (json!({"type": "object", "properties": {"p": {}}, "additionalProperties": true}), true),
+            (json!({"type": "object", "properties": {"p": {}}, "$defs": {"d": {"type": "object"}}}), true),
+            (json!({"type": "object", "properties": {"p": {}}, "patternProperties": {"^x": {}}}), true),
+            (with(with(json!({"type": "string"}))), false),
+            (with(json!({"type": "object", "additionalProperties": false})), false),
+            (with(json!({"const": {"type": "object"}})), false),
+        ] {
+            assert_eq!(has_maps(&schema), expected, "{schema}");
+        }
     }
 }

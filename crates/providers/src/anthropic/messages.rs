@@ -16,11 +16,6 @@ use crate::{
 /// found without parsing.
 const USER_END: &str = "],\"role\":\"user\"},\n";
 const ASSISTANT_END: &str = "],\"role\":\"assistant\"},\n";
-/// What a message ends with whose last block is thinking, which the cache does not take a mark on.
-const THINKING_ENDS: [&str; 2] = [
-    "\"type\":\"thinking\"}],\"role\":\"assistant\"},\n",
-    "\"type\":\"redacted_thinking\"}],\"role\":\"assistant\"},\n",
-];
 /// Where a prefix of the prompt ends that is to be cached.
 pub(super) const MARK: &str = ",\"cache_control\":{\"type\":\"ephemeral\"}";
 
@@ -105,7 +100,9 @@ pub(super) fn text_block(text: &str) -> String {
 
 fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) {
     let mut blocks = String::new();
-    for block in &message.content {
+    // Thinking at the end, which led to nothing, is refused by the service.
+    let end = message.content.iter().rposition(is_said).map_or(0, |last| last + 1);
+    for block in &message.content[..end] {
         let text = match block {
             Content::Text { text } if !text.trim().is_empty() => text_block(text),
             Content::Thinking { thinking, signature: Some(signature) } if with_thinking => {
@@ -139,8 +136,14 @@ fn assistant(message: &AssistantMessage, with_thinking: bool, out: &mut String) 
     }
 }
 
-/// Thinking as it came; what another protocol signed is nothing to this one. The type comes last, so that
-/// the end of the message shows it.
+fn is_said(block: &Content) -> bool {
+    match block {
+        Content::Text { text } => !text.trim().is_empty(),
+        other => matches!(other, Content::ToolCall(_)),
+    }
+}
+
+/// Thinking as it came; what another protocol signed is nothing to this one.
 fn thinking_block(thinking: &str, signature: &str) -> Option<String> {
     let mut block = match Signature::of(signature) {
         Signature::Anthropic(signature) => {
@@ -169,10 +172,11 @@ fn call_id(id: &str) -> String {
 
 /// Whether the model is in the middle of a turn, calling tools, that it began without thinking, for
 /// instance because another model began it: it is refused then to think from here on.
-pub(super) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
+pub(crate) fn turn_began_without_thinking(messages: &[Arc<Message>]) -> bool {
     let turn = messages.iter().rposition(|m| matches!(**m, Message::User(_))).map_or(0, |user| user + 1);
     let first = messages[turn..].iter().find_map(|message| match &**message {
-        Message::Assistant(m) if !m.content.is_empty() => Some(m),
+        // An answer that said nothing is not sent.
+        Message::Assistant(m) if m.content.iter().any(is_said) => Some(m),
         _ => None,
     });
     first.is_some_and(|answer| match answer.content.first() {
@@ -191,7 +195,7 @@ pub(super) fn mark_second_to_last(body: &mut String, start: usize) {
     };
     let message = &messages[..=end];
     let role_end = if message.ends_with(USER_END) { USER_END } else { ASSISTANT_END };
-    if message.ends_with(role_end) && !THINKING_ENDS.iter().any(|end| message.ends_with(end)) {
+    if message.ends_with(role_end) {
         // Inside of the brace that ends the last block.
         body.insert_str(start + message.len() - role_end.len() - 1, MARK);
     }

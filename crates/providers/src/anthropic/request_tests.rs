@@ -266,6 +266,19 @@ fn a_form_is_asked_for_natively_or_as_a_tool() {
 
 // spec: P-08
 #[test]
+fn a_form_with_a_map_is_asked_for_as_a_tool() {
+    let facts = json!({"type": "object", "properties": {"facts": {"type": "object"}}, "required": ["facts"]});
+    let request = with("claude-opus-5", |o| {
+        o.response_format = Some(ResponseFormat { name: "summary".into(), schema: facts.clone() });
+    });
+    let body: Json = serde_json::from_str(&send(AnthropicOptions::default(), &request).body).unwrap();
+    assert_eq!(body["tools"][0]["input_schema"], facts, "{body}");
+    assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "summary"}));
+    assert_eq!(body.get("output_config"), None);
+}
+
+// spec: P-08
+#[test]
 fn choices_among_tools() {
     let mut table = String::new();
     for (choice, cached) in [
@@ -343,14 +356,22 @@ fn a_growing_conversation_keeps_its_text_and_only_the_mark_moves() {
     }
 }
 
-// spec: P-07
+// spec: P-07, P-13
 #[test]
-fn thinking_at_the_end_of_a_message_is_not_marked() {
-    let answer = said(vec![thought("hm", Some("EqQB"))]);
+fn thinking_that_led_to_nothing_is_left_out() {
     let now = Timestamp::default();
-    let messages = vec![Message::user("a", now), answer, Message::user("b", now)];
-    let body = send(AnthropicOptions::default(), &Request::new("claude-opus-4-6", messages)).body;
-    assert!(body.contains("EqQB") && !body.contains("cache_control"), "{body}");
+    let body = |content: Vec<Content>| {
+        let messages = vec![Message::user("a", now), said(content), Message::user("b", now)];
+        send(AnthropicOptions::default(), &Request::new("claude-opus-4-6", messages)).body
+    };
+    let thinking = [thought("hm", Some("EqQB")), thought("", Some("redacted:EmwK"))];
+    // Cut off before anything was said, or with its calls taken out.
+    let alone = body([thinking.to_vec(), vec![Content::text(" ")]].concat());
+    assert!(!alone.contains("thinking") && !alone.contains("assistant"), "{alone}");
+    // The text before it is the end of the message then, and takes the mark of the cache.
+    let behind = body([vec![thinking[0].clone(), Content::text("Well.")], thinking.to_vec()].concat());
+    let message = r#"{"content":[{"thinking":"hm","signature":"EqQB","type":"thinking"},{"type":"text","text":"Well.","cache_control":{"type":"ephemeral"}}],"role":"assistant"}"#;
+    assert!(behind.contains(message), "{behind}");
 }
 
 // spec: P-12, P-13
@@ -379,6 +400,18 @@ fn a_turn_that_another_model_began_goes_on_without_thinking() {
     assert!(!thinks(vec![thought("hm", Some("gemini:CiQB"))], "claude-sonnet-4-5"));
     assert!(!thinks(vec![thought("broke off", None)], "claude-sonnet-4-5"));
     assert!(thinks(vec![], "claude-opus-4-6"), "an adaptive model takes it");
+    // What said nothing is not sent, so the turn begins behind it.
+    let now = Timestamp::default();
+    let call = ToolCall::new("a", "now", json!({}));
+    let messages = vec![
+        Message::user("hi", now),
+        said(vec![thought("hm", Some("EqQB"))]),
+        said(vec![call.clone().into()]),
+        Message::tool_result(&call, &ToolResult::success("12:00"), now),
+    ];
+    let mut request = with("claude-sonnet-4-5", |o| o.thinking = ThinkingLevel::Low);
+    request.messages = Arc::new(messages.into_iter().collect());
+    assert!(!send(AnthropicOptions::default(), &request).body.contains("\"thinking\""));
 }
 
 // spec: P-13

@@ -106,6 +106,22 @@ fn tokens_are_asked_for_before_each_request() {
     assert_eq!(sent.header("authorization"), Some("Bearer t"));
 }
 
+// spec: P-16, P-21
+#[test]
+fn a_deployment_named_as_its_model_is_sent_nothing_that_the_model_refuses() {
+    let body = |model: &str| {
+        let mut request = ask();
+        request.model = model.to_owned();
+        let mut options = archon_types::RequestOptions::default();
+        (options.temperature, options.stop) = (Some(0.5), vec!["END".into()]);
+        request.options = Arc::new(options);
+        sent(&chat(), &request).body
+    };
+    let (thinks, speaks) = (body("gpt-5-mini"), body("gpt-4.1"));
+    assert!(!thinks.contains("temperature") && !thinks.contains("stop"), "{thinks}");
+    assert!(speaks.contains(r#""temperature":0.5,"stop":["END"]"#), "{speaks}");
+}
+
 fn check(provider: &AzureOpenAi, events: &[&str], expected: Expect) {
     let body: String = events.iter().map(|data| format!("data: {data}\n\n")).collect();
     expected.assert_eq(&replay(provider, &ask(), &Fixture::sse(body)).line());

@@ -14,7 +14,7 @@ use super::{
     messages::{self, CACHE_POINT, Form, text_block},
 };
 use crate::{
-    anthropic::{AnthropicTraits, Thinking, thinking},
+    anthropic::{AnthropicTraits, Thinking, thinking, turn_began_without_thinking},
     json_text::{push_field, push_json, push_object_schema, push_separated},
     tool_names,
 };
@@ -46,6 +46,10 @@ impl<'a> Encoder<'a> {
             ModelFamily::Anthropic => thinking(request.options.thinking, &traits, &options.thinking_budgets),
             _ => Thinking::Unsaid,
         };
+        let thinking = match thinking {
+            Thinking::Budget(_) if turn_began_without_thinking(&request.messages) => Thinking::Unsaid,
+            thinking => thinking,
+        };
         let asked = request.options.response_format.as_ref();
         let asked = asked.filter(|_| options.structured == StructuredOutput::Tool);
         let answer_tool = asked.map(|format| tool_names::free_name(&format.name, &request.tools));
@@ -73,11 +77,11 @@ impl<'a> Encoder<'a> {
         let cached = self.request.options.cache.parts();
         let mut body = String::with_capacity(self.request.messages.encoded_len() + HEADROOM);
         body.push_str("{\"messages\":[");
-        self.messages(&mut body, cached.messages && self.family.caches());
+        self.messages(&mut body, cached.messages && self.family.caches(&self.request.model));
         body.push(']');
-        self.system(&mut body, cached.system && self.family.caches());
+        self.system(&mut body, cached.system && self.family.caches(&self.request.model));
         self.inference_config(&mut body);
-        self.tool_config(&mut body, cached.tools && self.family.caches_tools());
+        self.tool_config(&mut body, cached.tools && self.family.caches_tools(&self.request.model));
         self.additional_fields(&mut body);
         self.output_config(&mut body);
         body.push('}');

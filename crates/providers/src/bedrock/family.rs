@@ -50,14 +50,14 @@ impl ModelFamily {
         self == Self::Anthropic
     }
 
-    /// Caches instructions and messages where it is told to.
-    pub(super) fn caches(self) -> bool {
-        matches!(self, Self::Anthropic | Self::Nova)
+    /// Caches instructions and messages where it is told to; the oldest models refuse to be told.
+    pub(super) fn caches(self, model: &str) -> bool {
+        matches!(self, Self::Anthropic | Self::Nova) && !CACHES_NOTHING.iter().any(|old| model.contains(old))
     }
 
     /// Caches tools where it is told to.
-    pub(super) fn caches_tools(self) -> bool {
-        self == Self::Anthropic
+    pub(super) fn caches_tools(self, model: &str) -> bool {
+        self == Self::Anthropic && self.caches(model)
     }
 
     /// Can be made to call a tool without being asked whether it can.
@@ -65,6 +65,17 @@ impl ModelFamily {
         matches!(self, Self::Anthropic | Self::Nova)
     }
 }
+
+/// Parts of names of models that refuse a request with a cache point:
+/// <https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html>.
+const CACHES_NOTHING: [&str; 6] = [
+    "claude-instant",
+    "claude-v",
+    "claude-3-opus",
+    "claude-3-sonnet",
+    "claude-3-haiku",
+    "claude-3-5-sonnet-20240620",
+];
 
 /// The fields by which this model is asked to think, and nothing where it thinks as it likes.
 /// `thinking` says how Anthropic's models are asked.
@@ -134,5 +145,24 @@ mod tests {
             assert_eq!(ask(model, level), expected, "{model}");
         }
         assert_eq!(ModelFamily::Anthropic.of("x"), ModelFamily::Anthropic);
+    }
+
+    // spec: P-26
+    #[test]
+    fn models_that_know_no_cache_are_not_told_of_one() {
+        for (model, all, tools) in [
+            ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", true, true),
+            ("anthropic.claude-3-5-haiku-20241022-v1:0", true, true),
+            ("anthropic.claude-3-5-sonnet-20241022-v2:0", true, true),
+            ("anthropic.claude-3-5-sonnet-20240620-v1:0", false, false),
+            ("anthropic.claude-3-haiku-20240307-v1:0", false, false),
+            ("anthropic.claude-v2:1", false, false),
+            ("anthropic.claude-instant-v1", false, false),
+            ("amazon.nova-pro-v1:0", true, false),
+            ("meta.llama3-3-70b-instruct-v1:0", false, false),
+        ] {
+            let family = ModelFamily::ByName.of(model);
+            assert_eq!((family.caches(model), family.caches_tools(model)), (all, tools), "{model}");
+        }
     }
 }

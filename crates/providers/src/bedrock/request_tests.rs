@@ -245,6 +245,31 @@ fn every_option() {
     expect![[r#"{"messages":[{"content":[{"text":"hi"}],"role":"user"}],"inferenceConfig":{"temperature":0.7,"stopSequences":["END"]},"toolConfig":{"tools":[{"toolSpec":{"name":"files__read","description":"Reads \"a file\".","inputSchema":{"json":{"type":"object","properties":{"z":{},"a":{}}}}}},{"toolSpec":{"name":"add","inputSchema":{"json":{"type":"object"}}}}],"toolChoice":{"any":{}}},"additionalModelRequestFields":{"reasoning_effort":"low","top_k":7}}"#]].assert_eq(&send(more, &request).body);
 }
 
+// spec: P-12, P-13, P-26
+#[test]
+fn a_turn_that_another_model_began_goes_on_without_thinking() {
+    let thinks = |model: &str, signature: Option<&str>| {
+        let at = Timestamp::default();
+        let call = ToolCall::new("c1", "add", json!({}));
+        let signature = signature.map(str::to_owned);
+        let thinking = Content::Thinking { thinking: "hm".into(), signature };
+        let content = vec![thinking, Content::ToolCall(call.clone())];
+        let answer = AssistantMessage { content, ..AssistantMessage::default() };
+        let mut request = ask(model);
+        let mut messages = (*request.messages).clone();
+        messages.push(Message::Assistant(answer));
+        messages.push(Message::tool_result(&call, &ToolResult::success("2"), at));
+        let mut options = RequestOptions::default();
+        options.thinking = ThinkingLevel::Low;
+        (request.messages, request.options) = (Arc::new(messages), Arc::new(options));
+        send(self::options(), &request).body.contains(r#""thinking":{"type""#)
+    };
+    assert!(thinks(SONNET, Some("EqQB")));
+    assert!(!thinks(SONNET, Some("gemini:CiQB")));
+    assert!(!thinks(SONNET, None));
+    assert!(thinks("us.anthropic.claude-opus-4-6-v1:0", None), "an adaptive model takes it");
+}
+
 // spec: P-26
 #[test]
 fn tools_are_left_out_where_no_call_may_come_and_named_where_the_service_demands_them() {

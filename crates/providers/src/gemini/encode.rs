@@ -1,8 +1,10 @@
 //! The body of a request. Messages, tools and instructions are encoded once and then copied.
 
+use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
+
 use archon_types::{
     AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
-    ToolSpec, UserMessage,
+    ToolSpec, Transcript, UserMessage,
 };
 use serde_json::{Map, json};
 
@@ -16,6 +18,7 @@ use crate::{
 // Names of the encodings; each fixes every option that changes its output.
 const CONTENTS: &str = "gemini-contents";
 const CONTENTS_OF_3: &str = "gemini-3-contents";
+const CONTENTS_WITHOUT_IDS: &str = "gemini-contents-without-ids";
 const SYSTEM: &str = "gemini-system";
 const TOOLS: &str = "gemini-tools";
 
@@ -31,6 +34,70 @@ pub(super) const MADE_UP: [&str; 3] = ["google-fc-", "vertex-fc-", "manual-id-"]
 /// Room for the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4_096;
 
+/// Which ids of calls a service takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallIds<'a> {
+    /// All, of any service.
+    All,
+    /// Those that the provider of this id gave, and none before the third generation.
+    Own(&'a str),
+}
+
+/// How the messages of one request are written.
+struct Style<'a> {
+    third: bool,
+    ids: CallIds<'a>,
+    messages: &'a Transcript,
+    /// The calls whose ids are sent, of those that are sent for some calls only.
+    own: OnceCell<HashSet<&'a str>>,
+}
+
+impl<'a> Style<'a> {
+    fn name(&self) -> Cow<'static, str> {
+        match self.ids {
+            CallIds::All if self.third => Cow::Borrowed(CONTENTS_OF_3),
+            CallIds::All => Cow::Borrowed(CONTENTS),
+            CallIds::Own(id) if self.third => Cow::Owned(format!("{CONTENTS_OF_3}+ids:{id}")),
+            CallIds::Own(_) => Cow::Borrowed(CONTENTS_WITHOUT_IDS),
+        }
+    }
+
+    /// Whether this id of a call or a result is sent.
+    fn sends_id(&self, id: &str) -> bool {
+        if id.is_empty() || MADE_UP.iter().any(|made_up| id.starts_with(made_up)) {
+            return false;
+        }
+        match self.ids {
+            CallIds::All => true,
+            CallIds::Own(_) if !self.third => false,
+            CallIds::Own(provider) => self.own.get_or_init(|| calls_of(self.messages, provider)).contains(id),
+        }
+    }
+
+    /// The service's own id, where it gave one.
+    fn push_id(&self, json: &mut String, id: &str) {
+        if self.sends_id(id) {
+            push_field(json, "id", id);
+        }
+    }
+}
+
+/// The ids of the calls in answers of this provider. One that an answer of another provider has too is left
+/// out: a result does not say whose call it is of.
+fn calls_of<'a>(messages: &'a Transcript, provider: &str) -> HashSet<&'a str> {
+    let mut own = HashSet::new();
+    let mut foreign = Vec::new();
+    for message in messages.iter() {
+        let Message::Assistant(answer) = &**message else { continue };
+        let ids = answer.tool_calls().map(|call| call.id.as_str());
+        if answer.provider == provider { own.extend(ids) } else { foreign.extend(ids) }
+    }
+    for id in foreign {
+        own.remove(id);
+    }
+    own
+}
+
 /// The tool that stands for the form of the answer: before the third generation, a model takes tools or a
 /// form but not both.
 pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
@@ -40,14 +107,14 @@ pub(super) fn format_tool(request: &Request, traits: Traits) -> Option<String> {
 }
 
 /// The JSON text of a request.
-pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting]) -> Vec<u8> {
+pub(super) fn body(request: &Request, traits: Traits, safety: &[SafetySetting], ids: CallIds<'_>) -> Vec<u8> {
     let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
     body.push_str("{\"contents\":[");
     let start = body.len();
     let third = traits.is_third_generation();
     let format_tool = format_tool(request, traits);
-    let format = if third { CONTENTS_OF_3 } else { CONTENTS };
-    request.messages.encode_into(format, &mut body, |m, out| message(m, third, out));
+    let style = Style { third, ids, messages: &request.messages, own: OnceCell::new() };
+    request.messages.encode_into(&style.name(), &mut body, |m, out| message(m, &style, out));
     // The last comma and line break.
     if body.len() > start {
         body.truncate(body.len() - 2);
@@ -172,11 +239,11 @@ fn tools(tools: &[ToolSpec]) -> String {
     text
 }
 
-fn message(message: &Message, third: bool, out: &mut String) {
+fn message(message: &Message, style: &Style<'_>, out: &mut String) {
     match message {
         Message::User(m) => user(m, out),
-        Message::Assistant(m) => assistant(m, third, out),
-        Message::ToolResult(m) => tool_result(m, third, out),
+        Message::Assistant(m) => assistant(m, style, out),
+        Message::ToolResult(m) => tool_result(m, style, out),
     }
 }
 
@@ -208,7 +275,7 @@ fn user(message: &UserMessage, out: &mut String) {
     push_user(&parts, out);
 }
 
-fn tool_result(message: &ToolResultMessage, third: bool, out: &mut String) {
+fn tool_result(message: &ToolResultMessage, style: &Style<'_>, out: &mut String) {
     let images = message.content.iter().filter_map(|block| match block {
         Content::Image { data, mime_type } => Some(image_part(data, mime_type)),
         _ => None,
@@ -216,30 +283,23 @@ fn tool_result(message: &ToolResultMessage, third: bool, out: &mut String) {
     let images = images.collect::<Vec<_>>().join(",");
     let mut part = String::from("{\"functionResponse\":{\"name\":");
     push_json(&mut part, &*tool_names::to_wire(&message.tool_name));
-    push_id(&mut part, message.tool_call_id.as_str());
+    style.push_id(&mut part, message.tool_call_id.as_str());
     let key = if message.is_error { "error" } else { "result" };
     push_field(&mut part, "response", &json!({key: Content::join_text(&message.content)}));
     // Before the third generation, pictures stand beside the result.
-    if third && !images.is_empty() {
+    if style.third && !images.is_empty() {
         part.push_str(",\"parts\":[");
         part.push_str(&images);
         part.push(']');
     }
     part.push_str("}}");
-    if !third && !images.is_empty() {
+    if !style.third && !images.is_empty() {
         push_part(&mut part, &images);
     }
     push_user(&part, out);
 }
 
-/// The service's own id, where it gave one.
-fn push_id(json: &mut String, id: &str) {
-    if !id.is_empty() && !MADE_UP.iter().any(|made_up| id.starts_with(made_up)) {
-        push_field(json, "id", id);
-    }
-}
-
-fn assistant(message: &AssistantMessage, third: bool, out: &mut String) {
+fn assistant(message: &AssistantMessage, style: &Style<'_>, out: &mut String) {
     let mut parts = String::new();
     let mut signature = None;
     let mut calls = 0;
@@ -261,7 +321,7 @@ fn assistant(message: &AssistantMessage, third: bool, out: &mut String) {
             Content::ToolCall(call) => {
                 let mut part = String::from("{\"functionCall\":{\"name\":");
                 push_json(&mut part, &*tool_names::to_wire(&call.name));
-                push_id(&mut part, call.id.as_str());
+                style.push_id(&mut part, call.id.as_str());
                 part.push_str(",\"args\":");
                 match &call.arguments {
                     Json::Object(arguments) => push_json(&mut part, arguments),
@@ -270,7 +330,7 @@ fn assistant(message: &AssistantMessage, third: bool, out: &mut String) {
                 }
                 part.push('}');
                 // Of several calls only the first is signed.
-                let missing = (third && calls == 0).then_some(NO_SIGNATURE);
+                let missing = (style.third && calls == 0).then_some(NO_SIGNATURE);
                 if let Some(signature) = signature.take().or(missing) {
                     push_field(&mut part, "thoughtSignature", signature);
                 }

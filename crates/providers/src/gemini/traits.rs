@@ -18,13 +18,17 @@ enum Kind {
     Pro,
     Flash,
     FlashLite,
+    /// It draws or speaks, and cannot be told how much to think.
+    Media,
 }
 
 impl Traits {
     /// What the model of this name takes. A name without a version means the newest.
     pub(super) fn of(model: &str) -> Self {
         let model = model.to_lowercase();
-        let kind = if model.contains("flash-lite") {
+        let kind = if ["-image", "-tts", "native-audio"].iter().any(|word| model.contains(word)) {
+            Kind::Media
+        } else if model.contains("flash-lite") {
             Kind::FlashLite
         } else if model.contains("flash") {
             Kind::Flash
@@ -46,6 +50,7 @@ impl Traits {
     /// How this much thinking is asked for; none where it cannot be.
     pub(super) fn thinking_config(self, level: ThinkingLevel) -> Option<Map<String, Json>> {
         let (key, value) = match self.version? {
+            _ if self.kind == Kind::Media => return None,
             version if version >= (3, 0) => ("thinkingLevel", Json::from(self.level(version, level))),
             version if version >= (2, 5) => ("thinkingBudget", Json::from(self.budget(level))),
             _ => return None,
@@ -67,7 +72,7 @@ impl Traits {
 
     fn budget(self, level: ThinkingLevel) -> u32 {
         let least = match self.kind {
-            Kind::Pro => 128,
+            Kind::Pro | Kind::Media => 128,
             Kind::Flash => 1,
             Kind::FlashLite => 512,
         };
@@ -102,6 +107,8 @@ mod tests {
             "gemini-3.1-pro-preview",
             "gemini-3.5-flash",
             "gemini-flash-latest",
+            "gemini-2.5-flash-image",
+            "gemini-2.5-pro-preview-tts",
             "gemma-3-27b-it",
         ] {
             let traits = Traits::of(model);
@@ -122,6 +129,8 @@ mod tests {
             gemini-3.1-pro-preview         "LOW" "LOW" "LOW" "MEDIUM" "HIGH"
             gemini-3.5-flash               "MINIMAL" "MINIMAL" "LOW" "MEDIUM" "HIGH"
             gemini-flash-latest            "LOW" "LOW" "LOW" "MEDIUM" "HIGH"
+            gemini-2.5-flash-image             
+            gemini-2.5-pro-preview-tts         
             gemma-3-27b-it                     
         "#]]
         .assert_eq(&table);

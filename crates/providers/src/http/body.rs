@@ -14,7 +14,7 @@ use super::watch::{Interrupt, Watch};
 /// The most bytes that one answer may have. No model says that much; a broken server might.
 const MOST_BYTES: usize = 256 << 20;
 /// The most bytes of a body that is read whole: an error or an answer that was not streamed.
-const MOST_WHOLE_BYTES: usize = 8 << 20;
+const MOST_WHOLE_BYTES: usize = 32 << 20;
 
 /// Why no more bytes come.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) enum BodyError {
     Interrupted(Interrupt),
     Transport(reqwest::Error),
     TooLong,
+    /// A line of text is not UTF-8.
+    NotText,
 }
 
 impl fmt::Display for BodyError {

@@ -35,6 +35,8 @@ use crate::{
 /// end lets the connection be used again; a server that keeps it open is not waited for.
 const LINGER: Duration = Duration::from_millis(200);
 
+pub(super) const NOT_UTF8: &str = "an event is not UTF-8";
+
 /// How a body is cut into events, as a stream of them.
 pub(crate) trait Framing:
     Stream<Item = Result<<Self as Framing>::Event, FrameError>> + Send + Unpin + 'static
@@ -229,13 +231,11 @@ impl<D: Decoder> Exchange<D> {
             },
             Phase::Lingering(events, limit) => {
                 // Whatever comes now is past the end.
-                while let Poll::Ready(next) = Pin::new(&mut **events).poll_next(cx) {
-                    if !matches!(next, Some(Ok(_))) {
-                        self.end();
-                        return Poll::Ready(());
+                while limit.as_mut().poll(cx).is_pending() {
+                    if !matches!(ready!(Pin::new(&mut **events).poll_next(cx)), Some(Ok(_))) {
+                        break;
                     }
                 }
-                ready!(limit.as_mut().poll(cx));
                 self.end();
             }
             Phase::Failed(_) | Phase::Ended => {}
@@ -467,6 +467,7 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
         BodyError::TooLong => {
             ProviderError::Protocol("the answer has no end that can be believed".to_owned())
         }
+        BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use archon_types::{
     AssistantMessage, Content, ContentHash, Json, Message, Request, ToolResultMessage, ToolSpec, UserMessage,
 };
 
-use super::head::{head, schema_instructions};
+use super::head::{head, schema_instructions, thinks};
 use crate::{
     json_text::{push_field, push_json},
     profile::{Compat, ReasoningField, SystemRole, ToolCallIds},
@@ -42,10 +42,17 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
         body.push_str(&instructions("system", &schema));
         body.push(',');
     }
-    let style = Style { reasoning: compat.reasoning_in_history, ids: compat.tool_call_ids };
-    request.messages.encode_into(style.name(), &mut body, |m, out| {
-        out.push_str(&message(m, style));
-        out.push(',');
+    let style = Style {
+        reasoning: compat.reasoning_in_history,
+        missing: compat.missing_reasoning.filter(|_| thinks(request, compat)),
+        ids: compat.tool_call_ids,
+    };
+    request.messages.encode_into(&style.name(), &mut body, |m, out| {
+        let message = message(m, style);
+        if !message.is_empty() {
+            out.push_str(&message);
+            out.push(',');
+        }
     });
     // Every part ends with a comma, so that the text of the messages can be copied in one piece.
     if body.len() > before {
@@ -59,22 +66,31 @@ pub(super) fn body(request: &Request, compat: &Compat) -> Vec<u8> {
 #[derive(Clone, Copy)]
 struct Style {
     reasoning: ReasoningField,
+    /// The reasoning of a message that has none.
+    missing: Option<&'static str>,
     ids: ToolCallIds,
 }
 
 impl Style {
     /// Names the encoding, with every option that changes its output.
-    fn name(self) -> &'static str {
-        use ReasoningField::{None, Reasoning, ReasoningContent, ReasoningDetails};
-        match (self.reasoning, self.ids) {
-            (None, ToolCallIds::Any) => "openai-chat",
-            (ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
-            (Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
-            (ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
-            (None, ToolCallIds::NineLetters) => "openai-chat+ids",
-            (ReasoningContent, ToolCallIds::NineLetters) => "openai-chat+reasoning_content+ids",
-            (Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
-            (ReasoningDetails, ToolCallIds::NineLetters) => "openai-chat+reasoning_details+ids",
+    fn name(self) -> Cow<'static, str> {
+        let name = match (self.reasoning, self.ids) {
+            (ReasoningField::None, ToolCallIds::Any) => "openai-chat",
+            (ReasoningField::ReasoningContent, ToolCallIds::Any) => "openai-chat+reasoning_content",
+            (ReasoningField::Reasoning, ToolCallIds::Any) => "openai-chat+reasoning",
+            (ReasoningField::ReasoningDetails, ToolCallIds::Any) => "openai-chat+reasoning_details",
+            (ReasoningField::None, ToolCallIds::NineLetters) => "openai-chat+ids",
+            (ReasoningField::ReasoningContent, ToolCallIds::NineLetters) => {
+                "openai-chat+reasoning_content+ids"
+            }
+            (ReasoningField::Reasoning, ToolCallIds::NineLetters) => "openai-chat+reasoning+ids",
+            (ReasoningField::ReasoningDetails, ToolCallIds::NineLetters) => {
+                "openai-chat+reasoning_details+ids"
+            }
+        };
+        match self.missing {
+            None => Cow::Borrowed(name),
+            Some(missing) => Cow::Owned(format!("{name}+missing:{missing}")),
         }
     }
 
@@ -122,6 +138,7 @@ fn instructions(role: &str, text: &str) -> String {
     json
 }
 
+/// The text of a message, and none of one that is not sent.
 fn message(message: &Message, style: Style) -> String {
     match message {
         Message::User(m) => user(m),
@@ -172,10 +189,20 @@ fn push_parts(json: &mut String, content: &[Content]) {
 }
 
 fn assistant(message: &AssistantMessage, style: Style) -> String {
+    let text = message.text();
+    let says = !text.is_empty() || message.tool_calls().next().is_some();
     let mut json = String::from("{\"role\":\"assistant\",\"content\":");
     // An empty text and not null: chat templates of local servers paste it as it is.
-    push_json(&mut json, &message.text());
+    push_json(&mut json, &text);
+    let before = json.len();
     push_reasoning(&mut json, &message.content, style.reasoning);
+    if json.len() == before {
+        if !says {
+            // It broke off before anything was said, and some services refuse it.
+            return String::new();
+        }
+        push_missing(&mut json, style);
+    }
     let mut separator = ",\"tool_calls\":[";
     for call in message.tool_calls() {
         json.push_str(separator);
@@ -215,6 +242,18 @@ fn push_reasoning(json: &mut String, content: &[Content], field: ReasoningField)
     let reasoning: Vec<String> = content.iter().filter_map(thinking).collect();
     if !reasoning.is_empty() {
         push_field(json, field, &reasoning.join("\n"));
+    }
+}
+
+/// What stands for reasoning that a message has none of.
+fn push_missing(json: &mut String, style: Style) {
+    let field = match style.reasoning {
+        ReasoningField::None => return,
+        ReasoningField::ReasoningContent => "reasoning_content",
+        ReasoningField::Reasoning | ReasoningField::ReasoningDetails => "reasoning",
+    };
+    if let Some(missing) = style.missing {
+        push_field(json, field, missing);
     }
 }
 

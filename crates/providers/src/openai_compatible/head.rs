@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::{
     json_text::{push_field, push_json},
     profile::{Compat, MaxTokensField, ResponseFormatSupport, ThinkingParameter, ToolChoiceSupport},
+    strict_schema::is_strict,
     tool_names as names,
 };
 
@@ -34,14 +35,14 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
         };
         push_field(head, field, &limit);
     }
-    let refuses = compat.without_temperature.iter().any(|start| request.model.starts_with(start));
-    if let Some(temperature) = options.temperature.filter(|_| !refuses) {
+    let among = |starts: &[&str]| starts.iter().any(|start| request.model.starts_with(start));
+    if let Some(temperature) = options.temperature.filter(|_| !among(compat.without_temperature)) {
         push_field(head, "temperature", &temperature);
     }
     if let Some(seed) = options.seed.filter(|_| compat.seed) {
         push_field(head, "seed", &seed);
     }
-    if !options.stop.is_empty() {
+    if !options.stop.is_empty() && !among(compat.without_stop) {
         push_field(head, "stop", &options.stop);
     }
     if let Some(effort) = effort(options.thinking).filter(|_| compat.thinking_models.includes(&request.model))
@@ -55,6 +56,14 @@ fn options(head: &mut String, request: &Request, compat: &Compat) {
     if let Some(format) = &options.response_format {
         response_format(head, format, compat.response_format);
     }
+}
+
+/// Whether the model thinks about this request, as far as the profile knows.
+pub(super) fn thinks(request: &Request, compat: &Compat) -> bool {
+    let asked = request.options.thinking != ThinkingLevel::Off
+        && compat.thinking != ThinkingParameter::Unsupported
+        && compat.thinking_models.includes(&request.model);
+    asked || compat.thinks_unasked.includes(&request.model)
 }
 
 /// What services know; a glance is little, and nothing is their default.
@@ -102,8 +111,8 @@ fn response_format(head: &mut String, format: &ResponseFormat, by: ResponseForma
     match by {
         ResponseFormatSupport::JsonSchema => {
             head.push_str(",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":");
-            push_json(head, &format.name);
-            head.push_str(",\"strict\":true");
+            push_json(head, &*names::to_wire(&format.name));
+            push_field(head, "strict", &is_strict(&format.schema));
             push_field(head, "schema", &format.schema);
             head.push_str("}}");
         }

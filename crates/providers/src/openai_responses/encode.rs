@@ -4,6 +4,8 @@
 //! <https://platform.openai.com/docs/api-reference/responses/create>. Nothing is stored by the service:
 //! the whole conversation goes along, with the model's reasoning as the service encrypted it.
 
+use std::borrow::Cow;
+
 use archon_types::{
     AssistantMessage, Content, Json, Message, Request, ThinkingLevel, ToolChoice, ToolResultMessage,
     ToolSpec, UserMessage,
@@ -14,6 +16,7 @@ use crate::{
     call_ids,
     json_text::{push_field, push_json},
     signature::Signature,
+    strict_schema::is_strict,
     tool_names,
 };
 
@@ -25,13 +28,18 @@ const TOOLS: &str = "openai-responses-tools";
 /// The fewest tokens that the service lets an answer have; less is refused.
 const FEWEST_TOKENS: u32 = 16;
 
-/// The JSON text of a request.
-pub(crate) fn body(request: &Request, compat: &ResponsesCompat) -> Vec<u8> {
+/// The JSON text of a request to the provider of this id.
+pub(crate) fn body(request: &Request, compat: &ResponsesCompat, provider: &str) -> Vec<u8> {
+    let reasons = match compat.reasoning_models {
+        ReasoningModels::All => true,
+        ReasoningModels::None => false,
+        ReasoningModels::ByName => reasons(&request.model),
+    };
     let mut body = String::with_capacity(request.messages.encoded_len() + HEADROOM);
     body.push_str("{\"model\":");
     push_json(&mut body, &request.model);
     body.push_str(",\"stream\":true,\"store\":false");
-    options(&mut body, request, compat);
+    options(&mut body, request, compat, reasons);
     if let Some(system) = &request.system {
         body.push_str(",\"instructions\":");
         let encode = |text: &String| Json::from(text.as_str()).to_string();
@@ -44,7 +52,9 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat) -> Vec<u8> {
     body.push_str(",\"input\":[");
     let before = body.len();
     // Every item ends with a comma, so that the text of the messages can be copied in one piece.
-    request.messages.encode_into(MESSAGE, &mut body, message);
+    let reasoning_of = reasons.then_some(provider);
+    let name = reasoning_of.map_or(Cow::Borrowed(MESSAGE), |id| format!("{MESSAGE}+reasoning:{id}").into());
+    request.messages.encode_into(&name, &mut body, |m, out| message(m, reasoning_of, out));
     if body.len() > before {
         body.pop();
     }
@@ -55,13 +65,8 @@ pub(crate) fn body(request: &Request, compat: &ResponsesCompat) -> Vec<u8> {
 /// Room for the options, the tools, the instructions and the newest messages, whose size is not known yet.
 const HEADROOM: usize = 4096;
 
-fn options(body: &mut String, request: &Request, compat: &ResponsesCompat) {
+fn options(body: &mut String, request: &Request, compat: &ResponsesCompat, reasons: bool) {
     let options = &*request.options;
-    let reasons = match compat.reasoning_models {
-        ReasoningModels::All => true,
-        ReasoningModels::None => false,
-        ReasoningModels::ByName => reasons(&request.model),
-    };
     if reasons {
         push_field(body, "include", &["reasoning.encrypted_content"]);
     }
@@ -93,7 +98,7 @@ fn options(body: &mut String, request: &Request, compat: &ResponsesCompat) {
     if let Some(format) = &options.response_format {
         body.push_str(",\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":");
         push_json(body, &*tool_names::to_wire(&format.name));
-        body.push_str(",\"strict\":true");
+        push_field(body, "strict", &is_strict(&format.schema));
         push_field(body, "schema", &format.schema);
         body.push_str("}}");
     }
@@ -151,11 +156,12 @@ fn tools(tools: &[ToolSpec]) -> String {
     text
 }
 
-/// Appends the items of a message, each with a comma behind it.
-fn message(message: &Message, json: &mut String) {
+/// Appends the items of a message, each with a comma behind it. Reasoning goes back to the provider whose
+/// it is: it is encrypted for one organisation or resource, and everybody else refuses it.
+fn message(message: &Message, reasoning_of: Option<&str>, json: &mut String) {
     match message {
         Message::User(m) => user(m, json),
-        Message::Assistant(m) => assistant(m, json),
+        Message::Assistant(m) => assistant(m, reasoning_of == Some(m.provider.as_str()), json),
         Message::ToolResult(m) => tool_result(m, json),
     }
 }
@@ -194,7 +200,7 @@ fn content(blocks: &[Content], json: &mut String) {
     json.push(']');
 }
 
-fn assistant(message: &AssistantMessage, json: &mut String) {
+fn assistant(message: &AssistantMessage, with_reasoning: bool, json: &mut String) {
     for (place, block) in message.content.iter().enumerate() {
         match block {
             Content::Text { text } if !text.is_empty() => {
@@ -207,7 +213,7 @@ fn assistant(message: &AssistantMessage, json: &mut String) {
             }
             // Reasoning that led to nothing, because it was cut off, is refused by the service.
             Content::Thinking { signature: Some(signature), .. }
-                if message.content[place + 1..].iter().any(is_said) =>
+                if with_reasoning && message.content[place + 1..].iter().any(is_said) =>
             {
                 if let Some(item) = reasoning(signature) {
                     json.push_str(&item.to_string());

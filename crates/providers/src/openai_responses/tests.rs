@@ -399,8 +399,10 @@ fn conversation() -> Request {
     let calls = [good.clone(), cut.clone()].map(Content::ToolCall);
     let mut content = vec![signed(item), signed("another service's"), unsigned, Content::text("I look.")];
     content.extend(calls);
-    let assistant = AssistantMessage { content, ..AssistantMessage::default() };
+    let provider = "openai-responses".to_owned();
+    let assistant = AssistantMessage { content, provider: provider.clone(), ..AssistantMessage::default() };
     let stopped = AssistantMessage {
+        provider,
         content: vec![Content::text("Yes."), signed(item), Content::text("")],
         ..AssistantMessage::default()
     };
@@ -433,6 +435,26 @@ fn a_whole_conversation() {
     expected.assert_eq(&body(ResponsesCompat::default(), &conversation()));
 }
 
+// spec: P-13, P-19
+#[test]
+fn reasoning_goes_back_only_to_the_provider_whose_it_is() {
+    let request = conversation();
+    let has_reasoning = |id: &str, model: &str| {
+        let mut request = request.clone();
+        request.model = model.to_owned();
+        let provider = OpenAiResponses::new(BASE_URL, options().with_id(id)).unwrap();
+        let body = sent(&provider, &request).body;
+        assert!(body.contains("I look."), "{body}");
+        body.contains("\"encrypted_content\":\"e\"")
+    };
+    // The text is kept with the conversation, which all of them share.
+    for _ in 0..2 {
+        assert!(has_reasoning("openai-responses", "gpt-5"));
+        assert!(!has_reasoning("another-organisation", "gpt-5"));
+        assert!(!has_reasoning("openai-responses", "gpt-4.1"), "a model that does not reason");
+    }
+}
+
 // spec: P-19, T-32
 #[test]
 fn every_option() {
@@ -448,7 +470,13 @@ fn every_option() {
         Some(ResponseFormat { name: "an answer".into(), schema: json!({"type": "object"}) });
     request.options = Arc::new(options.clone());
     let compat = ResponsesCompat { prompt_cache_key: Some("agent-7".into()), ..ResponsesCompat::default() };
-    expect![[r#"{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"max_output_tokens":100,"prompt_cache_key":"agent-7","tool_choice":{"type":"function","name":"files__read"},"text":{"format":{"type":"json_schema","name":"an_answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":"hi"}]}"#]].assert_eq(&body(compat, &request));
+    expect![[r#"{"model":"gpt-5-mini","stream":true,"store":false,"include":["reasoning.encrypted_content"],"reasoning":{"effort":"low","summary":"auto"},"max_output_tokens":100,"prompt_cache_key":"agent-7","tool_choice":{"type":"function","name":"files__read"},"text":{"format":{"type":"json_schema","name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false},{"type":"function","name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}},"strict":false}],"input":[{"role":"user","content":"hi"}]}"#]].assert_eq(&body(compat, &request));
+
+    // The service refuses a schema that is not closed if it is to be strict.
+    let closed = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+    options.response_format = Some(ResponseFormat { name: "an answer".into(), schema: closed });
+    request.options = Arc::new(options.clone());
+    assert!(body(ResponsesCompat::default(), &request).contains(r#""name":"an_answer","strict":true"#));
 
     // A model that does not reason is not asked to.
     request.model = "gpt-4.1".into();

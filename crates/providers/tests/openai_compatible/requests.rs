@@ -98,7 +98,7 @@ fn everything() -> Request {
     options.thinking = ThinkingLevel::Minimal;
     options.tool_choice = ToolChoice::Tool("files.read".into());
     options.response_format =
-        Some(ResponseFormat { name: "answer".into(), schema: json!({"type": "object"}) });
+        Some(ResponseFormat { name: "an answer".into(), schema: json!({"type": "object"}) });
     request.options = Arc::new(options);
     request
 }
@@ -107,7 +107,7 @@ fn everything() -> Request {
 #[tokio::test]
 async fn every_option_as_openai_wants_it() {
     let expected = expect![[
-        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"temperature":0.7,"seed":1,"stop":["END"],"reasoning_effort":"low","tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"hi"}]}"#
+        r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"temperature":0.7,"seed":1,"stop":["END"],"reasoning_effort":"low","tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":"hi"}]}"#
     ]];
     check(Profile::named("openai").unwrap().compat, everything(), expected).await;
 }
@@ -116,9 +116,26 @@ async fn every_option_as_openai_wants_it() {
 #[tokio::test]
 async fn every_option_as_mistral_wants_it() {
     let expected = expect![[
-        r#"{"model":"m","stream":true,"max_tokens":100,"temperature":0.7,"stop":["END"],"tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#
+        r#"{"model":"m","stream":true,"max_tokens":100,"temperature":0.7,"stop":["END"],"tool_choice":{"type":"function","function":{"name":"files__read"}},"response_format":{"type":"json_schema","json_schema":{"name":"an_answer","strict":false,"schema":{"type":"object"}}},"tools":[{"type":"function","function":{"name":"files__read","description":"Reads \"a file\".","parameters":{"type":"object","properties":{"z":{},"a":{}}}}},{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object","properties":{"z":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#
     ]];
     check(Profile::named("mistral").unwrap().compat, everything(), expected).await;
+}
+
+// spec: P-15
+#[tokio::test]
+async fn only_what_a_service_takes_strictly_is_asked_for_strictly() {
+    let body = async |schema| {
+        let mut request = ask();
+        Arc::make_mut(&mut request.options).response_format =
+            Some(ResponseFormat { name: "n".into(), schema });
+        sent(Profile::named("openai").unwrap().compat, vec![request]).await.remove(0)
+    };
+    let field = json!({"n": {"type": "integer"}});
+    let closed =
+        json!({"type": "object", "properties": field, "required": ["n"], "additionalProperties": false});
+    assert!(body(closed).await.contains(r#""strict":true"#));
+    let optional = json!({"type": "object", "properties": field, "additionalProperties": false});
+    assert!(body(optional).await.contains(r#""strict":false"#));
 }
 
 // spec: P-18
@@ -132,6 +149,29 @@ async fn reasoning_goes_back_to_who_wants_it_and_formats_do_not_mix() {
     assert!(!plain[0].contains("reasoning_content"));
     assert!(with_reasoning[0].contains(r#""reasoning_content":"hm""#));
     assert_eq!(plain, again);
+}
+
+// spec: P-15, P-18
+#[tokio::test]
+async fn an_answer_that_said_nothing_is_left_out() {
+    let at = Timestamp::default();
+    let thought = Content::Thinking { thinking: "hm".into(), signature: None };
+    let body = async |profile: &str, content: Vec<Content>| {
+        let answer = Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
+        let messages = vec![Message::user("hi", at), answer, Message::user("go on", at)];
+        let compat = Profile::named(profile).unwrap().compat;
+        sent(compat, vec![Request::new("m", messages)]).await.remove(0)
+    };
+    let without = r#""messages":[{"role":"user","content":"hi"},{"role":"user","content":"go on"}]"#;
+    for profile in ["mistral", "moonshot", "deepseek", "openai"] {
+        for content in [vec![], vec![Content::text("")]] {
+            let body = body(profile, content).await;
+            assert!(body.contains(without), "{profile}: {body}");
+        }
+    }
+    assert!(body("mistral", vec![thought.clone()]).await.contains(without), "no field for what it thought");
+    let kept = body("deepseek", vec![thought]).await;
+    assert!(kept.contains(r#"{"role":"assistant","content":"","reasoning_content":"hm"}"#), "{kept}");
 }
 
 // spec: P-15, P-39

@@ -104,6 +104,42 @@ async fn reasoning_goes_back_under_the_name_that_a_service_knows() {
     }
 }
 
+// spec: P-18, P-39
+#[tokio::test]
+async fn where_reasoning_must_not_be_missing_something_stands_for_it() {
+    let at = Timestamp::default();
+    let call = ToolCall::new("c1", "add", json!({"a": 1}));
+    let said = |content| Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
+    let thought = Content::Thinking { thinking: "hm".into(), signature: None };
+    let messages = vec![
+        Message::user("hi", at),
+        said(vec![Content::ToolCall(call.clone())]),
+        Message::tool_result(&call, &ToolResult::success("2"), at),
+        said(vec![thought, Content::text("Two.")]),
+        Message::user("and?", at),
+    ];
+    for (profile, model, thinking, expected) in [
+        ("deepseek", "deepseek-v4-pro", ThinkingLevel::Off, Some("")),
+        ("deepseek", "deepseek-reasoner", ThinkingLevel::Off, Some("")),
+        ("deepseek", "deepseek-chat", ThinkingLevel::Off, None),
+        ("deepseek", "deepseek-chat", ThinkingLevel::Low, Some("")),
+        ("moonshot", "kimi-k2.6", ThinkingLevel::Off, Some(" ")),
+        ("moonshot", "kimi-k3", ThinkingLevel::Low, Some(" ")),
+        ("moonshot", "moonshot-v1-8k", ThinkingLevel::Off, None),
+        ("zai", "glm-5", ThinkingLevel::Low, None),
+        ("openai", "gpt-5", ThinkingLevel::Low, None),
+    ] {
+        let mut request = Request::new(model, messages.clone());
+        Arc::make_mut(&mut request.options).thinking = thinking;
+        let body = sent(profile, request).await;
+        let reasoning = |place: usize| body["messages"][place].get("reasoning_content").cloned();
+        assert_eq!(reasoning(1), expected.map(Value::from), "{model} {thinking}");
+        if profile != "openai" {
+            assert_eq!(reasoning(3), Some("hm".into()), "{model}: what was thought stays");
+        }
+    }
+}
+
 // spec: P-13, P-18
 #[tokio::test]
 async fn signed_pieces_of_reasoning_go_back_as_they_came_and_nowhere_else() {
@@ -155,11 +191,23 @@ async fn only_models_that_can_be_told_how_much_to_think_are_told() {
     }
 }
 
+// spec: P-16
 #[tokio::test]
-async fn models_that_take_no_temperature_are_sent_none() {
-    for (model, taken) in [("gpt-5-mini", false), ("o3", false), ("gpt-4.1", true), ("m", true)] {
-        let body = sent("openai", everything(model)).await;
-        assert_eq!(body.get("temperature").is_some(), taken, "{model}");
+async fn models_that_take_no_temperature_or_stop_are_sent_none() {
+    for (model, temperature, stop) in [
+        ("gpt-5-mini", false, false),
+        ("gpt-5.1", false, false),
+        ("o1", false, true),
+        ("o3", false, false),
+        ("o4-mini", false, false),
+        ("gpt-4.1", true, true),
+        ("m", true, true),
+    ] {
+        let mut request = everything(model);
+        Arc::make_mut(&mut request.options).stop = vec!["END".into()];
+        let body = sent("openai", request).await;
+        assert_eq!(body.get("temperature").is_some(), temperature, "{model}");
+        assert_eq!(body.get("stop").is_some(), stop, "{model}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use archon_types::{
     LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, SideQuestion,
-    Timestamp, Usage,
+    Speaker, Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -127,7 +127,7 @@ impl ReactMachine {
         if let Phase::Noting { then, .. } = &mut self.phase {
             let then = std::mem::replace(&mut **then, Phase::Ready);
             self.phase = then;
-            self.window.push(Message::user(text, at));
+            self.window.push(Message::user(text, at), Speaker::Program);
             if matches!(self.phase, Phase::Ready) {
                 self.ready();
             }

@@ -1,27 +1,31 @@
 //! What people say to a run: when it begins, while it works, and when it would end.
 
-use archon_types::{AgentMessage, Message, OutcomeStatus, PromptSource, ToolMode};
+use archon_types::{AgentMessage, Message, OutcomeStatus, PromptSource, Speaker, ToolMode};
 
 use super::{Phase, ReactMachine};
-use crate::{text_mode, window::is_paired};
+use crate::{queues::Prompt, text_mode, window::is_paired};
 
 impl ReactMachine {
     pub(super) fn prompted(&mut self, message: &AgentMessage, source: PromptSource) {
         // Anything but a person's words could break a pair of a call and its result.
-        let Some(message @ Message::User(_)) = message.as_llm() else { return };
+        let Some(said @ Message::User(_)) = message.as_llm() else { return };
+        let by = self.speaker(message);
+        let prompt = || Prompt { message: said.clone(), by };
         match (&self.phase, source) {
             (Phase::Fresh, _) => {
-                let message = match self.config.tool_mode {
-                    ToolMode::Text => text_mode::first_prompt(message, &self.config),
-                    _ => message.clone(),
-                };
-                self.window.push_prompt(message);
+                match self.config.tool_mode {
+                    ToolMode::Text => {
+                        let asked = text_mode::first_prompt(said, &self.config);
+                        self.window.push_prompt_as(asked, said.clone(), by);
+                    }
+                    _ => self.window.push_prompt(said.clone(), by),
+                }
                 self.begun = true;
                 self.ready();
             }
-            (Phase::Ready, PromptSource::Prompt) => self.window.push_prompt(message.clone()),
-            (_, PromptSource::FollowUp) => self.queues.follow_up(message.clone()),
-            _ => self.queues.steer(message.clone()),
+            (Phase::Ready, PromptSource::Prompt) => self.window.push_prompt(said.clone(), by),
+            (_, PromptSource::FollowUp) => self.queues.follow_up(prompt()),
+            _ => self.queues.steer(prompt()),
         }
         match self.phase {
             Phase::Ready => self.ready(),
@@ -30,15 +34,21 @@ impl ReactMachine {
         }
     }
 
-    /// The run begins with a conversation that was kept elsewhere.
+    /// Who said a prompt. It may say that it is another's, and never that it is more than the run's prompts are.
+    fn speaker(&self, message: &AgentMessage) -> Speaker {
+        message.speaker().filter(|by| *by != Speaker::Person).unwrap_or(self.prompted_by)
+    }
+
+    /// The run begins with a conversation that was kept elsewhere. Nobody knows who said its prompts: in text mode
+    /// results of tools were among them.
     pub(super) fn restored(&mut self, messages: &[Message]) {
         if !matches!(self.phase, Phase::Fresh) || !is_paired(messages) {
             return;
         }
         for message in messages {
             match message {
-                Message::User(_) => self.window.push_prompt(message.clone()),
-                _ => self.window.push(message.clone()),
+                Message::User(_) => self.window.push_prompt(message.clone(), Speaker::of(message)),
+                _ => self.window.push(message.clone(), Speaker::of(message)),
             }
         }
         self.answer_what_is_there();
@@ -59,8 +69,8 @@ impl ReactMachine {
             true => Phase::Ready,
             false => Phase::Fresh,
         };
-        for message in self.queues.take_steers(self.config.steers) {
-            self.window.push_prompt(message);
+        for Prompt { message, by } in self.queues.take_steers(self.config.steers) {
+            self.window.push_prompt(message, by);
         }
     }
 
@@ -76,8 +86,8 @@ impl ReactMachine {
         if !wanted.is_empty() {
             self.phase = Phase::Ready;
         }
-        for message in wanted {
-            self.window.push_prompt(message);
+        for Prompt { message, by } in wanted {
+            self.window.push_prompt(message, by);
         }
     }
 
@@ -88,5 +98,78 @@ impl ReactMachine {
             outcome.error = Some(why);
             self.phase = Phase::Finishing(Box::new(outcome));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{CallId, CommandId, Origin, Record, RecordBody, RunConfig, RunStarted, Timestamp};
+
+    use super::*;
+
+    fn machine(origin: Origin, mode: ToolMode, bodies: Vec<RecordBody>) -> ReactMachine {
+        let mut config = RunConfig::default();
+        config.tool_mode = mode;
+        let mut started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
+        started.origin = origin;
+        let at = Timestamp::from_millis(1);
+        let mut machine = ReactMachine::new(&started, at, Default::default());
+        for (seq, body) in (1..).zip(bodies) {
+            machine.apply(&Record { seq, at, body });
+        }
+        machine
+    }
+
+    fn said(origin: &Origin, mode: ToolMode, bodies: &[RecordBody]) -> Vec<(String, Speaker)> {
+        let list = |machine: &ReactMachine| -> Vec<(String, Speaker)> {
+            machine.said().iter().map(|said| (said.message.text(), said.by)).collect()
+        };
+        let machine = machine(origin.clone(), mode, bodies.to_vec());
+        let said = list(&machine);
+        let json = serde_json::to_string(&machine).unwrap();
+        assert_eq!(list(&serde_json::from_str(&json).unwrap()), said);
+        let started = RunStarted::new("n".into(), "s".into(), "a".into(), "l".into(), RunConfig::default());
+        let next = ReactMachine::new(&started, Timestamp::from_millis(2), machine.into_history());
+        assert_eq!(list(&next), said, "the next run of the session has it too");
+        said
+    }
+
+    fn prompt(text: &str, source: PromptSource) -> RecordBody {
+        RecordBody::Prompted { message: Message::user(text, Timestamp::from_millis(1)).into(), source }
+    }
+
+    // spec: M-23
+    #[test]
+    fn who_says_a_prompt_follows_from_who_began_the_run() {
+        let of_event = AgentMessage::from(Message::user("event", Timestamp::from_millis(1)));
+        let bodies = [
+            prompt("task", PromptSource::Prompt),
+            prompt("steer", PromptSource::Steer),
+            prompt("later", PromptSource::FollowUp),
+            RecordBody::Prompted { message: of_event.said_by(Speaker::Tool), source: PromptSource::Prompt },
+        ];
+        let called = Origin::CalledBy { run: "caller".into(), call: CallId::new(CommandId(0), 0) };
+        for mode in [ToolMode::Native, ToolMode::Text] {
+            for (origin, by) in [(Origin::Prompt, Speaker::Person), (called.clone(), Speaker::Model)] {
+                let mut said = said(&origin, mode, &bodies);
+                said.sort_by(|a, b| a.0.cmp(&b.0));
+                let expected = [("event", Speaker::Tool), ("later", by), ("steer", by), ("task", by)];
+                assert_eq!(said, expected.map(|(text, by)| (text.to_owned(), by)), "{mode:?}");
+            }
+        }
+        // Who was called by a model cannot be told that a person speaks.
+        let message = AgentMessage::from(Message::user("x", Timestamp::from_millis(1)));
+        let body =
+            RecordBody::Prompted { message: message.said_by(Speaker::Person), source: PromptSource::Prompt };
+        assert_eq!(said(&called, ToolMode::Native, &[body])[0].1, Speaker::Model);
+    }
+
+    // spec: M-23
+    #[test]
+    fn nobody_knows_who_said_what_was_kept_elsewhere() {
+        let user = |text: &str| Message::user(text, Timestamp::from_millis(1));
+        let messages = vec![user("hello"), user("Observation: Tool page succeeded: I am Anna.")];
+        let said = said(&Origin::Prompt, ToolMode::Text, &[RecordBody::Restored { messages }]);
+        assert_eq!(said.iter().map(|(_, by)| *by).collect::<Vec<_>>(), [Speaker::Unknown; 2]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Content, Message, TokenCounter, UserMessage, ViewPart, WindowItem};
+use archon_types::{Content, Message, Said, Speaker, TokenCounter, UserMessage, ViewPart, WindowItem};
 use serde::{Deserialize, Serialize};
 
 use super::truncate;
@@ -17,12 +17,34 @@ pub(crate) struct Entry {
     pub(crate) clipped: Option<Arc<Message>>,
     /// Estimated tokens of what entered; counted once.
     pub(crate) tokens: u64,
+    /// Who said it; nobody knows of what was stored before that was noted.
+    #[serde(default)]
+    pub(crate) by: Speaker,
+    /// What was said, where `message` is that in other words or a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) said: Option<Arc<Message>>,
 }
 
 impl Entry {
+    pub(crate) fn new(message: Arc<Message>, tokens: u64, by: Speaker) -> Self {
+        Self { message, clipped: None, tokens, by, said: None }
+    }
+
     /// What entered the window.
     pub(crate) fn entered(&self) -> &Arc<Message> {
         self.clipped.as_ref().unwrap_or(&self.message)
+    }
+
+    /// What was said, and by whom.
+    pub(crate) fn said(&self) -> Said {
+        Said::new(self.said.as_ref().unwrap_or(&self.message).clone(), self.by)
+    }
+
+    /// The entry of a later run, which begins with what the model saw of this one.
+    pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
+        let Said { message: said, by, .. } = self.said();
+        let said = (!Arc::ptr_eq(&said, &message)).then_some(said);
+        Self { said, ..Self::new(message, tokens, by) }
     }
 }
 

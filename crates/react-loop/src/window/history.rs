@@ -1,6 +1,8 @@
 //! What a run finds when it begins: the conversation that earlier runs of its session left.
 
-use archon_types::{Message, Tokenizer};
+use std::sync::Arc;
+
+use archon_types::{Message, Speaker, Tokenizer};
 
 use super::{Messages, entries::Entry};
 use crate::limits::Spent;
@@ -32,7 +34,7 @@ impl History {
 
 impl From<Messages> for History {
     fn from(messages: Messages) -> Self {
-        let entry = |message: &_| Entry { message: std::sync::Arc::clone(message), clipped: None, tokens: 0 };
+        let entry = |message: &Arc<Message>| Entry::new(message.clone(), 0, Speaker::of(message));
         Self { entries: messages.iter().map(entry).collect(), messages, ..Self::default() }
     }
 }

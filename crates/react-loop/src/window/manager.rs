@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput, CompactionLevel,
-    ContextConfig, ContextLevel, Message, RecordBody, RunConfig, SeenResult, Summary, Timestamp,
-    TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
+    ContextConfig, ContextLevel, Message, RecordBody, RunConfig, Said, SeenResult, Speaker, Summary,
+    Timestamp, TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -131,6 +131,12 @@ impl ContextManager {
     /// The conversation as it came, with nothing cut or left out.
     pub fn whole(&self) -> impl ExactSizeIterator<Item = &Arc<Message>> {
         self.state.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// What was said, by whom: the conversation as it came. Of what earlier runs took from the window, there is what
+    /// stands for it.
+    pub fn said(&self) -> impl ExactSizeIterator<Item = Said> {
+        self.state.entries.iter().map(Entry::said)
     }
 
     /// How full the window is. Without a [`ContextConfig`] nothing is counted.
@@ -362,18 +368,26 @@ impl ContextManager {
     /// The model is told how full its window is.
     pub(crate) fn told(&mut self, level: ContextLevel, text: &str, at: Timestamp) {
         self.state.status = level;
-        self.push(Message::user(text, at));
+        self.push(Message::user(text, at), Speaker::Program);
     }
 
-    pub(crate) fn push(&mut self, message: Message) {
+    pub(crate) fn push(&mut self, message: Message, by: Speaker) {
         let tokens = self.count(&message);
-        self.enter(Entry::new(message.into(), tokens));
+        self.enter(Entry::new(message.into(), tokens, by));
     }
 
-    /// Adds what a person said in this run: it never gives way.
-    pub(crate) fn push_prompt(&mut self, message: Message) {
+    /// Adds what somebody said to this run: it never gives way.
+    pub(crate) fn push_prompt(&mut self, message: Message, by: Speaker) {
         self.state.pins.push(self.state.entries.len());
-        self.push(message);
+        self.push(message, by);
+    }
+
+    /// The same, where the model sees it in other words.
+    pub(crate) fn push_prompt_as(&mut self, message: Message, said: Message, by: Speaker) {
+        self.push_prompt(message, by);
+        if let Some(entry) = self.state.entries.last_mut() {
+            entry.said = Some(said.into());
+        }
     }
 
     /// Adds what the model reads of a tool's result, cut to what one result may take.
@@ -403,14 +417,14 @@ impl ContextManager {
     pub(crate) fn push_spoken(&mut self, mut answer: AssistantMessage) {
         answer.content.retain(|block| block.as_tool_call().is_none());
         if !answer.content.is_empty() {
-            self.push(Message::Assistant(answer));
+            self.push(Message::Assistant(answer), Speaker::Model);
         }
     }
 
     /// Adds an answer and the results of its calls, in the order of the calls.
     pub(crate) fn push_turn(&mut self, mut answer: AssistantMessage, calls: &[CallState]) {
         name_calls(&mut answer, calls);
-        self.push(Message::Assistant(answer));
+        self.push(Message::Assistant(answer), Speaker::Model);
         calls.iter().for_each(|call| self.arrived(call));
         let mut arrived = std::mem::take(&mut self.state.arrived);
         for call in calls {
@@ -424,15 +438,21 @@ impl ContextManager {
     pub(crate) fn into_history(self) -> History {
         let counted_by = self.state.config.as_ref().map(|config| config.tokenizer);
         let entries = match &self.state.layout {
-            None => self.state.entries,
-            Some(_) => self.items().into_iter().map(|i| Entry::new(i.message, i.tokens)).collect(),
+            None => self.state.entries.iter().map(|e| e.seen_as(e.entered().clone(), e.tokens)).collect(),
+            Some(_) => self.items().into_iter().map(|item| self.carried(item)).collect(),
         };
-        let entered = |e: Entry| match e.clipped {
-            Some(clipped) => Entry::new(clipped, e.tokens),
-            None => e,
-        };
-        let entries = entries.into_iter().map(entered).collect();
         History { messages: self.view, entries, counted_by, ..History::default() }
+    }
+
+    /// What the next run has of an item. Nobody said what stands for several messages.
+    fn carried(&self, item: WindowItem) -> Entry {
+        let at = usize::try_from(item.part.range().start).unwrap_or(usize::MAX);
+        match self.state.entries.get(at) {
+            Some(entry) if !matches!(item.part, ViewPart::Digest { .. }) => {
+                entry.seen_as(item.message, item.tokens)
+            }
+            _ => Entry::new(item.message, item.tokens, Speaker::Program),
+        }
     }
 
     fn enter(&mut self, entry: Entry) {
@@ -452,7 +472,7 @@ impl ContextManager {
         let clipped = clipped.map(Arc::new);
         let tokens = self.count(clipped.as_deref().unwrap_or(&message));
         self.state.results.add(tokens);
-        Entry { message: Arc::new(message), clipped, tokens }
+        Entry { clipped, ..Entry::new(Arc::new(message), tokens, Speaker::Tool) }
     }
 
     /// Tokens of a message that enters; nobody counts without a [`ContextConfig`].
@@ -508,12 +528,6 @@ impl ContextManager {
 
 fn sum(tokens: impl Iterator<Item = u64>) -> u64 {
     tokens.fold(0, u64::saturating_add)
-}
-
-impl Entry {
-    fn new(message: Arc<Message>, tokens: u64) -> Self {
-        Self { message, clipped: None, tokens }
-    }
 }
 
 /// The parts are the program's, not the run's.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, CallId, CommandId, Compaction, CompactionInput, CompactionLevel, CompactionPolicy,
-    CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Timestamp, ToolCall,
-    ToolResult, ViewPart,
+    CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Said, Speaker, Timestamp,
+    ToolCall, ToolResult, ViewPart,
 };
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn turn(manager: &mut ContextManager, n: u64, call: ToolCall, result: ToolResult
 /// A goal and `turns` turns, each with a result of `lines` lines of 19 characters and a break.
 fn work(manager: &mut ContextManager, turns: u64, lines: usize) {
     if manager.whole().len() == 0 {
-        manager.push_prompt(Message::user("the goal", at(0)));
+        manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
     }
     for n in 0..turns {
         let text = format!("{:<19}\n", format!("result {n}")).repeat(lines);
@@ -156,14 +156,14 @@ fn a_compaction_waits_for_its_trigger_its_time_and_growth() {
 #[test]
 fn what_cannot_be_made_smaller_is_not_tried_in_every_turn() {
     let mut manager = manager(window(1_000));
-    manager.push_prompt(Message::user("x".repeat(3_700), at(0)));
+    manager.push_prompt(Message::user("x".repeat(3_700), at(0)), Speaker::Person);
     assert!(manager.should_compact(at(0)));
     let compaction = compacted(&mut manager, 0);
     assert_eq!(compaction.view, [ViewPart::Keep { from: 0, to: 1 }]);
     assert!(!manager.should_compact(at(1_000_000)), "nothing came in");
-    manager.push(Message::user("y".repeat(300), at(0)));
+    manager.push(Message::user("y".repeat(300), at(0)), Speaker::Program);
     assert!(!manager.should_compact(at(1_000_000)), "hardly anything came in");
-    manager.push(Message::user("y".repeat(300), at(0)));
+    manager.push(Message::user("y".repeat(300), at(0)), Speaker::Program);
     assert!(manager.should_compact(at(1_000_000)));
 }
 
@@ -172,7 +172,7 @@ fn what_cannot_be_made_smaller_is_not_tried_in_every_turn() {
 fn only_the_newest_reading_of_a_file_stays() {
     let read = |id: &str, args| ToolCall::new(id, "read_file", args);
     let mut manager = manager(window(100_000));
-    manager.push_prompt(Message::user("the goal", at(0)));
+    manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
     let body = "line\n".repeat(40);
     let turns = [
         (read("0", json!({"path": "a.rs"})), ToolResult::success(body.clone())),
@@ -225,7 +225,7 @@ fn trimming_keeps_the_goal_and_the_last_messages() {
         ]
     ));
     // Cut where a turn ends: forty messages from the end would begin with a result here.
-    manager.push(Message::user("a note", at(0)));
+    manager.push(Message::user("a note", at(0)), Speaker::Program);
     let view = compacted(&mut manager, 0).view;
     assert_eq!(view.last(), Some(&ViewPart::Keep { from: 43, to: 82 }));
 }
@@ -256,7 +256,7 @@ fn the_summary_policy_keeps_five_messages_of_twenty() {
 fn what_a_person_said_in_the_run_stays_whatever_happens() {
     let mut manager = manager(window(1_000));
     work(&mut manager, 5, 10);
-    manager.push_prompt(Message::user("never delete anything", at(0)));
+    manager.push_prompt(Message::user("never delete anything", at(0)), Speaker::Person);
     work(&mut manager, 20, 10);
     for now in 0..3 {
         compacted(&mut manager, now);
@@ -357,7 +357,7 @@ fn the_window_is_as_full_as_the_service_says() {
     let mut manager = ContextManager::new(&run, Some(&system), History::default(), ContextParts::default());
     // 4,000 tokens are set aside, though the instructions take 1,000.
     assert_eq!(manager.usage(), ContextUsage { tokens: 0, budget: 6_000 });
-    manager.push_prompt(Message::user("x".repeat(3_781), at(0)));
+    manager.push_prompt(Message::user("x".repeat(3_781), at(0)), Speaker::Person);
     assert_eq!(manager.usage().tokens, 1_000);
     manager.asked();
     manager.answered(archon_types::Usage { input: 3_000, ..Default::default() });
@@ -381,4 +381,45 @@ fn calls_without_an_id_or_with_one_that_is_taken_get_one_of_their_own() {
     assert_eq!(unique_calls(&answer, 7)[1].id.as_str(), "auto-7-2");
     // The same every time, so that a log folds to the same calls.
     assert_eq!(unique_calls(&answer, 7), unique_calls(&answer, 7));
+}
+
+// spec: M-23, C-04
+#[test]
+fn a_later_run_knows_who_said_what_and_what_was_said() {
+    let with_history = |history: History| {
+        let mut run = RunConfig::default();
+        run.context = Some(window(100_000));
+        ContextManager::new(&run, None, history, ContextParts::default())
+    };
+    for budget in [200_000, 100_000, 30_000, 8_000, 5_000, 4_000] {
+        let mut manager = manager(window(budget));
+        let (seen, goal) = (Message::user("Task: the goal", at(0)), Message::user("the goal", at(0)));
+        manager.push_prompt_as(seen, goal, Speaker::Person);
+        manager.told(archon_types::ContextLevel::Normal, "There is room.", at(0));
+        work(&mut manager, 60, 100);
+        let told: Vec<Said> = manager.said().collect();
+        assert_eq!((told.len(), told[0].message.text().as_str()), (122, "the goal"));
+        if budget < 200_000 {
+            compacted(&mut manager, 0);
+        }
+        let stored = serde_json::to_string(&manager).unwrap();
+        let loaded: ContextManager = serde_json::from_str(&stored).unwrap();
+        assert_eq!(loaded, manager);
+        let seen = manager.messages().clone();
+        let later = with_history(loaded.into_history());
+        assert_eq!(later.messages(), &seen, "{budget}");
+        let said: Vec<Said> = later.said().collect();
+        let of = |speaker| said.iter().filter(move |said| said.by == speaker);
+        assert_eq!(of(Speaker::Person).map(|said| said.message.text()).collect::<Vec<_>>(), ["the goal"]);
+        // What was said is there as it was said, or not at all: never a part of it.
+        let rest = said.iter().filter(|said| said.by != Speaker::Program);
+        assert!(rest.clone().all(|said| told.contains(said)), "{budget}");
+        assert!(rest.count() > 2 && of(Speaker::Unknown).count() == 0, "{budget}");
+        // And so on in the run after that.
+        let after: Vec<Said> = with_history(later.into_history()).said().collect();
+        assert_eq!(after, said);
+        // Of what was stored before that was noted, nobody knows.
+        let old: ContextManager = serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
+        assert!(old.said().all(|said| said.by != Speaker::Person));
+    }
 }

@@ -15,6 +15,11 @@ use crate::memories::{Texts, check_question, narrowed, number, time, words_of};
 /// What a row is read from.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
 
+/// Whether the vector of `entries e` is as long as its embedder's are: a damaged one is made again like one that was never
+/// made.
+const INTACT: &str = "coalesce((SELECT vector_dims(e.vector) = d.dimensions FROM embedders d \
+                      WHERE d.id = e.embedder), FALSE)";
+
 /// A value of a statement.
 pub(super) type Value = Box<dyn ToSql + Sync + Send>;
 
@@ -101,7 +106,7 @@ impl Conditions {
         }
         if let Some(embedder) = &filter.not_embedded_by {
             let embedder = self.value(embedder.clone());
-            self.and(&format!("e.embedder IS DISTINCT FROM {embedder}"));
+            self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
         }
         Ok(())
     }
@@ -124,7 +129,8 @@ pub(super) async fn list(
     let most = i64::try_from(listing.limit).unwrap_or(i64::MAX);
     let limit = conditions.value(most.saturating_add(1));
     let sql = format!(
-        "SELECT {COLUMNS}, e.vector::real[] FROM entries e WHERE {} ORDER BY e.position {order} LIMIT {limit}",
+        "SELECT {COLUMNS}, CASE WHEN {INTACT} THEN e.vector::real[] END FROM entries e WHERE {} \
+         ORDER BY e.position {order} LIMIT {limit}",
         conditions.sql
     );
     let rows = client.query(&sql, &borrowed(&conditions.values)).await.map_err(failed("read", "a list"))?;
@@ -137,6 +143,8 @@ pub(super) async fn list(
         match read(row) {
             Ok(mut entry) => {
                 entry.embedding = row.try_get(7).map_err(failed("read", "a vector"))?;
+                // A vector that is damaged is made again.
+                entry.embedder = entry.embedder.filter(|_| entry.embedding.is_some());
                 page.entries.push(entry);
             }
             Err(damaged) => page.damaged.push(damaged),
@@ -181,12 +189,14 @@ pub(super) async fn candidates(
     if let Some((embedder, vector)) = &search.vector {
         check_question(vector, length_of(client, embedder).await?)?;
         let mut conditions = Conditions::of(scope, &search.filter)?;
+        let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
         let (embedder, vector) = (conditions.value(embedder.clone()), conditions.value(vector.clone()));
         let most = conditions.value(limit);
         // Zero is near to nothing: its distance is no number.
         let sql = format!(
             "SELECT {COLUMNS}, (1 - (e.vector <=> {vector}::real[]::vector))::real FROM entries e \
-             WHERE e.embedder = {embedder} AND vector_norm(e.vector) > 0 AND {} \
+             WHERE e.embedder = {embedder} AND vector_dims(e.vector) = {length} \
+             AND vector_norm(e.vector) > 0 AND {} \
              ORDER BY e.vector <=> {vector}::real[]::vector, 1 LIMIT {most}",
             conditions.sql
         );

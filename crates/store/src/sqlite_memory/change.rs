@@ -146,13 +146,11 @@ impl Work<'_> {
     fn drop_vector(&self, position: i64) -> rusqlite::Result<()> {
         let note = "INSERT INTO removed (position, collection, embedder) \
                     SELECT position, collection, embedder FROM scanned WHERE position = ?1";
-        if self.transaction.prepare_cached(note)?.execute([position])? > 0 {
-            self.transaction
-                .prepare_cached("DELETE FROM scanned WHERE position = ?1")?
-                .execute([position])?;
-            self.transaction
-                .prepare_cached("DELETE FROM vectors WHERE position = ?1")?
-                .execute([position])?;
+        // Each by itself: of what is damaged only one may be there.
+        for sql in
+            [note, "DELETE FROM scanned WHERE position = ?1", "DELETE FROM vectors WHERE position = ?1"]
+        {
+            self.transaction.prepare_cached(sql)?.execute([position])?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::{
 use archon_types::MemoryError;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, functions::FunctionFlags};
 
-use super::{damage::failed, schema, vectors::Scan};
+use super::{damage::failed, row::vector_of, schema, vectors::Scan};
 
 /// How long another process may take for its transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,6 +43,8 @@ impl Database {
             fs::create_dir_all(parent).map_err(failed("create", parent))?;
         }
         create_file(path)?;
+        // Who can only read changes nothing of what is another program's: not even its journal is put away.
+        schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::prepare(&mut writer, path)?;
         writer.execute_batch("PRAGMA synchronous = NORMAL").map_err(failed("open", path))?;
@@ -122,6 +124,11 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
             let (all, some) = (read(0), read(1)?);
             // A damaged row is let through, to be reported.
             Ok(all.map_or(true, |all| some.iter().all(|(name, value)| all.get(name) == Some(value))))
+        })?;
+        // Whether a vector is what was written.
+        connection.create_scalar_function("is_whole", 3, flags, |context| {
+            let vector = vector_of(context.get_raw(0).as_blob()?, context.get(1)?, context.get(2)?);
+            Ok(vector.is_some())
         })?;
         Ok(connection)
     };

@@ -78,7 +78,7 @@ impl Conditions {
             _ => self.and("e.valid_to IS NULL", []),
         }
         if let Some(embedder) = &filter.not_embedded_by {
-            self.and("e.embedder IS NOT ?", [text(embedder)]);
+            self.and(&format!("(e.embedder IS NOT ? OR NOT {WHOLE})"), [text(embedder)]);
         }
     }
 }
@@ -131,11 +131,17 @@ pub(super) fn list(
     })
 }
 
+/// Whether the vector of `entries e` is what was written: a damaged one is made again like one that was never made.
+const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (position) JOIN embedders d \
+                     ON d.id = e.embedder WHERE v.position = e.position AND s.embedder = e.embedder \
+                     AND length(s.bytes) = d.dimensions AND is_whole(v.vector, v.checksum, d.dimensions))";
+
 /// The exact vector of an entry, if there is one and it is whole.
 pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Result<Option<Vec<f32>>> {
-    let mut statement =
-        connection.prepare_cached("SELECT vector, checksum FROM vectors WHERE position = ?1")?;
+    let sql = "SELECT v.vector, v.checksum, d.dimensions FROM entries e JOIN vectors v USING (position) \
+               JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
     let position = i64::try_from(position).unwrap_or(i64::MAX);
-    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?, row.get(1)?));
+    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?, row.get(1)?, row.get(2)?));
     Ok(statement.query_row([position], read).optional()?.flatten())
 }

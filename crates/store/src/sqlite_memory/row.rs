@@ -39,8 +39,13 @@ pub(super) fn bytes_of(vector: &[f32]) -> (Vec<u8>, u32) {
     (bytes, sum)
 }
 
-/// A vector from its bytes; `None` if they are not what was written.
-pub(super) fn vector_of(bytes: &[u8], checksum: u32) -> Option<Vec<f32>> {
+/// A vector of so many dimensions from its bytes; `None` if they are not what was written.
+pub(super) fn vector_of(bytes: &[u8], checksum: i64, dimensions: i64) -> Option<Vec<f32>> {
+    let length = i64::try_from(bytes.len()).ok()?;
+    if dimensions.checked_mul(4) != Some(length) || i64::from(crc32fast::hash(bytes)) != checksum {
+        return None;
+    }
     let values = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    (bytes.len().is_multiple_of(4) && crc32fast::hash(bytes) == checksum).then(|| values.collect())
+    let values: Vec<f32> = values.collect();
+    values.iter().all(|x| x.is_finite()).then_some(values)
 }

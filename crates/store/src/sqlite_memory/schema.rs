@@ -18,6 +18,21 @@ pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), M
     migrate(connection, place, MIGRATIONS)
 }
 
+/// Says of what is no database of memories, or of a newer version, why it is left alone. Only reads.
+pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
+    known_version(connection, place, MIGRATIONS).map(drop)
+}
+
+fn known_version(connection: &Connection, place: &Path, migrations: &[&str]) -> Result<u32, MemoryError> {
+    let supported = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    match version(connection, place)? {
+        found if found > supported => {
+            Err(MemoryError::FutureStore { place: place.display().to_string(), found, supported })
+        }
+        found => Ok(found),
+    }
+}
+
 fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), MemoryError> {
     let mode: String = connection
         .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
@@ -30,11 +45,7 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed("open", place))?;
-    let supported = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
-    let found = version(&transaction, place)?;
-    if found > supported {
-        return Err(MemoryError::FutureStore { place: place.display().to_string(), found, supported });
-    }
+    let found = known_version(&transaction, place, migrations)?;
     let upgrade = || {
         if found == 0 {
             transaction.pragma_update(None, "application_id", APPLICATION)?;
@@ -53,13 +64,16 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
 /// The version of the tables; 0 for a file without any.
 fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
     let number =
-        |sql| connection.query_row(sql, [], |row| row.get::<_, u32>(0)).map_err(failed("open", place));
-    let ours = connection
-        .query_row("PRAGMA application_id", [], |row| row.get::<_, i32>(0))
-        .map_err(failed("open", place))?;
-    match ours {
-        APPLICATION => number("SELECT max(version) FROM schema_version"),
-        0 if number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
+        |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(failed("open", place));
+    match number("PRAGMA application_id")? {
+        ours if ours == i64::from(APPLICATION) => {
+            let version = number("SELECT max(version) FROM schema_version")?;
+            Ok(u32::try_from(version).unwrap_or(u32::MAX))
+        }
+        // Nobody's: without tables, and without another program's own version.
+        0 if number("SELECT count(*) FROM sqlite_schema")? == 0 && number("PRAGMA user_version")? == 0 => {
+            Ok(0)
+        }
         _ => {
             let problem = "it is the database of another program";
             Err(failed("open", place)(io::Error::new(io::ErrorKind::InvalidData, problem)))

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use archon_vectors::VectorIndex;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 
 /// What is scanned, as of a moment of the database.
 #[derive(Default)]
@@ -37,7 +37,11 @@ impl Scan {
             let bytes = row.get_ref(5)?.as_blob()?;
             let embedder = row.get_ref(3)?.as_str()?;
             if !self.indexes.contains_key(embedder) {
-                self.indexes.insert(embedder.to_owned(), VectorIndex::new(bytes.len()));
+                // Not as long as the first that is met: that one may be damaged.
+                let sql = "SELECT dimensions FROM embedders WHERE id = ?1";
+                let length = connection.query_row(sql, [embedder], |row| row.get::<_, i64>(0)).optional()?;
+                let length = length.map_or(bytes.len(), |length| usize::try_from(length).unwrap_or(0));
+                self.indexes.insert(embedder.to_owned(), VectorIndex::new(length));
             }
             if let Some(index) = self.indexes.get_mut(embedder) {
                 index.insert_bytes(row.get_ref(2)?.as_str()?, position(row)?, bytes, row.get(4)?);

@@ -457,7 +457,7 @@ fn prompts() -> Vec<RecordBody> {
     let message =
         Message::User(UserMessage { content: vec![Content::text("What is this?"), image], timestamp: at(1) });
     let metadata = Some(MessageMetadata::new("msg_1", at(1_700_000_000_123)));
-    let said = AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata });
+    let said = AgentMessage::Llm(LlmMessage { message, turn_id: Some("turn_1".into()), metadata, by: None });
     let extension = ExtensionMessage::new("ui_update", json!({"pane": 2})).into();
     let result = Message::ToolResult(ToolResultMessage {
         tool_call_id: "c0".into(),

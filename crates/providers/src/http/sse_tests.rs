@@ -1,0 +1,78 @@
+use std::{collections::VecDeque, convert::Infallible, task::Waker};
+
+use archon_types::CancellationToken;
+use http_body::Frame;
+
+use super::*;
+use crate::http::{Timeouts, watch::Watch};
+
+/// Pieces that come at once, and then nothing for good.
+struct KeptOpen(VecDeque<Vec<u8>>);
+
+impl http_body::Body for KeptOpen {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.0.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece.into())))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn body(pieces: impl IntoIterator<Item = Vec<u8>>) -> Body {
+    let body = reqwest::Body::wrap(KeptOpen(pieces.into_iter().collect()));
+    Body::of(body, Watch::new(CancellationToken::new(), Timeouts::default()))
+}
+
+/// What a stream gives until it waits.
+fn at_once<S: Stream + Unpin>(mut stream: S) -> Vec<S::Item> {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut all = Vec::new();
+    while let Poll::Ready(Some(item)) = Pin::new(&mut stream).poll_next(&mut cx) {
+        all.push(item);
+    }
+    all
+}
+
+// spec: P-30
+#[tokio::test]
+async fn the_parser_gets_whole_lines_a_few_at_a_time() {
+    let line = |n: usize| format!("{}\r\n", "ä".repeat(n));
+    let text = [line(10), line(3 * AT_ONCE), line(100).repeat(50)].concat();
+    for size in [1, 7, 1_000, text.len()] {
+        let pieces = (text.clone() + "unfinished").into_bytes();
+        let parts = at_once(SseBytes::new(body(pieces.chunks(size).map(<[u8]>::to_vec))));
+        let parts: Vec<_> =
+            parts.into_iter().map(|part| String::from_utf8(part.unwrap().into()).unwrap()).collect();
+        assert_eq!(parts.concat(), text, "{size}");
+        assert!(parts.iter().all(|part| part.ends_with(['\r', '\n'])), "{size}: {parts:?}");
+        assert!(
+            parts.iter().all(|part| part.len() <= AT_ONCE + 202 || part.contains(&"ä".repeat(3 * AT_ONCE))),
+            "{size}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_utf8_is_told_while_the_connection_stays_open() {
+    let pieces = [b"data: a\n\ndata: \xFF".to_vec(), b"\n\n".to_vec(), b": ping\n\n".to_vec()];
+    let events = at_once(Sse::new(body(pieces)));
+    assert_eq!(events[0].as_ref().unwrap().data, "a");
+    assert!(
+        matches!(&events[1], Err(FrameError::Malformed(what)) if what.contains("UTF-8")),
+        "{:?}",
+        events[1]
+    );
+}
+
+#[tokio::test]
+async fn a_line_without_an_end_is_not_read_for_ever() {
+    let pieces = std::iter::repeat_with(|| vec![b'x'; 1 << 20]).take(34);
+    let events = at_once(SseBytes::new(body(pieces)));
+    assert!(matches!(events[0], Err(BodyError::TooLong)), "{:?}", events.len());
+}

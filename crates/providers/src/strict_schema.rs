@@ -1,0 +1,132 @@
+//! Whether a service that holds a model strictly to a JSON Schema takes this one.
+//!
+//! The rules are OpenAI's: <https://platform.openai.com/docs/guides/structured-outputs#supported-schemas>.
+//! What does not keep them is refused with status 400 if strictness is asked for; without it, the model is
+//! told the schema and mostly keeps to it.
+
+use archon_types::Json;
+use serde_json::Map;
+
+/// The formats of texts that are known.
+const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// Whether the schema may be asked for strictly: it is of an object, all its objects are closed and demand
+/// all their properties, and it has no keyword that is not known.
+pub(crate) fn is_strict(schema: &Json) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object") && schema.get("anyOf").is_none() && holds(schema)
+}
+
+fn holds(schema: &Json) -> bool {
+    let Json::Object(schema) = schema else { return false };
+    let has_type = ["type", "anyOf", "$ref"].iter().any(|key| schema.contains_key(*key));
+    has_type
+        && (!is_of(schema, "object") || is_closed(schema))
+        && (!is_of(schema, "array") || schema.contains_key("items"))
+        && schema.iter().all(|(key, value)| keyword_holds(key, value))
+}
+
+fn is_of(schema: &Map<String, Json>, kind: &str) -> bool {
+    match schema.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().any(|k| k == kind),
+        named => named.is_some_and(|k| k == kind),
+    }
+}
+
+fn is_closed(schema: &Map<String, Json>) -> bool {
+    let required = schema.get("required").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let Some(properties) = schema.get("properties").and_then(Json::as_object) else { return false };
+    schema.get("additionalProperties").is_some_and(|more| *more == false)
+        && properties.keys().all(|name| required.iter().any(|known| known == name))
+        && required.iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)))
+}
+
+fn keyword_holds(key: &str, value: &Json) -> bool {
+    match key {
+        "type"
+        | "description"
+        | "title"
+        | "enum"
+        | "const"
+        | "required"
+        | "additionalProperties"
+        | "$ref"
+        | "$schema"
+        | "pattern"
+        | "minimum"
+        | "maximum"
+        | "exclusiveMinimum"
+        | "exclusiveMaximum"
+        | "multipleOf"
+        | "minItems"
+        | "maxItems" => true,
+        "format" => value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        "items" => holds(value),
+        "anyOf" => value.as_array().is_some_and(|all| all.iter().all(holds)),
+        "properties" | "$defs" | "definitions" => {
+            value.as_object().is_some_and(|all| all.values().all(holds))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A closed object with one property.
+    fn of(property: Json) -> Json {
+        json!({"type": "object", "properties": {"p": property}, "required": ["p"], "additionalProperties": false})
+    }
+
+    // spec: P-15, P-19
+    #[test]
+    fn only_closed_schemas_are_strict() {
+        let text = || json!({"type": "string"});
+        let optional = json!({"type": "object", "properties": {"p": text()}, "additionalProperties": false});
+        let open = json!({"type": "object", "properties": {"p": text()}, "required": ["p"]});
+        let with_defs = |def: Json| {
+            let mut schema = of(json!({"anyOf": [{"$ref": "#/$defs/d"}, {"type": "null"}]}));
+            schema["$defs"] = json!({"d": def});
+            schema
+        };
+        for schema in [
+            of(text()),
+            of(of(text())),
+            of(
+                json!({"type": ["string", "null"], "format": "uuid", "description": "An id.", "enum": ["a", null]}),
+            ),
+            of(
+                json!({"type": "array", "items": of(json!({"type": "integer", "minimum": 1})), "maxItems": 3}),
+            ),
+            with_defs(of(text())),
+            json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false}),
+        ] {
+            assert!(is_strict(&schema), "{schema}");
+        }
+        for schema in [
+            text(),
+            json!(true),
+            json!({"type": "object"}),
+            json!({"anyOf": [of(text())]}),
+            open.clone(),
+            optional.clone(),
+            of(open.clone()),
+            of(json!({"type": "array", "items": optional})),
+            of(json!({"type": "array"})),
+            of(json!({"anyOf": [open.clone(), {"type": "null"}]})),
+            of(json!({"type": ["object", "null"]})),
+            of(json!({"enum": ["a"]})),
+            of(json!({})),
+            of(json!({"type": "string", "minLength": 1})),
+            of(json!({"type": "string", "default": ""})),
+            of(json!({"type": "integer", "format": "uint32"})),
+            of(json!({"oneOf": [text()]})),
+            with_defs(open),
+        ] {
+            assert!(!is_strict(&schema), "{schema}");
+        }
+    }
+}
