@@ -1,7 +1,7 @@
 //! Why an agent could not be put together, or a run not be started.
 
 use archon_react_loop::LoopError;
-use archon_types::{JournalError, RunId, SessionId};
+use archon_types::{JournalError, Outcome, RunId, SessionId};
 
 /// What went wrong before, or outside of, a run. What goes wrong inside one is its outcome.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,23 @@ pub enum Error {
     #[cfg(feature = "orchestrator")]
     #[error(transparent)]
     Team(archon_orchestrator::TeamError),
+    /// The run is not one of this tenant's.
+    #[cfg(feature = "orchestrator")]
+    #[error("run {run} is not one of {tenant}")]
+    OtherTenant {
+        /// The run.
+        run: RunId,
+        /// Who asked for it.
+        tenant: archon_types::TenantId,
+    },
+    /// The run has no answer of the type that was asked for; see [`Typed`](crate::Typed).
+    #[error("run {} has no answer of the type: {problem}", outcome.run)]
+    NotTyped {
+        /// What does not fit, or why there is no answer.
+        problem: String,
+        /// How the run ended, with the last answer.
+        outcome: Box<Outcome>,
+    },
     /// Arguments that a person changed do not fit the tool.
     #[error("the changed arguments cannot be used: {problem}")]
     Edit {
@@ -82,6 +99,9 @@ impl Error {
             Self::Plan(e) => plan_advice(e),
             #[cfg(feature = "orchestrator")]
             Self::Team(e) => team_advice(e),
+            #[cfg(feature = "orchestrator")]
+            Self::OtherTenant { .. } => "take up runs of the tenant that they were started for",
+            Self::NotTyped { .. } => "look at the outcome's answer; a failed or cancelled run can be resumed",
             Self::Edit { .. } => "change them so that they fit the tool, or approve or cancel the call",
             Self::Lost => "resume the run: it is taken up where its log ends",
         }

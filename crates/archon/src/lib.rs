@@ -23,6 +23,7 @@
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
 //! | take up a run after a crash or a cancel | [`Archon::resume`] |
@@ -31,6 +32,7 @@
 //! | let several agents try, and take the best | [`Archon::parallel`] |
 //! | let a goal become a plan, and follow it | `Archon::planning`, with the feature `planner` |
 //! | let a team do the work | `Archon::team`, with the feature `orchestrator` |
+//! | answer messages of many people, each of whom may have to agree to something | `orchestrator::Assistant::new` over this agent, with the feature `orchestrator` |
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
@@ -43,6 +45,8 @@
 mod agent_memory;
 mod approvals;
 mod archon;
+#[cfg(feature = "orchestrator")]
+mod assistant;
 mod auto_save;
 mod builder;
 mod conversation;
@@ -56,6 +60,7 @@ mod project_file;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
+mod typed;
 mod watch;
 
 #[cfg(feature = "memory")]
@@ -82,6 +87,10 @@ pub use project_file::ProjectFile;
 pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
+pub use typed::{AnswerForm, Typed};
+
+/// The derive of [`JsonSchema`](schemars::JsonSchema), which the types of [`Archon::run_typed`] need.
+pub use schemars;
 
 /// Memories: what is kept, and what of it is recalled.
 #[cfg(feature = "memory")]

@@ -103,6 +103,13 @@ pub struct NextTurn {
     pub source: Source,
 }
 
+impl NextTurn {
+    /// A message in a conversation, without a word about who answers it.
+    pub fn new(tenant: TenantId, session: SessionId, message: impl Into<String>) -> Self {
+        Self { tenant, session, system: String::new(), message: message.into() }
+    }
+}
+
 /// Answers messages of many tenants. Those of one tenant are answered one after the other.
 pub struct Assistant {
     conversations: Arc<dyn Conversations>,

@@ -2,16 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use archon_types::{CallId, Clock, Event, Json, MessageType, Role, RunId, SharedItem, Sink};
+use archon_types::{CallId, Json, MessageType, Role, RunId, SharedItem};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::board::Stale;
+use crate::{board::Stale, vital::Vital};
 
 /// Where members find their seat, by the run that they work in. Clones are the same desk.
 ///
@@ -163,41 +160,5 @@ impl Seat {
         let said = Said { call: self.call, what: what(reply) };
         self.team.send(said).await.map_err(|_| SeatError::Over)?;
         answer.await.map_err(|_| SeatError::Over)
-    }
-}
-
-/// When a member was heard last.
-#[derive(Clone)]
-pub(crate) struct Vital {
-    heard: Arc<AtomicU64>,
-    clock: Arc<dyn Clock>,
-}
-
-impl Vital {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let vital = Self { heard: Arc::default(), clock };
-        vital.beat();
-        vital
-    }
-
-    pub(crate) fn beat(&self) {
-        self.heard.fetch_max(self.clock.now().as_millis(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn heard(&self) -> archon_types::Timestamp {
-        archon_types::Timestamp::from_millis(self.heard.load(Ordering::Relaxed))
-    }
-}
-
-/// What a member's run emits goes where it would go anyway, and is a sign of life.
-pub(crate) struct VitalSink {
-    pub(crate) vital: Vital,
-    pub(crate) inner: Arc<dyn Sink>,
-}
-
-impl Sink for VitalSink {
-    fn emit(&self, event: Event) {
-        self.vital.beat();
-        self.inner.emit(event);
     }
 }

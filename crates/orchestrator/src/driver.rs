@@ -11,10 +11,11 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Hand, JobState, Purpose, SeatError, TeamCommand, TeamMachine,
+    JobState, Purpose, SeatError, TeamCommand, TeamMachine,
     check::check_plan,
-    desk::{Said, Seat, Vital, VitalSink, What},
+    desk::{Said, Seat, What},
     team::Parts,
+    vital::{Attended, Vital, VitalSink},
 };
 
 /// How long what is under way may take to end after a cancel; what does not is dropped.
@@ -102,11 +103,10 @@ impl<'a> Driver<'a> {
             if self.machine.is_stopping() && !self.in_flight.is_empty() {
                 self.drain().await?;
             }
-            self.answer_seats();
-            self.stop_taken();
             match self.step() {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
+                Step::Append(body) if self.is_heard_after_all(&body) => self.note_beats(Vec::new()).await?,
                 Step::Append(body) => self.append(*body).await?,
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
@@ -144,7 +144,26 @@ impl<'a> Driver<'a> {
         if let RecordBody::Team(record) = &body {
             self.tell(record);
         }
-        self.record(vec![body]).await
+        let taken = match &body {
+            RecordBody::Team(record) => match **record {
+                TeamRecord::TakenBack { call, .. } => Some(call),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.record(vec![body]).await?;
+        if let Some(call) = taken {
+            self.stop_taken(call);
+        }
+        Ok(())
+    }
+
+    /// Whether somebody is to lose its work for a silence that was broken, or was none, and the log does not say yet.
+    fn is_heard_after_all(&self, body: &RecordBody) -> bool {
+        let RecordBody::Team(record) = body else { return false };
+        let TeamRecord::TakenBack { call, .. } = **record else { return false };
+        let heard = self.hands.get(&call).map(|hand| hand.vital.heard());
+        self.machine.is_silent(call) && heard.is_some_and(|heard| !self.machine.is_silent_since(call, heard))
     }
 
     fn tell(&self, record: &TeamRecord) {
@@ -215,6 +234,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn wait(&mut self, until: Option<Timestamp>) -> Result<(), JournalError> {
+        self.answer_seats();
         self.receive().await?;
         if self.machine.is_stopping() {
             return Ok(());
@@ -261,6 +281,11 @@ impl<'a> Driver<'a> {
                 hand.vital.beat();
             }
         }
+        self.note_beats(vec![RecordBody::ClockRead]).await
+    }
+
+    /// Writes down who was heard, and then the rest.
+    async fn note_beats(&mut self, rest: Vec<RecordBody>) -> Result<(), JournalError> {
         let heard = |(call, hand): (&CallId, &AtWork)| {
             let known = self.machine.hand(*call).filter(|hand| hand.is_open())?;
             let heard = hand.vital.heard();
@@ -272,8 +297,7 @@ impl<'a> Driver<'a> {
             _ => (CommandId(0), 0),
         });
         let beats = beats.into_iter().map(|beat| RecordBody::Team(Box::new(beat)));
-        let bodies = beats.chain(std::iter::once(RecordBody::ClockRead)).collect();
-        self.record(bodies).await
+        self.record(beats.chain(rest).collect()).await
     }
 
     /// Ends what is under way: gives it time to end by itself, and drops what does not.
@@ -391,7 +415,7 @@ impl<'a> Driver<'a> {
             self.machine.job(call.command).and_then(|job| self.machine.role(job.role.as_deref()?)).cloned();
         let seat = Seat { call, role, team: self.team.clone(), vital: vital.clone() };
         self.parts.desk.put(context.run.clone(), seat);
-        self.hands.insert(call, AtWork { vital, stop });
+        self.hands.insert(call, AtWork { vital: vital.clone(), stop });
         let child = context.run.clone();
         let Some(agent) = self.parts.agent(&member) else {
             let outcome = Outcome::failed(child, format!("{member} is not in the team any more"));
@@ -399,8 +423,8 @@ impl<'a> Driver<'a> {
                 .in_flight
                 .push(Box::pin(std::future::ready(Happened::Ended(call, Box::new(outcome)))));
         };
-        let work = async move { agent.run(&brief, &context).await };
-        let work = AssertUnwindSafe(work).catch_unwind().map(move |done| {
+        let work = AssertUnwindSafe(async move { agent.run(&brief, &context).await }).catch_unwind();
+        let work = Attended::new(Box::pin(work), vital).map(move |done| {
             let mut outcome = done.unwrap_or_else(|_| Outcome::failed(child.clone(), "it panicked"));
             // A member that calls its run by another name does not become another.
             outcome.run = child;
@@ -418,17 +442,13 @@ impl<'a> Driver<'a> {
         child
     }
 
-    /// Whoever does not have its work any more is told to stop.
-    fn stop_taken(&mut self) {
-        for (call, hand) in &self.hands {
-            if !self.machine.hand(*call).is_some_and(Hand::is_open) {
-                hand.stop.cancel();
-            }
+    /// Whoever does not have its work any more is told to stop, and is not answered.
+    fn stop_taken(&mut self, call: CallId) {
+        if let Some(hand) = self.hands.get(&call) {
+            hand.stop.cancel();
         }
-        let machine = &self.machine;
-        let is_open = |call: &CallId| machine.hand(*call).is_some_and(Hand::is_open);
-        self.asks.retain(|(_, by, _)| is_open(by));
-        self.waits.retain(|(by, ..)| is_open(by));
+        self.asks.retain(|(_, by, _)| *by != call);
+        self.waits.retain(|(by, ..)| *by != call);
     }
 
     /// Somebody at work wants something.

@@ -9,11 +9,12 @@
 //! |---|---|
 //! | what happens next? | `machine.rs`, `machine/progress.rs`, `machine/apply.rs` |
 //! | who does what? | `machine/matching.rs`, `machine/job.rs` |
-//! | who is silent, or late? | `machine/hands.rs` |
+//! | who is silent, or late? | `machine/hands.rs`, `vital.rs` |
+//! | what is looked up after each record? | `machine/index.rs` |
 //! | who contradicts whom, and who is right? | `machine/conflicts.rs`, `claims.rs` |
 //! | what is a member told? | `machine/brief.rs` |
 //! | what does it answer? | `response.rs` |
-//! | how does it speak to its team? | `desk.rs` |
+//! | how does it speak to its team? | `desk.rs`, and its model by the tools of `desk_tools.rs` |
 //! | what do all of them know? | `board.rs` |
 //! | what may it cost? | `Budget` of `archon-types` |
 //! | who runs whom? | `team.rs`, `driver.rs` |
@@ -46,6 +47,7 @@ mod bus;
 mod check;
 mod claims;
 mod desk;
+mod desk_tools;
 mod driver;
 mod error;
 mod fields;
@@ -54,6 +56,7 @@ mod pool;
 mod response;
 mod roles;
 mod team;
+mod vital;
 
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{

@@ -8,20 +8,25 @@ mod apply;
 mod brief;
 mod conflicts;
 mod hands;
+mod index;
 mod job;
 mod matching;
 mod outcome;
 mod progress;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::OnceLock,
+};
 
 use archon_types::{
     AgentId, Budget, CallId, Claim, CommandId, LimitReached, Member, Outcome, RecordBody, Role, RunId,
-    RunStarted, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
+    RunStarted, SubTaskId, Task, TaskId, TeamRecord, TeamSettings, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
 use conflicts::Conflict;
+use index::{Index, Touched};
 pub use job::{Hand, HandState, Job, JobState, Purpose};
 pub use matching::Match;
 
@@ -86,6 +91,14 @@ pub struct TeamMachine {
     cancelled: bool,
     limit: Option<LimitReached>,
     ended: Option<Box<Outcome>>,
+    /// Made when it is first looked at, and kept from then on.
+    #[serde(skip)]
+    index: OnceLock<Index>,
+    #[serde(skip)]
+    touched: Touched,
+    /// Which job does a subtask.
+    #[serde(skip)]
+    places: OnceLock<HashMap<SubTaskId, CommandId>>,
 }
 
 /// A member, and what is known of it.
@@ -144,6 +157,9 @@ impl TeamMachine {
             cancelled: false,
             limit: None,
             ended: None,
+            index: OnceLock::new(),
+            touched: Touched::default(),
+            places: OnceLock::new(),
         }
     }
 
@@ -193,7 +209,7 @@ impl TeamMachine {
             (Some(begin), None) => return begin,
             (begin, _) => begin,
         };
-        if self.hands().any(|(_, hand)| hand.state == HandState::Running) {
+        if self.index().running > 0 {
             return TeamCommand::Wait { until: self.next_look() };
         }
         if let (Some(_), Some(limit)) = (begin, dry) {
@@ -300,9 +316,9 @@ impl TeamMachine {
         if let Some(lease) = self.hand(call).and_then(|hand| hand.money.lease(call)) {
             return lease;
         }
-        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running).count();
-        let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(running).max(1);
-        let to_do = self.jobs.iter().filter(|job| !job.is_over()).count().max(1);
+        let index = self.index();
+        let free = (self.settings.max_concurrent.max(1) as usize).saturating_sub(index.running).max(1);
+        let to_do = index.open.max(1);
         // One share stays back: for who is asked for help, and for who takes over from the silent.
         self.budget.lease(free.min(to_do) as u64 + 1)
     }
@@ -315,7 +331,29 @@ impl TeamMachine {
         })
     }
 
+    /// What is looked up; it follows from the rest.
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::of(self))
+    }
+
+    /// What is wrong with what is looked up, if it is not what follows from the rest: for tests.
+    #[doc(hidden)]
+    pub fn index_problem(&self) -> Option<String> {
+        let (kept, anew) = (self.index(), Index::of(self));
+        if !kept.is_like(&anew) {
+            return Some(format!("kept: {kept:?}\nanew: {anew:?}"));
+        }
+        self.matching_problem()
+    }
+
+    fn member_mut(&mut self, id: &AgentId) -> Option<&mut MemberState> {
+        let state = self.members.get_mut(id)?;
+        self.touched.members.push(id.clone());
+        Some(state)
+    }
+
     fn job_mut(&mut self, command: CommandId) -> Option<&mut Job> {
+        self.touched.jobs.push(command);
         self.jobs.get_mut(usize::try_from(command.0).ok()?.checked_sub(1)?)
     }
 
@@ -333,6 +371,7 @@ impl TeamMachine {
         let mut job = Job::new(command, purpose);
         change(&mut job);
         self.jobs.push(job);
+        self.touched.jobs.push(command);
         command
     }
 }

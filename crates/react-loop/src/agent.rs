@@ -7,17 +7,17 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
-    Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, GoalCheck, HookPoint, Hooks,
-    InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice, OnStorageFailure, OpenMode,
-    Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody, RequestOptions, RetryConfig,
-    RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
+    Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
+    HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
+    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
+    RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
 use crate::{
     Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog, drive::panic_text, fold, fold_chain, fold_with, is_paired, is_parallel, spawns::left_behind,
-    tool_batch::NoTools,
+    RunLog, drive::panic_text, fold, fold_chain, fold_with, form, is_paired, is_parallel,
+    spawns::left_behind, tool_batch::NoTools,
 };
 
 /// An agent that thinks and acts in turns, with every step in a journal.
@@ -62,6 +62,8 @@ pub struct ReactAgentOptions {
     pub expected_output: Option<String>,
     /// Who compares an answer with that; nobody by default.
     pub goal_check: Option<GoalCheck>,
+    /// Holds answers against the form that `request` asks for; nobody does by default.
+    pub form_check: Option<FormCheck>,
     /// What makes the first turn of a run that starts with a prompt.
     pub first_turn: TurnTrigger,
     /// How questions to people are treated, where somebody can be asked.
@@ -94,6 +96,7 @@ impl ReactAgentOptions {
             request: RequestOptions::default(),
             expected_output: None,
             goal_check: None,
+            form_check: None,
             first_turn: TurnTrigger::default(),
             approvals: ApprovalSettings::default(),
             context: Some(ContextConfig::default()),
@@ -101,6 +104,13 @@ impl ReactAgentOptions {
             steers: QueueMode::default(),
             follow_ups: QueueMode::default(),
         }
+    }
+}
+
+impl ReactAgentOptions {
+    /// The form that answers are held against, if they are.
+    fn form(&self) -> Option<&ResponseFormat> {
+        self.form_check.and(self.request.response_format.as_ref())
     }
 }
 
@@ -154,6 +164,18 @@ impl ReactAgent {
         self
     }
 
+    /// The same agent without a memory.
+    pub fn without_memory(mut self) -> Self {
+        self.driver.memory = None;
+        self
+    }
+
+    /// The same agent with other standing instructions.
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.options.system = Some(system.into());
+        self
+    }
+
     /// The same agent with filters, which look in this order at what a run begins with.
     pub fn with_input_filters(mut self, filters: Vec<Arc<dyn InputFilter>>) -> Self {
         self.filters = filters;
@@ -163,6 +185,14 @@ impl ReactAgent {
     /// The same agent with somebody who is asked about calls that need a person's consent.
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.driver.approver = Some(approver);
+        self
+    }
+
+    /// The same agent, whose answers must be JSON of a form, and are sent back so often as `check` says if they
+    /// are not.
+    pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
+        self.options.request.response_format = Some(form);
+        self.options.form_check = Some(check);
         self
     }
 
@@ -286,6 +316,9 @@ impl ReactAgent {
         }
         if context.depth > limits.max_depth {
             return Err(LoopError::TooDeep { depth: context.depth, max: limits.max_depth });
+        }
+        if let Some(problem) = self.options.form().and_then(|form| form::schema_problem(&form.schema)) {
+            return Err(LoopError::Form { problem });
         }
         let model = &self.options.model;
         let price = self.options.price.or_else(|| self.driver.provider.capabilities(model).price);

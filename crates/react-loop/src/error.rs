@@ -68,6 +68,12 @@ pub enum LoopError {
         /// The run that calls.
         caller: RunId,
     },
+    /// The form that answers must have is no JSON Schema.
+    #[error("the form of the answers is no JSON Schema: {problem}")]
+    Form {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Agents called agents too often.
     #[error("a run at depth {depth} is not started: the limit is {max}")]
     TooDeep {
@@ -142,6 +148,7 @@ impl LoopError {
             Self::UnknownPrice { .. } => "give the model's price, or set no limit on money",
             Self::FallbackWithoutTools { .. } => "leave it out, or use text mode",
             Self::NotOfThisCall { .. } => "look at the run that is there, and remove it if it is of no use",
+            Self::Form { .. } => "give a schema of JSON Schema's draft 2020-12",
             Self::TooDeep { .. } => "let fewer agents call agents, or raise `max_depth`",
             Self::NoBranch => "give it the agents that are to work side by side",
             Self::Evaluation(e) => e.advice(),

@@ -22,6 +22,7 @@
 //! | how does a run leave another? | `fork.rs` |
 //! | how do several run side by side, and which one is taken? | `parallel.rs`, `evaluation.rs`, `judge.rs` |
 //! | what waits for a person, and what follows from the answer? | `machine/approvals.rs`, `decide.rs` |
+//! | does an answer have the form that it must have? | `form.rs`, `machine/form.rs` |
 //! | does a log hold together? | `replay.rs` |
 
 mod action_parser;
@@ -37,6 +38,7 @@ mod error;
 mod evaluation;
 mod fallback;
 mod fork;
+mod form;
 mod goal_check;
 mod hooked;
 mod interrupt;

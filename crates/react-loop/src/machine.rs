@@ -9,6 +9,7 @@ mod answers;
 mod approvals;
 mod endings;
 mod failures;
+mod form;
 mod goal;
 mod instructions;
 mod interruption;
@@ -18,10 +19,10 @@ mod tool_retry;
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, HookPoint, Lease, LimitReached,
-    Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request, RunConfig, RunStarted,
-    Said, SideQuestion, Speaker, Spending, Timestamp, ToolMode, ToolResult, ToolResultStatus, TurnTrigger,
-    metadata,
+    AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
+    LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
+    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, Timestamp, ToolMode, ToolResult,
+    ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,8 @@ pub enum Command<'a> {
     Summarize(SummaryDue),
     /// Ask the model whether the answer is what was expected, then append `GoalChecked`.
     CheckGoal(GoalDue),
+    /// Hold [`ReactMachine::answer`] against the form that it must have, then append `FormChecked`.
+    CheckForm,
     /// Bring every call that has no result to one, but for those that wait for their next try.
     RunCalls(&'a [CallState]),
     /// Wait, then append `ClockRead`.
@@ -104,6 +107,12 @@ pub struct ReactMachine {
     /// Answers that were sent back.
     #[serde(default)]
     goal_checks: u32,
+    /// Answers that were sent back because of their form, since one fitted.
+    #[serde(default)]
+    form_misses: u32,
+    /// What does not fit in the last answer.
+    #[serde(default)]
+    misfits: Vec<FormProblem>,
     /// The question beside the run's own that is with a model.
     #[serde(default)]
     beside: Option<SideQuestion>,
@@ -131,6 +140,8 @@ enum Phase {
     BackingOff { command: CommandId, attempt: u32, until: Timestamp },
     /// The calls of an answer are on their way to their results.
     Acting { answer: Box<AssistantMessage>, calls: Vec<CallState> },
+    /// The answer is held against the form that it must have.
+    Matching,
     /// Somebody looks whether the answer is what was expected.
     Checking,
     /// The loop has something to tell the model; then `then` follows.
@@ -188,6 +199,8 @@ impl ReactMachine {
             last_answer: String::new(),
             instructions: String::new(),
             goal_checks: 0,
+            form_misses: 0,
+            misfits: Vec::new(),
             beside: None,
             interrupted: Default::default(),
             suspended: false,
@@ -246,6 +259,7 @@ impl ReactMachine {
             }
             RecordBody::InstructionsRead { text } => self.instructed(text),
             RecordBody::GoalChecked(verdict) => self.goal_checked(verdict),
+            RecordBody::FormChecked { problems } => self.form_checked(problems),
             RecordBody::Compacted(compaction) => self.window.compacted(compaction, record.at),
             RecordBody::ContextStatus { level, text } if !matches!(self.phase, Phase::Ended(_)) => {
                 self.window.told(*level, text, record.at);
@@ -265,6 +279,8 @@ impl ReactMachine {
             Phase::Ended(outcome) => Command::Done(outcome),
             Phase::Finishing(outcome) => Command::Append(RecordBody::RunFinished(outcome.clone())),
             Phase::Acting { calls, .. } => self.next_of_calls(calls),
+            // The answer is there: a cancel does not make it worse.
+            Phase::Matching => Command::CheckForm,
             _ if self.cancelled => self.finish(self.outcome(OutcomeStatus::Cancelled)),
             Phase::Fresh => Command::WaitForPrompt,
             Phase::Checking => self.goal_due(),
@@ -338,7 +354,7 @@ impl ReactMachine {
 
     /// Whether nothing is under way: no request, no call.
     pub(crate) fn is_at_rest(&self) -> bool {
-        !self.is_in_turn() && !matches!(self.phase, Phase::Checking)
+        !self.is_in_turn() && !matches!(self.phase, Phase::Matching | Phase::Checking)
     }
 
     /// With what the run works.
@@ -440,7 +456,9 @@ impl ReactMachine {
     pub fn state(&self) -> ReactState {
         match &self.phase {
             Phase::Fresh => ReactState::Idle,
-            Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Checking => ReactState::Thinking,
+            Phase::Asking { .. } | Phase::BackingOff { .. } | Phase::Matching | Phase::Checking => {
+                ReactState::Thinking
+            }
             Phase::Acting { .. } => ReactState::Acting,
             Phase::Ready | Phase::Noting { .. } => ReactState::Observing,
             Phase::Finishing(o) | Phase::Ended(o) if o.is_finished() => ReactState::Finished,

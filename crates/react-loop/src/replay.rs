@@ -119,7 +119,10 @@ fn may_come(machine: &ReactMachine, input: &RecordBody) -> bool {
         | RecordBody::ToolRefused { call, .. }
         | RecordBody::ToolAsked { call, .. }
         | RecordBody::ToolAnswered { call, .. } => open(call),
-        RecordBody::Summarized(_) | RecordBody::GoalChecked(_) | RecordBody::RunStarted(_) => false,
+        RecordBody::Summarized(_)
+        | RecordBody::GoalChecked(_)
+        | RecordBody::FormChecked { .. }
+        | RecordBody::RunStarted(_) => false,
         _ => true,
     }
 }

@@ -43,6 +43,13 @@ pub(crate) fn system_prompt(config: &RunConfig) -> String {
         );
     }
     prompt.push_str(FORMAT);
+    if let Some(format) = config.form_check.and(config.options.response_format.as_ref()) {
+        let _ = write!(
+            prompt,
+            "\n\nThe final answer is JSON that fits this JSON Schema, and nothing else: {}",
+            format.schema
+        );
+    }
     prompt
 }
 

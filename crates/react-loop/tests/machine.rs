@@ -8,10 +8,11 @@ use std::sync::Arc;
 use archon_react_loop::{CallStage, CallState, Command, ReactMachine, decode_answer};
 use archon_types::{
     AssistantMessage, CallId, CircuitBreaker, CommandId, CompactionPolicy, Content, ContextConfig, Effect,
-    Encoded, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease,
-    LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus, ProcessGroup,
-    PromptSource, ProviderError, QueueMode, Record, RecordBody, RunConfig, RunId, RunStarted, SideQuestion,
-    Spending, StopReason, Summary, Timestamp, ToolCall, ToolError, ToolMode, ToolResult, ToolSpec, Usage,
+    Encoded, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck, GoalVerdict,
+    HookPoint, Lease, LimitReached, Message, ModelFailure, ModelPrice, OnLimit, Outcome, OutcomeStatus,
+    ProcessGroup, PromptSource, ProviderError, QueueMode, Record, RecordBody, RequestOptions, ResponseFormat,
+    RunConfig, RunId, RunStarted, SideQuestion, Spending, StopReason, Summary, Timestamp, ToolCall,
+    ToolError, ToolMode, ToolResult, ToolSpec, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -111,6 +112,10 @@ impl Walk {
                 let usage = Usage { input: 3, output: 1, ..Usage::default() };
                 let met = [Some(true), Some(false), None][usize::from(choice % 3)];
                 RecordBody::GoalChecked(GoalVerdict { met, reason: "because".into(), usage })
+            }
+            Command::CheckForm => {
+                let problem = (!choice.is_multiple_of(3)).then(|| FormProblem::new("/a", "no"));
+                RecordBody::FormChecked { problems: problem.into_iter().collect() }
             }
             other => panic!("{other:?}"),
         };
@@ -218,6 +223,7 @@ fn hostile(choice: u8, n: u64) -> RecordBody {
         10 => RecordBody::CancelRequested { reason: "stop".into() },
         11 if n > 3 => RecordBody::InstructionsRead { text: "Use tabs. ".repeat(choice.into()) },
         11 if n > 1 => RecordBody::ToolFailed { call, attempt: choice.into(), result, jitter: 9.0 },
+        11 if n > 0 => RecordBody::FormChecked { problems: vec![FormProblem::new("", "late")] },
         11 => RecordBody::GoalChecked(GoalVerdict::default()),
         15 => RecordBody::Received { id: format!("in_{n}") },
         16 => RecordBody::InputRejected { reason: "no".into() },
@@ -307,6 +313,7 @@ proptest! {
         max_duration_ms in prop_oneof![2 => Just(600_000), 1 => 0u64..3_000],
         window in prop_oneof![2 => Just(None), 1 => (200u64..2_000).prop_map(Some)],
         goal in prop_oneof![Just(None), Just(Some(GoalCheck::Text)), Just(Some(GoalCheck::Model))],
+        form in prop_oneof![Just(None), (0u32..4).prop_map(Some)],
         choices in prop::collection::vec((any::<u8>(), any::<u8>(), 0u64..6), 1..80),
     ) {
         let mode = if text_mode { ToolMode::Text } else { ToolMode::Native };
@@ -320,6 +327,10 @@ proptest! {
             config.follow_ups = config.steers;
             config.goal_check = goal;
             config.expected_output = Some("a miracle".into());
+            config.form_check = form.map(FormCheck::new);
+            let mut options = RequestOptions::default();
+            options.response_format = Some(ResponseFormat { name: "a".into(), schema: true.into() });
+            config.options = options.into();
         });
         for (choice, other, n) in &choices {
             if other.is_multiple_of(4) {

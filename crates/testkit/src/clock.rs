@@ -54,13 +54,17 @@ impl VirtualClock {
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         let target = state.now + by;
+        let mut woken = Vec::new();
         while let Some(first) = state.sleepers.first_entry().filter(|s| s.key().0 <= target) {
-            let ((deadline, _), sleeper) = first.remove_entry();
-            state.now = state.now.max(deadline);
-            let _ = sleeper.send(());
+            woken.push(first.remove());
         }
         state.now = target;
         self.announce(&mut state);
+        drop(state);
+        // Whoever is woken may look at the clock at once.
+        for sleeper in woken {
+            let _ = sleeper.send(());
+        }
     }
 
     /// The earliest deadline that somebody sleeps for.

@@ -62,6 +62,7 @@ mod evaluation;
 mod event;
 mod executions;
 mod failure;
+mod form;
 mod goal;
 mod hooks;
 mod ids;
@@ -140,6 +141,7 @@ pub use evaluation::{
 pub use event::{Delta, DeltaKind, Event, NullSink, Sink, StreamDelta};
 pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
+pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
     CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
-    FailurePolicy, FailureStep, GoalCheck, GoalVerdict, HookPoint, Lease, LimitReached, LoopId, Message,
-    ModelPrice, Outcome, ParallelBranch, ParallelChoice, PlanRecord, ProcessGroup, RequestOptions,
-    RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord, TenantId, Timestamp, ToolResult, ToolSpec,
+    FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
+    LimitReached, LoopId, Message, ModelPrice, Outcome, ParallelBranch, ParallelChoice, PlanRecord,
+    ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord, TenantId,
+    Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -237,6 +238,11 @@ pub enum RecordBody {
     },
     /// A model was asked whether the answer is what was expected; see [`RunConfig::goal_check`].
     GoalChecked(GoalVerdict),
+    /// The answer was held against the form that it must have; see [`RunConfig::form_check`].
+    FormChecked {
+        /// What does not fit; nothing if the answer stands.
+        problems: Vec<FormProblem>,
+    },
     /// The model sees less of the conversation from here on. Derived.
     Compacted(Compaction),
     /// The model is told how full its window is, as a user message. Derived.
@@ -501,6 +507,10 @@ pub struct RunConfig {
     /// Who compares an answer with what was expected; nobody by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_check: Option<GoalCheck>,
+    /// Holds answers against [`RequestOptions::response_format`]; nobody looks by default. In text mode the
+    /// form is then a part of the instructions, and not of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_check: Option<FormCheck>,
     /// How questions to people are treated; none where nobody can be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalSettings>,

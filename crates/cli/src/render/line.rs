@@ -1,7 +1,8 @@
 //! One line for a record: where it stands, when it came, what it says.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, Message, PlanRecord, Record, RecordBody, TeamRecord, ToolResult,
+    AgentMessage, AssistantMessage, Content, FormProblem, Message, PlanRecord, Record, RecordBody,
+    TeamRecord, ToolResult,
 };
 
 use crate::text::one_line;
@@ -49,6 +50,7 @@ fn about(body: &RecordBody) -> String {
             };
             one_line(&format!("{met} {}", verdict.reason), SHOWN)
         }
+        RecordBody::FormChecked { problems } => form(problems),
         RecordBody::AskedBeside { question, reserved } => {
             format!("{question:?}, at most {reserved} millionths")
         }
@@ -78,6 +80,14 @@ fn about(body: &RecordBody) -> String {
             format!("{:?}, {} turns: {}", outcome.status, outcome.turns, one_line(why, SHOWN))
         }
         of_a_call => about_call(of_a_call),
+    }
+}
+
+fn form(problems: &[FormProblem]) -> String {
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    match problems.is_empty() {
+        true => "the form fits".to_owned(),
+        false => one_line(&problems.join("; "), SHOWN),
     }
 }
 

@@ -11,6 +11,17 @@ use crate::response::Response;
 impl TeamMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
+        let index = self.index.take();
+        self.take_in(record);
+        let touched = std::mem::take(&mut self.touched);
+        debug_assert!(self.index.get().is_none(), "nothing is looked up while a record is taken in");
+        if let Some(mut index) = index.filter(|_| !touched.all) {
+            index.update(self, touched);
+            self.index = index.into();
+        }
+    }
+
+    fn take_in(&mut self, record: &Record) {
         self.budget.see(record.at, self.suspended || self.ended.is_some());
         self.now = self.now.max(record.at);
         let at = self.now;
@@ -46,7 +57,9 @@ impl TeamMachine {
             RecordBody::RunFinished(outcome) => self.ended = Some(outcome.clone()),
             _ => {}
         }
-        self.progress();
+        if !is_mere_beginning(&record.body) {
+            self.progress();
+        }
     }
 
     fn put_money(&mut self, call: CallId, money: Loan) {
@@ -64,6 +77,7 @@ impl TeamMachine {
                         MemberState { member: member.clone(), silent: false, load: 0, done: 0, failed: 0 };
                     self.members.entry(member.id.clone()).or_insert(state);
                 }
+                self.touched.all = true;
             }
             TeamRecord::Planned { task } if self.phase == Phase::Planning => {
                 let query = std::mem::take(&mut self.task.original_query);
@@ -85,7 +99,7 @@ impl TeamMachine {
             TeamRecord::Late { member, .. } => {
                 self.late += 1;
                 // Whoever answers is not silent any more.
-                if let Some(state) = self.members.get_mut(member) {
+                if let Some(state) = self.member_mut(member) {
                     state.silent = false;
                 }
             }
@@ -103,6 +117,7 @@ impl TeamMachine {
     /// The steps of the plan become jobs.
     fn adopt(&mut self) {
         self.phase = Phase::Working;
+        self.places.take();
         for subtask in self.task.subtasks.clone() {
             let (role, tool) = (subtask.rules.role.clone(), subtask.tool_name().map(str::to_owned));
             self.add_job(Purpose::Subtask { subtask: Box::new(subtask) }, |job| {
@@ -118,7 +133,7 @@ impl TeamMachine {
         }
         job.hands.push(Hand::new(member.clone(), at));
         self.delegations += 1;
-        if let Some(state) = self.members.get_mut(member) {
+        if let Some(state) = self.member_mut(member) {
             state.load += 1;
         }
     }
@@ -166,7 +181,7 @@ impl TeamMachine {
             return self.unload(&member);
         }
         self.close(call, &member, false);
-        if let Some(state) = self.members.get_mut(&member) {
+        if let Some(state) = self.member_mut(&member) {
             state.silent |= is_silent;
         }
     }
@@ -174,7 +189,7 @@ impl TeamMachine {
     /// A delegation came to its end. What it had been lent stays set aside until it is known what it used.
     fn close(&mut self, call: CallId, member: &AgentId, is_good: bool) {
         self.unload(member);
-        if let Some(state) = self.members.get_mut(member) {
+        if let Some(state) = self.member_mut(member) {
             match is_good {
                 true => state.done += 1,
                 false => state.failed += 1,
@@ -193,7 +208,7 @@ impl TeamMachine {
     }
 
     fn unload(&mut self, member: &AgentId) {
-        if let Some(state) = self.members.get_mut(member) {
+        if let Some(state) = self.member_mut(member) {
             state.load = state.load.saturating_sub(1);
         }
     }
@@ -300,6 +315,7 @@ impl TeamMachine {
             self.ended = None;
         }
         self.cancelled = false;
+        self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands) {
             if hand.state == HandState::Asked {
                 hand.state = HandState::Running;
@@ -310,9 +326,19 @@ impl TeamMachine {
 
     /// Nobody worked meanwhile, so nobody was silent.
     fn hear_all(&mut self, at: Timestamp) {
+        self.touched.all = true;
         for hand in self.jobs.iter_mut().flat_map(|job| &mut job.hands).filter(|hand| hand.is_open()) {
             (hand.since, hand.heard) = (at, at);
         }
+    }
+}
+
+/// Whether a record only says that something begins, or that somebody is there: nothing is finished by it.
+fn is_mere_beginning(body: &RecordBody) -> bool {
+    match body {
+        RecordBody::Granted { .. } | RecordBody::Settled { .. } | RecordBody::ToolStarted { .. } => true,
+        RecordBody::Team(team) => matches!(**team, TeamRecord::Delegated { .. } | TeamRecord::Beat { .. }),
+        _ => false,
     }
 }
 

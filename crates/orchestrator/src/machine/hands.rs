@@ -17,26 +17,35 @@ impl TeamMachine {
         hand.since + Duration::from_millis(self.settings.task_ms)
     }
 
-    pub(super) fn is_silent(&self, call: CallId) -> bool {
+    pub(crate) fn is_silent(&self, call: CallId) -> bool {
         self.hand(call).and_then(|hand| self.silent_at(hand)).is_some_and(|at| at <= self.now)
+    }
+
+    /// Whether a delegation at work would be silent now if it was heard last at this time.
+    pub(crate) fn is_silent_since(&self, call: CallId, heard: Timestamp) -> bool {
+        let most = self.settings.beat_ms.saturating_mul(u64::from(self.settings.missed_beats.max(1)));
+        self.is_silent(call) && heard + Duration::from_millis(most) <= self.now
+    }
+
+    /// When one at work is silent or late.
+    pub(super) fn look_at(&self, hand: &Hand) -> Timestamp {
+        self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand)))
     }
 
     /// When the next of those at work may be silent or late.
     pub(super) fn next_look(&self) -> Option<Timestamp> {
-        let running = self.hands().filter(|(_, hand)| hand.state == HandState::Running);
-        running
-            .map(|(_, hand)| self.silent_at(hand).map_or(self.due_at(hand), |at| at.min(self.due_at(hand))))
-            .min()
+        self.index().looks.first().map(|(at, _)| *at)
     }
 
-    /// What is to be taken back: from the silent, the late, and those whose work somebody else has done.
+    /// What is to be taken back: from those whose work nobody needs any more, from the silent and the late.
     pub(super) fn taken_back(&self) -> Option<TeamRecord> {
-        self.jobs.iter().find_map(|job| {
-            (0..).zip(&job.hands).find_map(|(index, hand)| {
-                let call = CallId::new(job.command, index);
-                let reason = self.reason_to_take(job, hand)?;
-                Some(TeamRecord::TakenBack { call, member: hand.member.clone(), reason })
-            })
+        let index = self.index();
+        let due = || index.looks.first().filter(|(at, _)| *at <= self.now).map(|(_, command)| command);
+        let job = self.job(*index.unneeded.first().or_else(due)?)?;
+        (0..).zip(&job.hands).find_map(|(index, hand)| {
+            let call = CallId::new(job.command, index);
+            let reason = self.reason_to_take(job, hand)?;
+            Some(TeamRecord::TakenBack { call, member: hand.member.clone(), reason })
         })
     }
 
@@ -66,7 +75,7 @@ impl TeamMachine {
     }
 
     pub(super) fn first_chosen(&self) -> Option<CallId> {
-        self.hands().find(|(_, hand)| hand.state == HandState::Chosen).map(|(call, _)| call)
+        self.index().chosen.first().copied()
     }
 
     /// What waits for a person: delegations, and questions of the team itself.
@@ -76,7 +85,7 @@ impl TeamMachine {
     }
 
     fn questions(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.iter().filter(|job| job.is_question() && !job.is_over())
+        self.index().questions.iter().filter_map(|command| self.job(*command))
     }
 
     /// Whether a person is asked if the run is to go on at all.

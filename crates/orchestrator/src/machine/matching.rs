@@ -1,10 +1,13 @@
 //! Who does what: the fitting member with the best record and the least to do, always the same one.
 
-use std::cmp::Reverse;
+use std::ops::Bound;
 
-use archon_types::{AgentId, TeamRecord};
+use archon_types::{AgentId, CommandId, TeamRecord};
 
-use super::{HandState, Job, JobState, MemberState, Purpose, TeamMachine};
+use super::{
+    HandState, Job, JobState, MemberState, Purpose, TeamMachine,
+    index::{Kind, Rank},
+};
 
 /// Who could do a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,18 +40,14 @@ impl Job {
 impl TeamMachine {
     /// The next delegation, or the next job that cannot be delegated.
     pub(super) fn next_delegation(&self) -> Option<TeamRecord> {
-        let under_way = self.jobs.iter().filter(|job| !is_extra(job)).map(Job::under_way).sum::<usize>();
-        let is_full = under_way >= self.settings.max_concurrent.max(1) as usize;
-        for job in self.jobs.iter().filter(|job| self.wants_hands(job)) {
-            // Who is asked for help holds nobody else up: who asked has a place already.
-            if is_full && !is_extra(job) {
-                continue;
-            }
+        let mut after = CommandId(0);
+        while let Some((job, kind)) = self.wanting(after) {
+            after = job.command;
             if self.delegations >= self.settings.max_delegations {
                 let reason = format!("the run has had its {} delegations", self.settings.max_delegations);
                 return Some(TeamRecord::Undeliverable { command: job.command, reason });
             }
-            match self.match_job(job) {
+            match kind.map_or_else(|| self.match_job(job), |kind| self.match_plain(kind, job)) {
                 Match::Member(member) => {
                     let (call, chain) = (job.call(job.hands.len()), job.chain.clone());
                     return Some(TeamRecord::Delegated { call, member, chain, task: self.title(job) });
@@ -62,7 +61,53 @@ impl TeamMachine {
         None
     }
 
-    fn wants_hands(&self, job: &Job) -> bool {
+    /// The next job behind `after` that could be given to somebody, with its kind if that says all. Of jobs of one
+    /// kind only the first is looked at: who cannot take that cannot take the others.
+    fn wanting(&self, after: CommandId) -> Option<(&Job, Option<&Kind>)> {
+        let index = self.index();
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        // Who is asked for help holds nobody else up: who asked has a place already.
+        let extra = index.extra.range(behind).next().map(|command| (command, None));
+        let is_full = index.under_way >= self.settings.max_concurrent.max(1) as usize;
+        if is_full {
+            return self.job(*extra?.0).map(|job| (job, None));
+        }
+        // While all are busy nobody is looked for.
+        let is_hopeless = index.idle.is_empty() && index.running > 0;
+        let may = |command: &&CommandId| !is_hopeless || self.job(**command).is_some_and(|job| job.by_lead);
+        let single = index.single.range(behind).find(may).map(|command| (command, None));
+        let firsts = index.plain.iter().filter_map(|(kind, jobs)| Some((jobs.first()?, Some(kind))));
+        let plain = firsts.filter(|(first, _)| **first > after).min_by_key(|(first, _)| **first);
+        let first = [extra, single, plain].into_iter().flatten().min_by_key(|(command, _)| **command)?;
+        Some((self.job(*first.0)?, first.1))
+    }
+
+    /// Who would get a job now that nobody had, and that any who can may have.
+    fn match_plain(&self, kind: &Kind, job: &Job) -> Match {
+        match self.index().best(kind) {
+            (Some(best), _) => Match::Member(best.clone()),
+            (None, true) => Match::Busy,
+            // There is more to say of it.
+            (None, false) => self.match_job(job),
+        }
+    }
+
+    /// Whether nothing but its kind decides who gets a job.
+    pub(super) fn is_plain(&self, job: &Job) -> bool {
+        let anybody = job.to.is_none() && job.preferred.is_none() && job.not.is_empty() && !job.by_lead;
+        anybody && job.hands.is_empty() && job.chain.is_empty() && self.settings.max_chain > 0
+    }
+
+    /// Where the short way to a match does not lead to the match: for tests.
+    pub(super) fn matching_problem(&self) -> Option<String> {
+        self.index().plain.iter().find_map(|(kind, jobs)| {
+            let job = self.job(*jobs.first()?)?;
+            let (short, long) = (self.match_plain(kind, job), self.match_job(job));
+            (short != long).then(|| format!("{:?}: {short:?} is not {long:?}", job.command))
+        })
+    }
+
+    pub(super) fn wants_hands(&self, job: &Job) -> bool {
         let has = job.under_way() + job.count(&[HandState::Answered]);
         job.state == JobState::Open
             && !job.is_question()
@@ -99,7 +144,7 @@ impl TeamMachine {
         if well.is_empty() {
             return Match::Nobody { reason: format!("{}: whoever could fell silent", no_one_for(job)) };
         }
-        let idle = well.into_iter().filter(|state| state.load < state.member.max_tasks.max(1));
+        let idle = well.into_iter().filter(|state| state.is_idle());
         let best = idle.min_by_key(|state| self.rank(state, job));
         best.map_or(Match::Busy, |state| Match::Member(state.member.id.clone()))
     }
@@ -110,26 +155,28 @@ impl TeamMachine {
         able.map(|state| state.member.id.clone()).collect()
     }
 
-    /// Lower is better: tried least, its own role, the best record, the least to do, the first id.
-    fn rank(&self, state: &MemberState, job: &Job) -> impl Ord + use<> {
+    /// Lower is better: tried least, preferred, and then as any other job has it.
+    fn rank(&self, state: &MemberState, job: &Job) -> (usize, bool, Rank) {
         let id = &state.member.id;
         let tried = job.hands.iter().filter(|hand| hand.member == *id).count();
-        let is_preferred = job.preferred.as_ref() == Some(id);
-        let own = job.role.as_ref().and_then(|role| state.member.roles.iter().position(|own| own == role));
-        // One success and one failure are assumed, so that nobody is perfect by not having worked.
-        let rate = u64::from(state.done + 1) * 1_000_000 / u64::from(state.done + state.failed + 2);
-        (tried, !is_preferred, own, Reverse(rate), state.load, id.clone())
+        (tried, job.preferred.as_ref() != Some(id), state.rank(job.role.as_deref()))
     }
 
     fn is_able(&self, state: &MemberState, job: &Job) -> bool {
+        let id = &state.member.id;
+        job.to.as_ref().is_none_or(|to| to == id)
+            && !job.not.contains(id)
+            && self.can(state, job.role.as_deref(), job.tool.as_deref())
+    }
+
+    /// Whether a member has the role and the tools for a kind of work.
+    pub(super) fn can(&self, state: &MemberState, role: Option<&str>, tool: Option<&str>) -> bool {
         let member = &state.member;
-        let has = |tool: &String| member.tools.contains(tool);
-        let role_tools = job.role.as_deref().and_then(|name| self.role(name)).map(|role| &role.tools);
-        job.to.as_ref().is_none_or(|to| *to == member.id)
-            && !job.not.contains(&member.id)
-            && job.role.as_ref().is_none_or(|role| member.roles.contains(role))
-            && job.tool.as_ref().is_none_or(has)
-            && role_tools.is_none_or(|tools| tools.iter().all(has))
+        let has = |tool: &str| member.tools.iter().any(|own| own == tool);
+        let role_tools = role.and_then(|name| self.role(name)).map(|role| &role.tools);
+        role.is_none_or(|role| member.roles.iter().any(|own| own == role))
+            && tool.is_none_or(has)
+            && role_tools.is_none_or(|tools| tools.iter().all(|tool| has(tool)))
     }
 
     /// Why work that came through these hands may go no further.
@@ -145,11 +192,6 @@ impl TeamMachine {
         let max = self.settings.max_chain;
         Some(format!("delegation refused, longer than {max}: {}", through(&first.member.id)))
     }
-}
-
-/// Not bound to the cap of the whole team: somebody who has a place waits for it.
-fn is_extra(job: &Job) -> bool {
-    matches!(job.purpose, Purpose::Request { .. })
 }
 
 fn has_it(state: HandState) -> bool {

@@ -78,7 +78,12 @@ impl TeamMachine {
 
     /// The job that does a subtask.
     pub(super) fn job_of(&self, id: &SubTaskId) -> Option<&Job> {
-        self.jobs.iter().find(|job| job.subtask().is_some_and(|subtask| subtask.id == *id))
+        let places = self.places.get_or_init(|| {
+            let ids = self.jobs.iter().filter_map(|job| Some((job.subtask()?.id.clone(), job.command)));
+            // Of two with one id the first.
+            ids.rev().collect()
+        });
+        self.job(*places.get(id)?)
     }
 
     fn open(&mut self, command: CommandId) {
@@ -212,7 +217,9 @@ impl TeamMachine {
 
     fn escalate(&mut self) {
         let failures = self.failures;
-        if self.settings.error_budget.is_some_and(|most| failures >= most.max(1)) && !self.is_escalated() {
+        let is_asked = |job: &Job| matches!(job.purpose, Purpose::Escalate { .. }) && !job.is_over();
+        let is_due = self.settings.error_budget.is_some_and(|most| failures >= most.max(1));
+        if is_due && !self.jobs.iter().any(is_asked) {
             self.add_job(Purpose::Escalate { failures }, |_| {});
         }
     }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use archon_orchestrator::{Desk, SeatError};
-use archon_types::{MessageType, OutcomeStatus};
+use archon_types::{Context, Json, MessageType, OutcomeStatus, ToolContext};
 use serde_json::json;
 
-use crate::support::{FnAgent, World, answer, member, step};
+use crate::support::{FnAgent, World, answer, drive, member, step};
 
 // spec: MA-16
 #[test]
@@ -72,4 +72,64 @@ fn a_role_says_and_hands_on_only_what_it_may() {
         .with_member(member("ann", "worker"), agent)
         .with_desk(desk);
     assert_eq!(world.start(&team, "Do it").answer, "[a] ok");
+}
+
+/// Calls a tool of the desk as the loop of a member would.
+async fn used(desk: &Desk, context: &Context, name: &str, arguments: Json) -> Result<String, String> {
+    let tool = desk.tools().into_iter().find(|tool| tool.spec().name == name).unwrap();
+    let context = ToolContext::new(context.clone(), "c".into(), name);
+    let result = tool.call(arguments, &context).await;
+    result.map(|result| result.text()).map_err(|error| error.to_string())
+}
+
+// spec: MA-15, MA-16
+#[test]
+fn a_members_model_shares_reads_and_asks_with_tools() {
+    let world = World::new();
+    let desk = Desk::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let agent = {
+        let (desk, seen) = (desk.clone(), seen.clone());
+        FnAgent::new(move |_, context| {
+            let (desk, seen) = (desk.clone(), seen.clone());
+            async move {
+                let calls = [
+                    ("read_shared", json!({"key": "rain"})),
+                    ("share", json!({"key": "rain", "value": {"mm": 3}, "version": 0})),
+                    ("share", json!({"key": "rain", "value": "much", "version": 0})),
+                    ("read_shared", json!({"key": "rain"})),
+                    ("ask_member", json!({"to": "helper", "task": "Add it up"})),
+                    ("ask_member", json!({"to": "nobody", "task": "Add it up"})),
+                    ("share", json!({"value": 1})),
+                ];
+                for (name, arguments) in calls {
+                    let said = used(&desk, &context, name, arguments).await;
+                    seen.lock().unwrap().push(said);
+                }
+                answer(&context, "ok")
+            }
+        })
+    };
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker", "helper"], |_| {})
+        .with_member(member("ann", "worker"), agent)
+        .with_member(member("bob", "helper"), FnAgent::saying("42"))
+        .with_desk(desk.clone());
+    assert_eq!(world.start(&team, "Do it").status, OutcomeStatus::Finished);
+    let seen = seen.lock().unwrap();
+    let said: Vec<&str> = seen.iter().map(|said| said.as_deref().unwrap_or_else(|error| error)).collect();
+    assert_eq!(
+        said[..5],
+        [
+            "nobody shares \"rain\" yet",
+            "\"rain\" is shared, version 1",
+            "\"rain\" is at version 1 by now, not at 0: read it again",
+            "{\"mm\":3} (version 1, by ann)",
+            "42",
+        ]
+    );
+    assert!(seen[2].is_err() && seen[5].is_err(), "{seen:?}");
+    assert_eq!(said[6], "`key` is a text that is not empty");
+    let outside = drive(&world.clock, used(&desk, &world.context, "read_shared", json!({"key": "rain"})));
+    assert_eq!(outside.unwrap_err(), "this run does not work for a team");
 }

@@ -5,6 +5,7 @@ mod agents;
 mod assistant;
 mod bus;
 mod desk;
+mod growth;
 mod mini_loop;
 mod office;
 mod pool;

@@ -167,7 +167,15 @@ impl World {
 
     /// The log means what the machine thinks, whoever folds it.
     pub(crate) fn check_log(&self) -> TeamMachine {
-        let machine = fold(&self.context.run, &self.journal.log("run_1")).unwrap();
+        let log = self.journal.log("run_1");
+        let machine = fold(&self.context.run, &log).unwrap();
+        // What is looked up is kept right from record to record.
+        let mut kept = fold(&self.context.run, &log[..1]).unwrap();
+        for record in &log[1..] {
+            kept.apply(record);
+            kept.next();
+            assert_eq!(kept.index_problem(), None, "after {record:?}");
+        }
         let json = serde_json::to_string(&machine).unwrap();
         let again: TeamMachine = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&again).unwrap(), json);

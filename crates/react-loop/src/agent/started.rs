@@ -34,7 +34,7 @@ impl ReactAgent {
             false => ToolMode::Text,
         });
         config.expected_output.clone_from(&options.expected_output);
-        config.goal_check = options.goal_check;
+        (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
         config.context.clone_from(&options.context);
         config.approvals = context.can_ask.then(|| options.approvals.clone());
         (config.price, config.steers, config.follow_ups) =

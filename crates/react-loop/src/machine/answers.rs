@@ -19,6 +19,7 @@ impl ReactMachine {
             // What an aborted answer asked for was never agreed to: it stays out of the window.
             StopReason::Aborted => {
                 self.last_answer = answer.text();
+                self.form_lost();
                 self.cancelled = true;
                 self.phase = Phase::Ready;
             }
@@ -82,7 +83,7 @@ impl ReactMachine {
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
         self.last_answer = text;
-        self.check_goal();
+        self.check_form();
     }
 
     fn summarised(&mut self, answer: &AssistantMessage) {
@@ -91,6 +92,6 @@ impl ReactMachine {
             Ok(Action::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
             _ => answer.text(),
         };
-        self.phase = Phase::Finishing(Box::new(self.outcome_at_limit()));
+        self.check_form();
     }
 }

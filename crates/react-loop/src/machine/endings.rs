@@ -105,9 +105,9 @@ impl ReactMachine {
                 if outcome.status == OutcomeStatus::Failed {
                     self.forget_failures();
                 }
-                self.ready();
+                self.ready_again();
             }
-            Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready(),
+            Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready_again(),
             _ => {}
         }
     }
@@ -163,7 +163,13 @@ impl ReactMachine {
         let Some(limit) = self.limit else { return self.outcome(OutcomeStatus::Finished) };
         match self.config.limits.on_limit {
             OnLimit::Error => self.failure(limit.to_string()),
-            _ => self.outcome(OutcomeStatus::Limit(limit)),
+            _ => {
+                let mut outcome = self.outcome(OutcomeStatus::Limit(limit));
+                let is_misfit = !self.misfits.is_empty();
+                outcome.error =
+                    is_misfit.then(|| format!("the answer does not fit its form: {}", self.misfit()));
+                outcome
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     CallId, CommandId, FailureStep, ModelFailure, ModelPrice, ModelTarget, RecordBody, RequestOptions,
-    Timestamp, ToolResult,
+    Timestamp, ToolMode, ToolResult,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -34,16 +34,18 @@ impl ReactMachine {
         fallback::is_priced(&self.config, self.target())
     }
 
-    /// The options of the next request: as configured, but for a model that is to think less.
+    /// The options of the next request: as configured, but for a model that is to think less, and for a form that
+    /// is told in text mode.
     pub(crate) fn request_options(&self) -> Arc<RequestOptions> {
-        match self.target().thinking {
-            None => self.config.options.clone(),
-            Some(level) => {
-                let mut options = RequestOptions::clone(&self.config.options);
-                options.thinking = level;
-                Arc::new(options)
-            }
+        let thinking = self.target().thinking;
+        let is_told = self.config.tool_mode == ToolMode::Text && self.form().is_some();
+        if thinking.is_none() && !is_told {
+            return self.config.options.clone();
         }
+        let mut options = RequestOptions::clone(&self.config.options);
+        options.thinking = thinking.unwrap_or(options.thinking);
+        options.response_format = options.response_format.filter(|_| !is_told);
+        Arc::new(options)
     }
 
     pub(super) fn failed(&mut self, command: CommandId, attempt: u32, failure: &ModelFailure, at: Timestamp) {

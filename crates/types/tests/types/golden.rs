@@ -6,14 +6,15 @@ use std::{path::Path, sync::Arc};
 use archon_types::{Event, LOG_FORMAT, Record};
 
 use crate::samples::{
-    approval_records, check_records, delegation_records, events, failure_records, parallel_records,
-    plan_records, records, steering_records, team_records, window_records,
+    approval_records, check_records, delegation_records, events, failure_records, form_records,
+    parallel_records, plan_records, records, steering_records, team_records, window_records,
 };
 
 const GOLDEN: &str = include_str!("../golden/log-v1.jsonl");
 const GOLDEN_APPROVAL: &str = include_str!("../golden/approval-v1.jsonl");
 const GOLDEN_CHECK: &str = include_str!("../golden/check-v1.jsonl");
 const GOLDEN_FAILURE: &str = include_str!("../golden/failure-v1.jsonl");
+const GOLDEN_FORM: &str = include_str!("../golden/form-v1.jsonl");
 const GOLDEN_DELEGATION: &str = include_str!("../golden/delegation-v1.jsonl");
 const GOLDEN_PARALLEL: &str = include_str!("../golden/parallel-v1.jsonl");
 const GOLDEN_PLAN: &str = include_str!("../golden/plan-v1.jsonl");
@@ -31,6 +32,7 @@ fn the_log_of_format_1_loads_and_means_what_it_meant() {
     check("approval-v1.jsonl", GOLDEN_APPROVAL, &approval_records());
     check("check-v1.jsonl", GOLDEN_CHECK, &check_records());
     check("failure-v1.jsonl", GOLDEN_FAILURE, &failure_records());
+    check("form-v1.jsonl", GOLDEN_FORM, &form_records());
     check("delegation-v1.jsonl", GOLDEN_DELEGATION, &delegation_records());
     check("parallel-v1.jsonl", GOLDEN_PARALLEL, &parallel_records());
     check("plan-v1.jsonl", GOLDEN_PLAN, &plan_records());
@@ -53,6 +55,7 @@ fn every_kind_of_record_is_in_a_golden_file() {
         GOLDEN_APPROVAL,
         GOLDEN_CHECK,
         GOLDEN_FAILURE,
+        GOLDEN_FORM,
         GOLDEN_DELEGATION,
         GOLDEN_PARALLEL,
         GOLDEN_PLAN,

@@ -6,14 +6,14 @@ use archon_types::{
     AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
     CircuitBreaker, Citation, Claim, CommandId, Compaction, CompactionLevel, ConflictStrategy, Content,
     ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
-    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, GoalCheck, GoalVerdict, HookPoint, Lease,
-    LimitReached, LlmMessage, MalformedArguments, Member, Message, MessageMetadata, MessageType,
-    ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome, OutcomeStatus, ParallelBranch,
-    ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup, PromptSource, ProviderError,
-    QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted, SideQuestion, Spending,
-    StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord, TeamSettings, ThinkingLevel,
-    ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage, ToolSpec, TurnTrigger, Usage,
-    UserMessage, ViewPart,
+    ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
+    GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
+    MessageMetadata, MessageType, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
+    OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
+    PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
+    SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord,
+    TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage,
+    ToolSpec, TurnTrigger, Usage, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -317,6 +317,22 @@ pub(crate) fn check_records() -> Vec<Arc<Record>> {
         .collect()
 }
 
+/// What a run records about the form that its answer must have, in a log of its own.
+pub(crate) fn form_records() -> Vec<Arc<Record>> {
+    let mut started = started();
+    started.config.form_check = Some(FormCheck::new(1));
+    let problem = FormProblem::new("/days", "\"three\" is not of type \"integer\"");
+    let bodies = [
+        RecordBody::RunStarted(Box::new(started)),
+        RecordBody::FormChecked { problems: vec![FormProblem::new("", "it is empty"), problem] },
+        RecordBody::FormChecked { problems: Vec::new() },
+    ];
+    (0..)
+        .zip(bodies)
+        .map(|(seq, body)| Arc::new(Record { seq, at: at(1_700_000_000_000 + seq), body }))
+        .collect()
+}
+
 /// Every kind of delta.
 pub(crate) fn deltas() -> Vec<Delta> {
     let call = CallId::new(CommandId(0), 0);
@@ -344,6 +360,7 @@ pub(crate) fn events() -> Vec<Event> {
         .chain(plan_records())
         .chain(team_records())
         .chain(check_records())
+        .chain(form_records())
         .map(|record| Event::Record { run: "run_1".into(), record });
     records.chain(deltas().into_iter().map(Event::Delta)).collect()
 }

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use archon::{
-    Archon, Teamwork,
+    Archon, ArchonBuilder, Teamwork,
+    orchestrator::Desk,
     planner::{LlmPlannerOptions, ScriptedPlanner},
     types::{ExecutionLimits, Planner, Role},
 };
@@ -24,16 +25,18 @@ pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
     // One question at a time, whoever asks.
     let here = (Asking::of(app) == Asking::Here)
         .then(|| Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app)));
-    let lead = agent(app, &file.lead, here.as_ref()).await?;
+    let lead = agent(app, &file.lead, here.as_ref()).await?.build()?;
+    let desk = Desk::new();
     let mut members = Vec::new();
     for (member, seat) in &file.members {
-        members.push((member.clone(), agent(app, seat, here.as_ref()).await?));
+        let agent = agent(app, seat, here.as_ref()).await?.tools(desk.tools());
+        members.push((member.clone(), agent.build()?));
     }
     let planner = planner(&lead, &file);
     let mut options = lead.team_options();
     options.limits = limits(&file);
     (options.settings, options.roles) = (file.settings, file.roles);
-    let work = lead.team_with(planner, options);
+    let work = lead.team_with(planner, options).with(|team| team.with_desk(desk));
     Ok(members.into_iter().fold(work, |work, (member, agent)| work.member(member, Arc::new(agent))))
 }
 
@@ -48,7 +51,7 @@ fn planner(lead: &Archon, file: &TeamFile) -> Arc<dyn Planner> {
     Arc::new(lead.planner().with_options(options))
 }
 
-async fn agent(app: &App, seat: &Seated, here: Option<&Prompt>) -> Result<Archon, Failure> {
+async fn agent(app: &App, seat: &Seated, here: Option<&Prompt>) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
     let tools = toolset::recorded(seat.tools.iter().map(String::as_str), settings)?;
     let chosen = match &seat.model {
@@ -66,7 +69,7 @@ async fn agent(app: &App, seat: &Seated, here: Option<&Prompt>) -> Result<Archon
         let all = settings.system.iter().chain([instructions]).map(String::as_str);
         builder = builder.system(all.collect::<Vec<_>>().join("\n\n"));
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 fn limits(file: &TeamFile) -> ExecutionLimits {

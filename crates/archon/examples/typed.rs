@@ -1,0 +1,34 @@
+//! An answer as a value of a type: the model is asked for its form, and told what does not fit until it does. Without a
+//! network: the model is scripted, and wrong at first. `cargo run -p archon --example typed`
+
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
+use std::sync::Arc;
+
+use archon::{
+    Archon, Error,
+    providers::ScriptedProvider,
+    schemars::{self, JsonSchema},
+};
+
+/// Where to, and for how long.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+struct Trip {
+    city: String,
+    /// Nights included.
+    days: u8,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let model =
+        ScriptedProvider::texts([r#"{"city": "Paris", "days": "three"}"#, r#"{"city": "Paris", "days": 3}"#]);
+    let agent = Archon::builder().provider(Arc::new(model), "scripted").build()?;
+    match agent.run_typed::<Trip>("Plan a trip to Paris").await {
+        Ok(trip) => println!("{:?}, after {} turns", trip.value, trip.outcome.turns),
+        // What did not fit, and where; the last answer is in the outcome.
+        Err(Error::NotTyped { problem, outcome }) => println!("{problem}: {}", outcome.answer),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}

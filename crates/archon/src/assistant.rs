@@ -1,0 +1,93 @@
+//! The conversations of an assistant: this agent answers each message, in the conversation of whoever it is for.
+
+use std::sync::Arc;
+
+use archon_orchestrator::{AgentPool, Conversations, NextTurn};
+use archon_react_loop::ReactAgent;
+use archon_types::{BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunId, TenantId};
+
+use crate::{Archon, Error, RunOptions};
+
+impl Archon {
+    /// The runs of this agent's journal that wait for people, for an [`Assistant`](archon_orchestrator::Assistant). The
+    /// index finds them; after a restart [`AgentPool::restore`] makes one that is empty anew.
+    pub fn pool(&self, index: Arc<dyn PoolIndex>) -> AgentPool {
+        AgentPool::new(index, self.journal.clone(), self.clock.clone(), self.ids.clone())
+    }
+
+    /// Whoever answers for many keeps nothing of what one of them said: this agent's own memory is one memory.
+    fn speaker(&self) -> ReactAgent {
+        self.agent.clone().without_memory()
+    }
+
+    async fn say_in(&self, turn: &NextTurn) -> Result<Outcome, Error> {
+        self.admit()?;
+        let origin = match self.last_of(turn).await? {
+            Some(run) => self.continuation_of(run).await?,
+            None => Origin::Prompt,
+        };
+        let run = RunId::new(self.ids.fresh("run"));
+        let options = RunOptions { tenant: Some(turn.tenant.clone()), ..RunOptions::default() };
+        let context = self.context(run, turn.session.clone(), options);
+        let own = self.agent.options().system.clone().filter(|own| !own.trim().is_empty());
+        let system = own.map_or_else(|| turn.system.clone(), |own| format!("{own}\n\n{}", turn.system));
+        let agent = self.speaker().with_system(system);
+        let prompt = Message::user(turn.message.as_str(), self.clock.now()).into();
+        let work = self.spawn(context, |_, context| async move {
+            Ok(agent.start(vec![prompt], origin, &context).await?)
+        });
+        work.outcome().await
+    }
+
+    /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's: only
+    /// the log says whose a run is.
+    async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, Error> {
+        for head in self.journal.list().await? {
+            let has_ended = ["finished", "failed", "limit", "cancelled"].contains(&head.status.as_str());
+            let is_of_session = head.session.as_ref() == Some(&turn.session) && head.called_by.is_none();
+            if head.problem.is_some() || !has_ended || !is_of_session {
+                continue;
+            }
+            if tenant_of(&self.journal.read(&head.run_id).await?) == Some(&turn.tenant) {
+                return Ok(Some(head.run_id));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Outcome, Error> {
+        let records = self.journal.read(run).await?;
+        if tenant_of(&records) != Some(tenant) {
+            return Err(Error::OtherTenant { run: run.clone(), tenant: tenant.clone() });
+        }
+        let (context, agent) = (self.context_after(run.clone(), &records), self.speaker());
+        let work = self.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) });
+        work.outcome().await
+    }
+}
+
+/// Each message is a run of this agent, on behalf of its tenant, which goes on from the newest run of the conversation
+/// that has ended. What the assistant says of itself stands behind this agent's own instructions. An agent whose
+/// questions are to wait needs an approver that says [`Decision::Later`](archon_types::Decision::Later), such as
+/// [`AskLater`](archon_types::AskLater). The memory of [`ArchonBuilder::memory`](crate::ArchonBuilder::memory) is not
+/// used, as it is one for all: [`LongTermSteps`](archon_orchestrator::LongTermSteps) has one for each tenant.
+impl Conversations for Archon {
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
+        Box::pin(async move { self.say_in(turn).await.map_err(|error| told(&error)) })
+    }
+
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
+        Box::pin(async move { self.go_on_for(run, tenant).await.map_err(|error| told(&error)) })
+    }
+}
+
+fn tenant_of(records: &[Arc<Record>]) -> Option<&TenantId> {
+    match &records.first()?.body {
+        RecordBody::RunStarted(started) => Some(&started.tenant),
+        _ => None,
+    }
+}
+
+fn told(error: &Error) -> String {
+    format!("{error} ({})", error.advice())
+}

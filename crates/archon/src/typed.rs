@@ -1,0 +1,176 @@
+//! Answers as values: a type says which form the answer has, and the answer is read as that type.
+//!
+//! The form is in the run's first record, so whoever takes the run up asks for the same. An answer that does not fit
+//! is sent back within the run, with what is wrong with it; what was found is in the log.
+
+use archon_types::{FormCheck, Json, Outcome, OutcomeStatus, ResponseFormat};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, json};
+
+use crate::{Archon, Error, RunHandle, RunOptions};
+
+/// The form that answers must have; for [`Archon::answering`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnswerForm {
+    format: ResponseFormat,
+    check: FormCheck,
+}
+
+/// A value, and the outcome of the run that gave it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Typed<T> {
+    /// What the run answered.
+    pub value: T,
+    /// How it came to it. Its `answer` is the JSON of the value.
+    pub outcome: Outcome,
+}
+
+impl AnswerForm {
+    /// The form of a type. Services want an object, so another type is the one field `value` of an object.
+    pub fn of<T: JsonSchema>() -> Self {
+        Self::new(T::schema_name(), object_of::<T>())
+    }
+
+    /// JSON of a schema (draft 2020-12), which the model is told by this name.
+    pub fn new(name: impl Into<String>, schema: Json) -> Self {
+        let format = ResponseFormat { name: name.into(), schema };
+        Self { format, check: FormCheck::default() }
+    }
+
+    /// How many answers that do not fit are sent back; 2 by default.
+    pub fn with_retries(mut self, retries: u32) -> Self {
+        self.check.retries = retries;
+        self
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema> Typed<T> {
+    /// Reads the answer of a run that was started with [`AnswerForm::of`] this type, whoever took it up since. The
+    /// last words at a limit are an answer too, if they fit: [`Outcome::status`] tells.
+    ///
+    /// # Errors
+    /// [`Error::NotTyped`]: the run has no answer, or none that fits; the outcome is in it.
+    pub fn of(outcome: Outcome) -> Result<Self, Error> {
+        match read(&outcome) {
+            Ok(value) => Ok(Self { value, outcome }),
+            Err(problem) => Err(Error::NotTyped { problem, outcome: Box::new(outcome) }),
+        }
+    }
+}
+
+impl Archon {
+    /// The same agent, whose answers are JSON of this form. Tools stay as they are. An answer that does not fit is
+    /// sent back; when that was done often enough, the outcome is a failure that says what does not fit, and where.
+    ///
+    /// This holds for the runs of this agent: its subtasks in a plan and its jobs in a team answer in this form
+    /// too, but nobody holds the conclusion of a plan or of a team to it.
+    pub fn answering(&self, form: AnswerForm) -> Self {
+        let mut archon = self.clone();
+        archon.agent = archon.agent.with_form(form.format, form.check);
+        archon
+    }
+
+    /// Works on a task until there is an answer that is a `T`, in a session of its own.
+    ///
+    /// ```no_run
+    /// use archon::schemars::{self, JsonSchema};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct City {
+    ///     name: String,
+    ///     /// How many people live there.
+    ///     people: u64,
+    /// }
+    ///
+    /// # async fn run() -> Result<(), archon::Error> {
+    /// let agent = archon::Archon::builder().model("ollama:qwen3").build()?;
+    /// let city = agent.run_typed::<City>("The largest city of France?").await?.value;
+    /// println!("{}: {}", city.name, city.people);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and [`Error::NotTyped`]: there is no such answer; the outcome, with the last one, is in
+    /// it.
+    pub async fn run_typed<T>(&self, task: impl Into<String>) -> Result<Typed<T>, Error>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.run_typed_with(task, RunOptions::default()).await
+    }
+
+    /// As [`run_typed`](Self::run_typed), on the caller's own task. To watch, start an agent that is
+    /// [`answering`](Self::answering) in the form, and wait with [`RunHandle::typed`].
+    ///
+    /// # Errors
+    /// As [`run_typed`](Self::run_typed); and the session of `options` has no run.
+    pub async fn run_typed_with<T>(
+        &self,
+        task: impl Into<String>,
+        options: RunOptions,
+    ) -> Result<Typed<T>, Error>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Typed::of(self.answering(AnswerForm::of::<T>()).run_with(task, options).await?)
+    }
+}
+
+impl RunHandle {
+    /// Waits for the outcome, and reads its answer; also for a run that was taken up.
+    ///
+    /// # Errors
+    /// As [`outcome`](Self::outcome) and [`Typed::of`].
+    pub async fn typed<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>, Error> {
+        Typed::of(self.outcome().await?)
+    }
+}
+
+fn read<T: DeserializeOwned + JsonSchema>(outcome: &Outcome) -> Result<T, String> {
+    match (outcome.status, &outcome.error) {
+        (OutcomeStatus::Finished, _) | (OutcomeStatus::Limit(_), None) if !outcome.answer.is_empty() => {}
+        (_, Some(error)) => return Err(error.clone()),
+        (OutcomeStatus::Limit(limit), None) => return Err(limit.to_string()),
+        (OutcomeStatus::Cancelled, None) => return Err("it was cancelled".to_owned()),
+        (OutcomeStatus::Suspended, None) => return Err("it waits for somebody".to_owned()),
+        (_, None) => return Err("it has no answer".to_owned()),
+    }
+    let refused = |error: serde_json::Error| format!("the answer is of another type: {error}");
+    if is_object(&schema_of::<T>()) {
+        return serde_json::from_str(&outcome.answer).map_err(refused);
+    }
+    let mut fields: Map<String, Json> = serde_json::from_str(&outcome.answer).map_err(refused)?;
+    serde_json::from_value(fields.remove(VALUE).unwrap_or_default()).map_err(refused)
+}
+
+/// The schema of a type, or of an object with the type as its one field.
+fn object_of<T: JsonSchema>() -> Json {
+    let schema = schema_of::<T>();
+    if is_object(&schema) {
+        return schema;
+    }
+    // Not the root, which a type that holds itself would refer to.
+    let mut generator = SchemaGenerator::default();
+    let value = generator.subschema_for::<T>().to_value();
+    json!({
+        "type": "object",
+        "properties": {VALUE: value},
+        "required": [VALUE],
+        "additionalProperties": false,
+        "$defs": generator.take_definitions(true)
+    })
+}
+
+fn schema_of<T: JsonSchema>() -> Json {
+    SchemaGenerator::default().into_root_schema_for::<T>().to_value()
+}
+
+fn is_object(schema: &Json) -> bool {
+    schema.get("type").is_some_and(|kind| kind == "object")
+}
+
+/// The field of what is no object by itself.
+const VALUE: &str = "value";

@@ -1,0 +1,226 @@
+//! An assistant over real runs: who waits gets the message first, tenants are separate, and each is remembered alone.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::sync::{Arc, Mutex};
+
+use archon::{
+    Archon, OutcomeStatus, RunOptions, SessionId, Tool, ToolResult,
+    orchestrator::{
+        Assistant, Conversations, Incoming, LongTermSteps, MemoryIndex, NextTurn, PlainSteps, Reply,
+    },
+    react_loop::replay,
+    store::MemoryJournal,
+    tools::FnTool,
+    types::{
+        AskLater, BoxFuture, Journal, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Message,
+        Recalled, Request, TenantId, ToolAnnotations, ToolCall, ToolSpec,
+    },
+};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use serde_json::json;
+
+/// What an assistant and its people have done.
+#[derive(Clone)]
+struct World {
+    journal: MemoryJournal,
+    clock: VirtualClock,
+    model: FnProvider,
+    /// Who was written to, on whose behalf.
+    sent: Arc<Mutex<Vec<(String, Json)>>>,
+}
+
+impl World {
+    /// A model that sends an email if it is told to, and says what came of it; else how many messages it sees.
+    fn new() -> Self {
+        let model = FnProvider::new(|_, request| match request.messages.iter().last().map(|last| &**last) {
+            Some(Message::User(said)) if text(said).starts_with("Write to ") => {
+                let to = text(said)["Write to ".len()..].to_owned();
+                FnProvider::calls(vec![ToolCall::new("c", "send_email", json!({ "to": to }))])
+            }
+            Some(last @ Message::ToolResult(_)) => FnProvider::text(&last.text()),
+            _ => FnProvider::text(&format!("I see {}.", said(request).join(", "))),
+        });
+        Self { journal: MemoryJournal::new(), clock: VirtualClock::new(), model, sent: Arc::default() }
+    }
+
+    /// The agent, in a process of its own.
+    fn archon(&self, seed: u16) -> Archon {
+        let mut annotations = ToolAnnotations::default();
+        annotations.requires_confirmation = true;
+        let spec = ToolSpec::new("send_email", "Sends an email.", json!({"type": "object"}));
+        let sent = self.sent.clone();
+        let tool: Arc<dyn Tool> =
+            Arc::new(FnTool::new(spec.with_annotations(annotations), move |arguments, tool| {
+                let tool: archon::ToolContext = tool;
+                sent.lock().unwrap().push((tool.run.tenant.to_string(), arguments));
+                async { Ok(ToolResult::success("Sent.")) }
+            }));
+        Archon::builder()
+            .provider(Arc::new(self.model.clone()), "scripted")
+            .system("Be brief.")
+            .tools([tool])
+            .approver(Arc::new(AskLater))
+            .journal(Arc::new(self.journal.clone()))
+            .clock(Arc::new(self.clock.clone()))
+            .ids(Arc::new(SeededIds::new(seed)))
+            .build()
+            .unwrap()
+    }
+
+    fn assistant(&self, seed: u16) -> Assistant {
+        let archon = self.archon(seed);
+        let pool = archon.pool(Arc::new(MemoryIndex::default()));
+        let assistant =
+            Assistant::new("You are Koi.", Arc::new(archon.clone()), pool, Arc::new(self.clock.clone()));
+        assistant.with_capabilities(&archon.toolbox().specs())
+    }
+}
+
+fn text(message: &archon::types::UserMessage) -> String {
+    message.content.iter().filter_map(|content| content.as_text()).collect()
+}
+
+/// What people said, as the model sees it.
+fn said(request: &Request) -> Vec<String> {
+    let user = |message: &Message| match message {
+        Message::User(user) => Some(text(user)),
+        _ => None,
+    };
+    request.messages.iter().filter_map(|message| user(message)).collect()
+}
+
+async fn says(assistant: &Assistant, tenant: &str, text: &str) -> Reply {
+    assistant.handle_message(Incoming::person(tenant.into(), text)).await.unwrap()
+}
+
+// spec: MA-32, MA-33, MA-34
+#[tokio::test]
+async fn who_waits_gets_the_message_and_nobody_elses() {
+    let world = World::new();
+    let assistant = world.assistant(1);
+    let asked = says(&assistant, "ann", "Write to carl@example.com").await;
+    assert_eq!(asked.outcome.as_ref().unwrap().status, OutcomeStatus::Suspended);
+    assert!(asked.text.contains("carl@example.com") && asked.waiting.len() == 1, "{asked:?}");
+    // What somebody else says, and what a trigger says, answers nobody.
+    assert_eq!(says(&assistant, "ben", "yes").await.text, "I see yes.");
+    let trigger = Incoming::trigger("ann".into(), "morning", "yes");
+    assert_eq!(assistant.handle_message(trigger).await.unwrap().text, "I see [morning] yes.");
+    assert!(world.sent.lock().unwrap().is_empty());
+    // Another process, which has nothing but the journal.
+    let assistant = world.assistant(2);
+    assistant.pool().restore().await.unwrap();
+    let done = says(&assistant, "ann", "yes").await;
+    assert_eq!((done.text.as_str(), done.waiting.len()), ("Sent.", 0));
+    assert_eq!(*world.sent.lock().unwrap(), [("ann".to_owned(), json!({ "to": "carl@example.com" }))]);
+    // Each conversation is a chain of runs of its own.
+    assert_eq!(says(&assistant, "ann", "Thanks").await.text, "I see Write to carl@example.com, Thanks.");
+    assert_eq!(says(&assistant, "ben", "And I?").await.text, "I see yes, And I?.");
+    let last = world.model.requests().pop().unwrap();
+    let system = last.system.unwrap();
+    assert!(
+        system.starts_with("Be brief.\n\nYou are Koi.\n\nYou can use:\n- send_email: Sends an email."),
+        "{system:?}"
+    );
+    for head in world.journal.list().await.unwrap() {
+        assert!(replay(&world.journal, &head.run_id).await.unwrap().is_identical());
+    }
+}
+
+#[tokio::test]
+async fn tenants_whose_sessions_have_one_name_stay_apart() {
+    let world = World::new();
+    let (archon, assistant) = (world.archon(1), world.assistant(2));
+    // The conversation of `ann-trigger`, and that of the trigger `assistant` of `ann`, have the same name.
+    assert_eq!(says(&assistant, "ann-trigger", "my secret").await.text, "I see my secret.");
+    let trigger = Incoming::trigger("ann".into(), "assistant", "hello");
+    assert_eq!(assistant.handle_message(trigger).await.unwrap().text, "I see [assistant] hello.");
+    // A run of one is not taken up for another.
+    let waiting = says(&assistant, "ben", "Write to carl@example.com").await.waiting;
+    let refused = Conversations::resume(&archon, &waiting[0].run, &TenantId::new("ann")).await.unwrap_err();
+    assert!(refused.contains("is not one of ann"), "{refused}");
+    assert_eq!(archon.approvals(Some(&TenantId::new("ben"))).await.unwrap().len(), 1);
+}
+
+/// A memory that is a list.
+#[derive(Clone, Default)]
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl LongTerm for Notes {
+    fn store<'a>(
+        &'a self,
+        content: &'a str,
+        _: serde_json::Map<String, Json>,
+    ) -> BoxFuture<'a, Result<String, MemoryError>> {
+        self.0.lock().unwrap().push(content.replace('\n', " / "));
+        Box::pin(async { Ok("id".to_owned()) })
+    }
+
+    fn query<'a>(&'a self, _: &'a MemoryQuery) -> BoxFuture<'a, Result<Vec<Recalled>, MemoryError>> {
+        let notes = self.0.lock().unwrap().clone();
+        let found = notes.iter().map(|note| {
+            Recalled::new(
+                MemoryEntry::said("m", "user", note.as_str(), archon::types::Timestamp::default()),
+                1.0,
+            )
+        });
+        let found = found.collect();
+        Box::pin(async { Ok(found) })
+    }
+
+    fn delete<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<bool, MemoryError>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+// spec: MA-32, MA-34
+#[tokio::test]
+async fn each_tenant_is_remembered_alone() {
+    let world = World::new();
+    let (ann, ben) = (Notes::default(), Notes::default());
+    let steps = {
+        let (ann, ben) = (ann.clone(), ben.clone());
+        LongTermSteps::new(PlainSteps, move |tenant| match tenant.as_str() {
+            "ann" => Arc::new(ann.clone()),
+            _ => Arc::new(ben.clone()),
+        })
+    };
+    let assistant = world.assistant(1).with_steps(Arc::new(steps));
+    says(&assistant, "ann", "I like tea").await;
+    says(&assistant, "ben", "Hello").await;
+    says(&assistant, "ann", "What do I like?").await;
+    let systems: Vec<String> = world
+        .model
+        .requests()
+        .iter()
+        .map(|request| request.system.as_ref().unwrap().as_str().to_owned())
+        .collect();
+    let knows: Vec<bool> = systems.iter().map(|system| system.contains("I like tea")).collect();
+    assert_eq!(knows, [false, false, true]);
+    assert_eq!(ben.0.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_agents_own_memory_is_not_one_for_all() {
+    use archon::memory::{InMemoryStore, Memory};
+    let world = World::new();
+    let ids = Arc::new(SeededIds::new(9));
+    let memory = Memory::new(Arc::new(InMemoryStore::new()), Arc::new(world.clock.clone()), ids.clone());
+    let archon = Archon::builder()
+        .provider(Arc::new(world.model.clone()), "scripted")
+        .journal(Arc::new(world.journal.clone()))
+        .clock(Arc::new(world.clock.clone()))
+        .ids(ids)
+        .memory(memory)
+        .build()
+        .unwrap();
+    archon.run_with("The code is 1234", RunOptions::default()).await.unwrap();
+    let turn = |tenant: &str, message: &str| {
+        let mut turn = NextTurn::new(tenant.into(), SessionId::new(format!("{tenant}-assistant")), message);
+        turn.system = "You are Koi.".to_owned();
+        turn
+    };
+    let outcome = Conversations::begin(&archon, &turn("ann", "What is the code?")).await.unwrap();
+    assert_eq!(outcome.answer, "I see What is the code?.");
+    assert!(archon.run("What is the code?").await.unwrap().answer.contains("1234"), "it has one");
+}

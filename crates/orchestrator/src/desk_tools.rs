@@ -1,0 +1,125 @@
+//! Tools with which a member's model speaks to its team: what is shared, and what others are asked for.
+//!
+//! Each finds the seat of the run that calls it, so that one set of tools serves all members of all teams of a desk.
+
+use std::sync::Arc;
+
+use archon_types::{BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec};
+use serde_json::json;
+
+use crate::{Desk, Seat, SeatError, response::text_of};
+
+/// Longest time that an answer of another member is waited for, milliseconds.
+const LONGEST_ANSWER_MS: u64 = 300_000;
+
+/// What a tool does at its seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Share,
+    Read,
+    Ask,
+}
+
+struct DeskTool {
+    desk: Desk,
+    what: What,
+    spec: ToolSpec,
+}
+
+impl Desk {
+    /// The tools of members who find their seat at this desk: `share`, `read_shared` and `ask_member`. Outside of a
+    /// team they fail, and what a member's role does not allow is refused.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let tool =
+            |what| -> Arc<dyn Tool> { Arc::new(DeskTool { desk: self.clone(), what, spec: spec(what) }) };
+        [What::Share, What::Read, What::Ask].map(tool).to_vec()
+    }
+}
+
+impl Tool for DeskTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let seat = self.desk.seat(&context.run.run);
+            let seat = seat.ok_or_else(|| failed("this run does not work for a team"))?;
+            match self.what {
+                What::Share => share(&seat, &arguments).await,
+                What::Read => read(&seat, &arguments).await,
+                What::Ask => ask(&seat, &arguments).await,
+            }
+        })
+    }
+}
+
+async fn share(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
+    let key = text(arguments, "key")?;
+    let value = arguments.get("value").cloned().unwrap_or_default();
+    let expected = arguments.get("version").and_then(Json::as_u64);
+    let version = seat.write(key, value, expected).await.map_err(refused)?;
+    Ok(ToolResult::success(format!("\"{key}\" is shared, version {version}")))
+}
+
+async fn read(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
+    let key = text(arguments, "key")?;
+    let said = match seat.read(key).await.map_err(refused)? {
+        Some(item) => format!("{} (version {}, by {})", text_of(&item.value), item.version, item.by),
+        None => format!("nobody shares \"{key}\" yet"),
+    };
+    Ok(ToolResult::success(said))
+}
+
+async fn ask(seat: &Seat, arguments: &Json) -> Result<ToolResult, ToolError> {
+    let answer = seat.ask(text(arguments, "to")?, text(arguments, "task")?).await.map_err(refused)?;
+    Ok(ToolResult::success(answer))
+}
+
+fn text<'a>(arguments: &'a Json, name: &str) -> Result<&'a str, ToolError> {
+    let text = arguments.get(name).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
+    text.ok_or_else(|| ToolError::InvalidArgs(format!("`{name}` is a text that is not empty")))
+}
+
+fn refused(error: SeatError) -> ToolError {
+    failed(&error.to_string())
+}
+
+fn failed(why: &str) -> ToolError {
+    ToolError::Failed(why.to_owned())
+}
+
+fn spec(what: What) -> ToolSpec {
+    let key = json!({"type": "string", "description": "What it is about, in a word or two."});
+    let (name, description, properties, required) = match what {
+        What::Share => (
+            "share",
+            "Shares what you found with your team, under a key. With the version that you read it is refused if \
+             somebody wrote in between; version 0 stands for none.",
+            json!({"key": key, "value": {"description": "What is shared: text, or JSON."},
+                "version": {"type": "integer", "minimum": 0}}),
+            json!(["key", "value"]),
+        ),
+        What::Read => {
+            ("read_shared", "Reads what your team shares under a key.", json!({ "key": key }), json!(["key"]))
+        }
+        What::Ask => (
+            "ask_member",
+            "Asks another member of your team to do something, and waits for the answer.",
+            json!({"to": {"type": "string", "description": "A role, or the id of a member."},
+                "task": {"type": "string", "description": "All that is to be known to do it."}}),
+            json!(["to", "task"]),
+        ),
+    };
+    // Nothing outside of the team changes, so nobody is asked; what a crash cut off is done again, and the same question
+    // of the same delegation is asked once.
+    let mut annotations = ToolAnnotations::read_only();
+    annotations.concurrency_safe = what == What::Read;
+    annotations.timeout_ms = (what == What::Ask).then_some(LONGEST_ANSWER_MS);
+    let parameters = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+    ToolSpec::new(name, description, parameters).with_annotations(annotations)
+}

@@ -1,0 +1,284 @@
+//! What is looked up after each record, kept beside the state: who may begin, who is due, who is idle.
+//!
+//! All of it follows from the state and is never written down. It is brought up to date for what a record touched, so
+//! that giving work to the thousandth member costs hardly more than to the third.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use archon_types::{AgentId, CallId, CommandId, Timestamp};
+
+use super::{HandState, Job, MemberState, Purpose, TeamMachine};
+
+/// What a job takes: a role, and a tool.
+pub(super) type Kind = (Option<String>, Option<String>);
+
+/// The place of an idle member among those who could do a job that nobody had yet; the first gets it.
+pub(super) type Rank = (Option<usize>, Reverse<u64>, u32, AgentId);
+
+/// What a record changed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Touched {
+    pub(super) jobs: Vec<CommandId>,
+    pub(super) members: Vec<AgentId>,
+    /// More than can be named.
+    pub(super) all: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Index {
+    entries: Vec<Entry>,
+    /// Delegations that were chosen and not begun.
+    pub(super) chosen: BTreeSet<CallId>,
+    /// When somebody at work on a job is silent or late.
+    pub(super) looks: BTreeSet<(Timestamp, CommandId)>,
+    /// Jobs that are in hands although nobody needs them any more.
+    pub(super) unneeded: BTreeSet<CommandId>,
+    /// Questions to people that are not answered.
+    pub(super) questions: BTreeSet<CommandId>,
+    /// Delegations at work.
+    pub(super) running: usize,
+    /// Delegations that are not over and count for the cap.
+    pub(super) under_way: usize,
+    /// Jobs that are not over.
+    pub(super) open: usize,
+    /// Jobs that want hands, had none, and may go to any who can: by what they take.
+    pub(super) plain: BTreeMap<Kind, BTreeSet<CommandId>>,
+    /// Other jobs that want hands.
+    pub(super) single: BTreeSet<CommandId>,
+    /// Jobs that want hands whatever the cap says.
+    pub(super) extra: BTreeSet<CommandId>,
+    /// Members that are well and have a place.
+    pub(super) idle: BTreeSet<AgentId>,
+    pools: BTreeMap<Kind, Pool>,
+    /// What the hands of a job asked others for.
+    requests: BTreeMap<CommandId, BTreeSet<CommandId>>,
+}
+
+/// Those who can do jobs of a kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Pool {
+    /// Not silent.
+    well: BTreeSet<AgentId>,
+    /// Not silent, with a place.
+    idle: BTreeSet<Rank>,
+    ranks: BTreeMap<AgentId, Rank>,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Entry {
+    chosen: Vec<CallId>,
+    look: Option<Timestamp>,
+    is_unneeded: bool,
+    is_question: bool,
+    is_open: bool,
+    running: usize,
+    under_way: usize,
+    wants: Wants,
+    asked_by: Option<CommandId>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Wants {
+    #[default]
+    Nothing,
+    Any(Kind),
+    Some,
+    Extra,
+}
+
+impl Index {
+    pub(super) fn of(machine: &TeamMachine) -> Self {
+        let mut index = Self::default();
+        let touched = Touched {
+            jobs: machine.jobs.iter().map(|job| job.command).collect(),
+            members: machine.members.keys().cloned().collect(),
+            all: false,
+        };
+        index.update(machine, touched);
+        index
+    }
+
+    /// Brings what a record touched up to date.
+    pub(super) fn update(&mut self, machine: &TeamMachine, touched: Touched) {
+        for id in &touched.members {
+            self.member(machine, id);
+        }
+        for command in touched.jobs {
+            self.job(machine, command);
+            // Who asked for something may not need it any more.
+            for request in self.requests.get(&command).cloned().unwrap_or_default() {
+                self.job(machine, request);
+            }
+        }
+    }
+
+    /// Whether two say the same; what is empty in one may be missing in the other.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let trim = |index: &Self| {
+            let mut index = index.clone();
+            index.plain.retain(|_, jobs| !jobs.is_empty());
+            index.requests.retain(|_, requests| !requests.is_empty());
+            index.pools.retain(|kind, _| index.plain.contains_key(kind));
+            index
+        };
+        trim(self) == trim(other)
+    }
+
+    /// The best of those who can do jobs of a kind, and whether anybody is there who could, later.
+    pub(super) fn best(&self, kind: &Kind) -> (Option<&AgentId>, bool) {
+        let pool = self.pools.get(kind);
+        let best = pool.and_then(|pool| pool.idle.first()).map(|(.., id)| id);
+        (best, pool.is_some_and(|pool| !pool.well.is_empty()))
+    }
+
+    fn member(&mut self, machine: &TeamMachine, id: &AgentId) {
+        let Some(state) = machine.members.get(id) else { return };
+        match state.is_idle() {
+            true => self.idle.insert(id.clone()),
+            false => self.idle.remove(id),
+        };
+        for (kind, pool) in &mut self.pools {
+            pool.put(machine, state, kind);
+        }
+    }
+
+    fn job(&mut self, machine: &TeamMachine, command: CommandId) {
+        let Some((job, place)) = machine.job(command).zip(place(command)) else { return };
+        if self.entries.len() <= place {
+            self.entries.resize(place + 1, Entry::default());
+        }
+        let before = std::mem::take(&mut self.entries[place]);
+        self.take_out(command, &before);
+        let entry = Entry::of(machine, job);
+        if let Wants::Any(kind) = &entry.wants {
+            self.pools.entry(kind.clone()).or_insert_with(|| Pool::of(machine, kind));
+        }
+        self.put_in(command, &entry);
+        self.entries[place] = entry;
+    }
+
+    fn put_in(&mut self, command: CommandId, entry: &Entry) {
+        self.chosen.extend(&entry.chosen);
+        self.looks.extend(entry.look.map(|at| (at, command)));
+        self.unneeded.extend(entry.is_unneeded.then_some(command));
+        self.questions.extend(entry.is_question.then_some(command));
+        self.running += entry.running;
+        self.under_way += entry.under_way;
+        self.open += usize::from(entry.is_open);
+        match &entry.wants {
+            Wants::Nothing => {}
+            Wants::Any(kind) => drop(self.plain.entry(kind.clone()).or_default().insert(command)),
+            Wants::Some => drop(self.single.insert(command)),
+            Wants::Extra => drop(self.extra.insert(command)),
+        }
+        if let Some(asker) = entry.asked_by {
+            self.requests.entry(asker).or_default().insert(command);
+        }
+    }
+
+    fn take_out(&mut self, command: CommandId, entry: &Entry) {
+        for call in &entry.chosen {
+            self.chosen.remove(call);
+        }
+        if let Some(at) = entry.look {
+            self.looks.remove(&(at, command));
+        }
+        self.unneeded.remove(&command);
+        self.questions.remove(&command);
+        self.running -= entry.running;
+        self.under_way -= entry.under_way;
+        self.open -= usize::from(entry.is_open);
+        match &entry.wants {
+            Wants::Nothing => {}
+            Wants::Any(kind) => {
+                if let Some(jobs) = self.plain.get_mut(kind) {
+                    jobs.remove(&command);
+                }
+            }
+            Wants::Some => drop(self.single.remove(&command)),
+            Wants::Extra => drop(self.extra.remove(&command)),
+        }
+        if let Some(requests) = entry.asked_by.and_then(|asker| self.requests.get_mut(&asker)) {
+            requests.remove(&command);
+        }
+    }
+}
+
+impl Entry {
+    fn of(machine: &TeamMachine, job: &Job) -> Self {
+        let calls = || (0..job.hands.len()).map(|index| job.call(index)).zip(&job.hands);
+        let in_state = |state| calls().filter(move |(_, hand)| hand.state == state);
+        let is_extra = matches!(job.purpose, Purpose::Request { .. });
+        let is_needed = !job.is_over() && !machine.is_orphan(job);
+        Self {
+            chosen: in_state(HandState::Chosen).map(|(call, _)| call).collect(),
+            look: in_state(HandState::Running).map(|(_, hand)| machine.look_at(hand)).min(),
+            is_unneeded: !is_needed && job.under_way() > 0,
+            is_question: job.is_question() && !job.is_over(),
+            is_open: !job.is_over(),
+            running: job.count(&[HandState::Running]),
+            under_way: if is_extra { 0 } else { job.under_way() },
+            wants: match machine.wants_hands(job) {
+                false => Wants::Nothing,
+                true if is_extra => Wants::Extra,
+                true if machine.is_plain(job) => Wants::Any((job.role.clone(), job.tool.clone())),
+                true => Wants::Some,
+            },
+            asked_by: match job.purpose {
+                Purpose::Request { by, .. } if !job.is_over() => Some(by.command),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl Pool {
+    fn of(machine: &TeamMachine, kind: &Kind) -> Self {
+        let mut pool = Self::default();
+        for state in machine.members.values() {
+            pool.put(machine, state, kind);
+        }
+        pool
+    }
+
+    fn put(&mut self, machine: &TeamMachine, state: &MemberState, kind: &Kind) {
+        let id = &state.member.id;
+        if let Some(before) = self.ranks.remove(id) {
+            self.idle.remove(&before);
+        }
+        self.well.remove(id);
+        let (role, tool) = kind;
+        if state.silent || !machine.can(state, role.as_deref(), tool.as_deref()) {
+            return;
+        }
+        self.well.insert(id.clone());
+        if state.is_idle() {
+            let rank = state.rank(role.as_deref());
+            self.idle.insert(rank.clone());
+            self.ranks.insert(id.clone(), rank);
+        }
+    }
+}
+
+impl MemberState {
+    /// Whether it is well and has a place.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.silent && self.load < self.member.max_tasks.max(1)
+    }
+
+    /// Lower is better: its own role, the best record, the least to do, the first id.
+    pub(super) fn rank(&self, role: Option<&str>) -> Rank {
+        let own = role.and_then(|role| self.member.roles.iter().position(|own| own == role));
+        // One success and one failure are assumed, so that nobody is perfect by not having worked.
+        let rate = u64::from(self.done + 1) * 1_000_000 / u64::from(self.done + self.failed + 2);
+        (own, Reverse(rate), self.load, self.member.id.clone())
+    }
+}
+
+fn place(command: CommandId) -> Option<usize> {
+    usize::try_from(command.0).ok()?.checked_sub(1)
+}

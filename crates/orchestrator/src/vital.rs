@@ -1,0 +1,176 @@
+//! Signs of life: when a member was heard last, and for how long it waited for its turn.
+//!
+//! All members of a team run on the task of its driver. While the driver is busy, a member that could go on waits for
+//! it: that is not the member's silence. The time between the wake of a member's run and its next poll does not count.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use archon_types::{BoxFuture, Clock, Event, Sink, Timestamp};
+
+/// When a member was heard last.
+#[derive(Clone)]
+pub(crate) struct Vital(Arc<State>);
+
+struct State {
+    /// Milliseconds.
+    heard: AtomicU64,
+    /// Since when it could go on and was not polled, milliseconds; [`NOT_WAITING`] if it does not wait.
+    waits_since: AtomicU64,
+    clock: Arc<dyn Clock>,
+}
+
+const NOT_WAITING: u64 = u64::MAX;
+
+impl Vital {
+    /// Heard now, and waiting for its first turn.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let now = clock.now().as_millis();
+        Self(Arc::new(State { heard: now.into(), waits_since: now.into(), clock }))
+    }
+
+    pub(crate) fn beat(&self) {
+        self.0.heard.fetch_max(self.0.now(), Ordering::Relaxed);
+    }
+
+    /// When it was heard last, later by the time for which it waits for its turn now.
+    pub(crate) fn heard(&self) -> Timestamp {
+        let since = self.0.waits_since.load(Ordering::Relaxed);
+        Timestamp::from_millis(self.0.heard_after(since))
+    }
+
+    /// It has its turn.
+    fn polled(&self) {
+        let since = self.0.waits_since.swap(NOT_WAITING, Ordering::Relaxed);
+        self.0.heard.fetch_max(self.0.heard_after(since), Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn now(&self) -> u64 {
+        self.clock.now().as_millis()
+    }
+
+    fn heard_after(&self, since: u64) -> u64 {
+        let (heard, now) = (self.heard.load(Ordering::Relaxed), self.now());
+        heard.saturating_add(now.saturating_sub(since)).min(now.max(heard))
+    }
+}
+
+/// The run of a member, whose waits for its turn are noted.
+pub(crate) struct Attended<T> {
+    run: BoxFuture<'static, T>,
+    vital: Vital,
+    /// The waker of the last poll, and the one that was made of it.
+    wakers: Option<(Waker, Waker)>,
+}
+
+impl<T> Attended<T> {
+    pub(crate) fn new(run: BoxFuture<'static, T>, vital: Vital) -> Self {
+        Self { run, vital, wakers: None }
+    }
+}
+
+impl<T> Future for Attended<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
+        let this = &mut *self;
+        this.vital.polled();
+        let (_, own) = match this.wakers.take().filter(|(theirs, _)| theirs.will_wake(task.waker())) {
+            Some(wakers) => this.wakers.insert(wakers),
+            None => {
+                let theirs = task.waker().clone();
+                let own = Arc::new(Woken { vital: this.vital.clone(), waker: theirs.clone() });
+                this.wakers.insert((theirs, own.into()))
+            }
+        };
+        this.run.as_mut().poll(&mut Context::from_waker(own))
+    }
+}
+
+struct Woken {
+    vital: Vital,
+    waker: Waker,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let state = &self.vital.0;
+        // The first wake since the last poll counts.
+        let _ = state.waits_since.compare_exchange(
+            NOT_WAITING,
+            state.now(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        self.waker.wake_by_ref();
+    }
+}
+
+/// What a member's run emits goes where it would go anyway, and is a sign of life.
+pub(crate) struct VitalSink {
+    pub(crate) vital: Vital,
+    pub(crate) inner: Arc<dyn Sink>,
+}
+
+impl Sink for VitalSink {
+    fn emit(&self, event: Event) {
+        self.vital.beat();
+        self.inner.emit(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, time::Duration};
+
+    use archon_testkit::VirtualClock;
+
+    use super::*;
+
+    // spec: MA-22
+    #[test]
+    fn the_time_of_waiting_for_a_turn_is_no_silence() {
+        let clock = VirtualClock::new();
+        let vital = Vital::new(Arc::new(clock.clone()));
+        let start = clock.now();
+        let after = |ms: u64| start + Duration::from_millis(ms);
+        clock.advance(Duration::from_millis(100));
+        assert_eq!(vital.heard(), after(100), "it had no turn yet");
+        let (waker_out, waker_in) = std::sync::mpsc::channel();
+        let run = Box::pin(poll_fn(move |task: &mut Context<'_>| -> Poll<()> {
+            waker_out.send(task.waker().clone()).unwrap();
+            Poll::Pending
+        }));
+        let mut run = Attended::new(run, vital.clone());
+        let mut poll = || {
+            assert!(Pin::new(&mut run).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            waker_in.recv().unwrap()
+        };
+        let waker = poll();
+        clock.advance(Duration::from_millis(50));
+        assert_eq!(vital.heard(), after(100), "it had its turn, and said nothing");
+        waker.wake_by_ref();
+        clock.advance(Duration::from_millis(7));
+        waker.wake_by_ref();
+        clock.advance(Duration::from_millis(3));
+        assert_eq!(vital.heard(), after(110), "it waits");
+        poll();
+        clock.advance(Duration::from_millis(5));
+        assert_eq!(vital.heard(), after(110));
+        vital.beat();
+        assert_eq!(vital.heard(), after(165));
+    }
+}

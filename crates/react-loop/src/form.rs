@@ -1,0 +1,121 @@
+//! The form of an answer: where its JSON is, and what of it does not fit a schema.
+
+use archon_types::{FormProblem, Json, RecordBody, ResponseFormat};
+use serde::de::IgnoredAny;
+
+use crate::ReactMachine;
+
+/// The record of what does not fit in the machine's answer.
+pub(crate) fn checked(machine: &ReactMachine) -> RecordBody {
+    let problems = machine.form().map(|form| problems(form, machine.answer()));
+    RecordBody::FormChecked { problems: problems.unwrap_or_default() }
+}
+
+/// What of an answer does not fit a form; the first few problems.
+fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
+    let value: Json = match serde_json::from_str(answer) {
+        Ok(value) => value,
+        Err(_) if answer.trim().is_empty() => return whole("it is empty"),
+        Err(error) => return whole(&format!("it is not JSON: {error}")),
+    };
+    let validator = match validator(&form.schema) {
+        Ok(validator) => validator,
+        Err(problem) => return whole(&format!("its schema is not one: {problem}")),
+    };
+    let problem = |error: jsonschema::ValidationError<'_>| {
+        FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
+    };
+    validator.iter_errors(&value).take(MOST).map(problem).collect()
+}
+
+/// Why a schema is not one, if it is not.
+pub(crate) fn schema_problem(schema: &Json) -> Option<String> {
+    validator(schema).err()
+}
+
+/// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
+/// bracket. Where there is none, the text.
+pub(crate) fn json_in(text: &str) -> &str {
+    let whole = text.trim();
+    let fenced = || {
+        let (_, behind) = whole.split_once("```")?;
+        let (_, behind) = behind.split_once('\n')?;
+        Some(behind[..behind.find("```")?].trim())
+    };
+    let bracketed = || whole.get(whole.find(['{', '['])?..=whole.rfind(['}', ']'])?);
+    [Some(whole), fenced(), bracketed()].into_iter().flatten().find(|text| is_json(text)).unwrap_or(text)
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+fn validator(schema: &Json) -> Result<jsonschema::Validator, String> {
+    let options = jsonschema::options().should_validate_formats(false);
+    options.build(schema).map_err(|error| clip(&error.to_string()))
+}
+
+fn whole(problem: &str) -> Vec<FormProblem> {
+    vec![FormProblem::new("", clip(problem))]
+}
+
+fn clip(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Problems of an answer that are named.
+const MOST: usize = 10;
+/// Characters of a problem that are shown.
+const LONGEST: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_json_of_an_answer_is_found() {
+        let table = [
+            (r#" {"a": 1} "#, r#"{"a": 1}"#),
+            ("42", "42"),
+            ("Here it is:\n```json\n{\"a\": 1}\n```\nBye.", r#"{"a": 1}"#),
+            ("```\n[1]\n```", "[1]"),
+            (r#"Sure! {"a": {"b": 2}} Anything else?"#, r#"{"a": {"b": 2}}"#),
+            (r#"{"a": 1} and {"a": 2}"#, r#"{"a": 1} and {"a": 2}"#),
+            ("] no [", "] no ["),
+            ("It is warm.", "It is warm."),
+            ("", ""),
+        ];
+        for (text, json) in table {
+            assert_eq!(json_in(text), json, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn problems_say_where_and_what() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}},
+            "required": ["city"]
+        });
+        let form = ResponseFormat { name: "trip".into(), schema };
+        let said = |answer: &str| problems(&form, answer).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(said(r#"{"city": "Paris", "days": [1]}"#), [""; 0]);
+        assert_eq!(
+            said(r#"{"days": [1, "two"]}"#),
+            [r#"at /days/1: "two" is not of type "integer""#, r#""city" is a required property"#]
+        );
+        assert_eq!(said(""), ["it is empty"]);
+        assert!(said("Paris")[0].starts_with("it is not JSON: "));
+        let long = json!({"city": vec!["x"; 999]}).to_string();
+        assert!(said(&long)[0].chars().count() < 350);
+        let many = json!({"city": "x", "days": vec!["x"; 999]}).to_string();
+        assert_eq!(said(&many).len(), MOST);
+        assert!(schema_problem(&json!({"type": "thing"})).is_some());
+        assert_eq!(schema_problem(&form.schema), None);
+    }
+}

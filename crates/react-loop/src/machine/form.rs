@@ -1,0 +1,94 @@
+//! Whether an answer has the form that it must have: it stands, is sent back, or the run fails.
+
+use archon_types::{FormCheck, FormProblem, Message, ResponseFormat, ToolMode};
+
+use super::{Phase, ReactMachine};
+use crate::form::json_in;
+
+impl ReactMachine {
+    /// The form that answers are held against, if they are.
+    pub(crate) fn form(&self) -> Option<&ResponseFormat> {
+        self.config.form_check.and(self.config.options.response_format.as_ref())
+    }
+
+    /// The latest answer. If it must have a form, what was written around the JSON is left out.
+    pub fn answer(&self) -> &str {
+        &self.last_answer
+    }
+
+    /// The answer is there. It stands if it has the form that it must have.
+    pub(super) fn check_form(&mut self) {
+        self.misfits.clear();
+        match self.form() {
+            None => self.form_fits(),
+            Some(_) => {
+                self.last_answer = json_in(&self.last_answer).to_owned();
+                self.phase = Phase::Matching;
+            }
+        }
+    }
+
+    /// The answer was cut off, so it has no form.
+    pub(super) fn form_lost(&mut self) {
+        let cut_off = self.form().map(|_| FormProblem::new("", "it was cut off"));
+        self.misfits = cut_off.into_iter().collect();
+    }
+
+    pub(super) fn form_checked(&mut self, problems: &[FormProblem]) {
+        if !matches!(self.phase, Phase::Matching) {
+            return;
+        }
+        self.misfits = problems.to_vec();
+        let retries = self.config.form_check.unwrap_or_else(|| FormCheck::new(0)).retries;
+        if self.misfits.is_empty() {
+            self.form_misses = 0;
+            self.form_fits();
+        } else if self.limit.is_some() {
+            self.phase = Phase::Finishing(Box::new(self.outcome_at_limit()));
+        } else if self.form_misses >= retries {
+            let tries = self.form_misses.saturating_add(1);
+            let error =
+                format!("the answer does not fit its form (try {tries} of {tries}): {}", self.misfit());
+            let then = Phase::Finishing(Box::new(self.failure(error)));
+            self.phase = Phase::Noting { text: self.correction(), then: Box::new(then) };
+        } else {
+            self.form_misses += 1;
+            self.note(self.correction());
+        }
+    }
+
+    /// Somebody takes the run up, and it is the model's turn: it reads what was wrong with its answer, if it did not.
+    pub(super) fn ready_again(&mut self) {
+        self.form_misses = 0;
+        let last = self.window.messages().iter().last();
+        let is_unread = last.is_some_and(|last| matches!(**last, Message::Assistant(_)));
+        match is_unread && !self.misfits.is_empty() {
+            true => self.note(self.correction()),
+            false => self.ready(),
+        }
+    }
+
+    /// What is wrong with the last answer, in a line; nothing if it has no such fault.
+    pub(super) fn misfit(&self) -> String {
+        self.misfits.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    }
+
+    fn form_fits(&mut self) {
+        match self.limit {
+            None => self.check_goal(),
+            Some(_) => self.phase = Phase::Finishing(Box::new(self.outcome_at_limit())),
+        }
+    }
+
+    fn correction(&self) -> String {
+        let lines: Vec<String> = self.misfits.iter().map(|problem| format!("- {problem}")).collect();
+        let how = match self.config.tool_mode {
+            ToolMode::Text => "write `Final Answer:`, then the whole JSON and nothing else",
+            _ => "the whole JSON, and nothing else",
+        };
+        format!(
+            "Your answer is not of the form that it must have:\n{}\nAnswer again: {how}.",
+            lines.join("\n")
+        )
+    }
+}
