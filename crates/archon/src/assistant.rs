@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use archon_orchestrator::{AgentPool, Conversations, NextTurn};
+use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
-use archon_types::{BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunId, TenantId};
+use archon_types::{
+    AgentMessage, BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunId, Speaker,
+    TenantId,
+};
 
 use crate::{Archon, Error, RunOptions};
 
@@ -32,7 +35,12 @@ impl Archon {
         let own = self.agent.options().system.clone().filter(|own| !own.trim().is_empty());
         let system = own.map_or_else(|| turn.system.clone(), |own| format!("{own}\n\n{}", turn.system));
         let agent = self.speaker().with_system(system);
-        let prompt = Message::user(turn.message.as_str(), self.clock.now()).into();
+        let by = match turn.source {
+            Source::Person => Speaker::Person,
+            _ => Speaker::Tool,
+        };
+        let message = Message::user(turn.message.as_str(), self.clock.now());
+        let prompt = AgentMessage::from(message).said_by(by);
         let work = self.spawn(context, |_, context| async move {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         });

@@ -104,9 +104,10 @@ pub struct NextTurn {
 }
 
 impl NextTurn {
-    /// A message in a conversation, without a word about who answers it.
+    /// A person's message in a conversation, without a word about who answers it.
     pub fn new(tenant: TenantId, session: SessionId, message: impl Into<String>) -> Self {
-        Self { tenant, session, system: String::new(), message: message.into() }
+        let (system, source) = (String::new(), Source::Person);
+        Self { tenant, session, system, message: message.into(), source }
     }
 }
 

@@ -68,8 +68,8 @@ pub enum LoopError {
         /// The run that calls.
         caller: RunId,
     },
-    /// The form that answers must have is no JSON Schema.
-    #[error("the form of the answers is no JSON Schema: {problem}")]
+    /// Nothing can be held against the form that answers must have.
+    #[error("answers cannot be held against their form: {problem}")]
     Form {
         /// What is wrong with it.
         problem: String,

@@ -18,19 +18,40 @@ fn problems(form: &ResponseFormat, answer: &str) -> Vec<FormProblem> {
         Err(_) if answer.trim().is_empty() => return whole("it is empty"),
         Err(error) => return whole(&format!("it is not JSON: {error}")),
     };
-    let validator = match validator(&form.schema) {
-        Ok(validator) => validator,
-        Err(problem) => return whole(&format!("its schema is not one: {problem}")),
-    };
-    let problem = |error: jsonschema::ValidationError<'_>| {
-        FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
-    };
-    validator.iter_errors(&value).take(MOST).map(problem).collect()
+    schema::misfits(&form.schema, &value)
+        .unwrap_or_else(|problem| whole(&format!("nothing can be held against its form: {problem}")))
 }
 
-/// Why a schema is not one, if it is not.
+/// Why nothing can be held against a schema, if so.
 pub(crate) fn schema_problem(schema: &Json) -> Option<String> {
-    validator(schema).err()
+    schema::misfits(schema, &Json::Null).err()
+}
+
+#[cfg(feature = "forms")]
+mod schema {
+    use archon_types::{FormProblem, Json};
+
+    use super::{MOST, clip};
+
+    /// What of a value does not fit, the first few problems, or what is wrong with the schema.
+    pub(super) fn misfits(schema: &Json, value: &Json) -> Result<Vec<FormProblem>, String> {
+        let options = jsonschema::options().should_validate_formats(false);
+        let validator = options.build(schema).map_err(|e| clip(&e.to_string()))?;
+        let problem = |error: jsonschema::ValidationError<'_>| {
+            FormProblem::new(error.instance_path().to_string(), clip(&error.to_string()))
+        };
+        Ok(validator.iter_errors(value).take(MOST).map(problem).collect())
+    }
+}
+
+#[cfg(not(feature = "forms"))]
+mod schema {
+    use archon_types::{FormProblem, Json};
+
+    /// This build cannot tell.
+    pub(super) fn misfits(_: &Json, _: &Json) -> Result<Vec<FormProblem>, String> {
+        Err("this build knows no schemas: turn on the feature `forms` of archon-react-loop".to_owned())
+    }
 }
 
 /// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
@@ -50,11 +71,6 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-fn validator(schema: &Json) -> Result<jsonschema::Validator, String> {
-    let options = jsonschema::options().should_validate_formats(false);
-    options.build(schema).map_err(|error| clip(&error.to_string()))
-}
-
 fn whole(problem: &str) -> Vec<FormProblem> {
     vec![FormProblem::new("", clip(problem))]
 }
@@ -67,12 +83,14 @@ fn clip(text: &str) -> String {
 }
 
 /// Problems of an answer that are named.
+#[cfg(feature = "forms")]
 const MOST: usize = 10;
 /// Characters of a problem that are shown.
 const LONGEST: usize = 300;
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "forms")]
     use serde_json::json;
 
     use super::*;
@@ -95,6 +113,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "forms")]
     #[test]
     fn problems_say_where_and_what() {
         let schema = json!({
