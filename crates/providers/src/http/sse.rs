@@ -131,7 +131,11 @@ impl SseBytes {
                     bytes.advance(1);
                     self.place = Place::Start((seen + 1) % 3);
                 }
-                Some(_) => self.place = Place::Middle,
+                Some(_) => {
+                    // What began like a mark is none, nor anything else in UTF-8.
+                    self.line.extend_from_slice(&MARK[..usize::from(seen)]);
+                    self.place = Place::Middle;
+                }
             }
         }
         bytes

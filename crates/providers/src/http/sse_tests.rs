@@ -72,6 +72,18 @@ async fn a_line_that_is_not_utf8_is_told_while_the_connection_stays_open() {
     );
 }
 
+// An input that a fuzz target found: the parser panics on a mark.
+#[tokio::test]
+async fn half_a_mark_before_a_mark_is_not_utf8() {
+    for size in [1, 2, 3, 9] {
+        let pieces = b"\xEF\xEF\xBB\xBF\n\n".chunks(size).map(<[u8]>::to_vec);
+        let events = at_once(Sse::new(body(pieces)));
+        assert!(matches!(&events[..], [Err(FrameError::Malformed(_))]), "{size}: {events:?}");
+    }
+    let marked = at_once(Sse::new(body([b"\xEF\xBB\xBF\xEF".to_vec(), b"\xBB\xBFdata: a\n\n".to_vec()])));
+    assert_eq!(marked[0].as_ref().unwrap().data, "a");
+}
+
 #[tokio::test]
 async fn a_line_without_an_end_is_not_read_for_ever() {
     let pieces = std::iter::repeat_with(|| vec![b'x'; 1 << 20]).take(34);
