@@ -41,6 +41,10 @@ const STEPS: &[Step] = &[
         "clippy -p archon-store --features sqlite-memory,postgres-memory --all-targets -- -D warnings",
     ),
     step(
+        "lints of programs",
+        "clippy -p archon-code -p archon --features archon/code-python,archon/code-javascript --all-targets -- -D warnings",
+    ),
+    step(
         "lints of the local engine",
         "clippy -p archon-cli -p archon-local-model --features archon-cli/local,archon-cli/embedder --all-targets -- -D warnings",
     ),
@@ -58,6 +62,10 @@ const STEPS: &[Step] = &[
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
         line: "test -p archon-local-model -p archon-cli --features archon-cli/local,archon-cli/embedder",
     },
+    step(
+        "tests of programs",
+        "test -p archon-code -p archon --test all --test code --features archon/code-python,archon/code-javascript",
+    ),
     // With servers of their own, so that none is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step(

@@ -36,6 +36,7 @@
 //! | check that a log holds together | [`react_loop::replay`] |
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
+//! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
 //! | write a tool | [`tool`], or the [`Tool`] trait |
 //! | let a project say what its agents should know | [`ProjectFile`] |
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
@@ -92,6 +93,9 @@ pub use typed::{AnswerForm, Typed};
 /// The derive of [`JsonSchema`](schemars::JsonSchema), which the types of [`Archon::run_typed`] need.
 pub use schemars;
 
+/// Programs that an agent writes, run in this process under limits.
+#[cfg(any(feature = "code-python", feature = "code-javascript"))]
+pub use archon_code as code;
 /// Memories: what is kept, and what of it is recalled.
 #[cfg(feature = "memory")]
 pub use archon_memory as memory;

@@ -38,7 +38,8 @@ pub(crate) fn recorded<'a>(
     names.map(|name| by_name(name, &all)).collect()
 }
 
-/// Everything there is: what only reads, what changes files, and the shell where the kernel can hold it.
+/// Everything there is: what only reads, what changes files, the shell where the kernel can hold it, and programs where
+/// a language was built in.
 fn all(workspace: &Workspace) -> Tools {
     let mut tools = builtin::builtin_tools(workspace);
     for tool in builtin::file_tools(workspace) {
@@ -48,6 +49,8 @@ fn all(workspace: &Workspace) -> Tools {
     }
     #[cfg(unix)]
     tools.push(Arc::new(builtin::Bash::new(workspace.clone(), builtin::BashOptions::default())));
+    #[cfg(any(feature = "python", feature = "javascript"))]
+    tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
     tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
@@ -100,7 +103,11 @@ mod tests {
             "search",
             "write_file",
         ];
-        assert_eq!(names_of(ToolSelection::All).unwrap(), known);
+        let mut all = names_of(ToolSelection::All).unwrap();
+        // There with the languages only, and never among those of who chose none.
+        let programs = all.iter().position(|name| name == "code_executor").map(|place| all.remove(place));
+        assert_eq!(programs.is_some(), cfg!(any(feature = "python", feature = "javascript")));
+        assert_eq!(all, known);
         assert_eq!(names_of(ToolSelection::None).unwrap(), Vec::<String>::new());
         assert_eq!(names_of(ToolSelection::Names(vec!["search".into()])).unwrap(), ["search"]);
     }
@@ -110,11 +117,13 @@ mod tests {
         let e = names_of(ToolSelection::Names(vec!["calclator".into()])).unwrap_err();
         assert_eq!(e.exit(), Exit::Usage);
         assert_eq!(e.what(), "there is no tool \"calclator\"");
+        let programs =
+            if cfg!(any(feature = "python", feature = "javascript")) { "code_executor, " } else { "" };
         assert_eq!(
             e.advice(),
-            [
-                "did you mean calculator? the tools are: bash, calculator, edit_file, glob, human_approval, human_guidance, list_files, read_file, search, write_file"
-            ]
+            [format!(
+                "did you mean calculator? the tools are: bash, calculator, {programs}edit_file, glob, human_approval, human_guidance, list_files, read_file, search, write_file"
+            )]
         );
     }
 

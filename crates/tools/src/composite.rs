@@ -25,9 +25,6 @@ pub use tool::CompositeTool;
 use crate::{ToolEngine, ToolRegistry};
 use graph::Graph;
 
-/// How many composites may be inside of each other.
-const MAX_DEPTH: usize = 10;
-
 /// Calls of tools and what flows between them. [`into_tool`](Self::into_tool) makes a tool of it.
 ///
 /// The arguments of a call are its constants, what other calls' results give it, and, for the calls that it begins

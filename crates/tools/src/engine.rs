@@ -214,9 +214,8 @@ impl ToolEngine {
         &self.options
     }
 
-    /// The same engine for calls whose results other tools read: as the tools wrote them.
-    #[cfg(feature = "composite")]
-    pub(crate) fn for_parts(mut self) -> Self {
+    /// The same engine for calls whose results other tools and programs read, not a model: as the tools wrote them.
+    pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
         (self.context_usage, self.patterns) = (None, None);

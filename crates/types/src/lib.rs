@@ -46,6 +46,7 @@ mod approval;
 mod budget;
 mod bus;
 mod called_run;
+mod calls_below;
 mod cleanup;
 mod collection;
 mod compaction;
@@ -120,6 +121,7 @@ pub use approval::{
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};
 pub use called_run::{CalledRun, RunRefused};
+pub use calls_below::MAX_TOOL_DEPTH;
 pub use cleanup::{CLEANUP_TOOL, CleanedUp, SeenResult};
 pub use collection::Collection;
 pub use compaction::{

@@ -113,7 +113,7 @@ pub(crate) fn assemble(
     if let Some(turns) = settings.max_turns {
         limits.max_turns = turns;
     }
-    let mut engine = EngineOptions::default().granting(["fs_write", "shell_exec"]);
+    let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
     engine.permissions = permissions::all(app)?;
     let mut builder = Archon::builder()

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{Json, ToolSpec, nearest};
+use archon_types::{Json, MAX_TOOL_DEPTH, ToolSpec, nearest};
 
 use super::{
-    Composite, CompositeProblem, MAX_DEPTH, OnNodeFailure, ToolNode,
+    Composite, CompositeProblem, OnNodeFailure, ToolNode,
     graph::Graph,
     parameters::{merged, required},
 };
@@ -130,7 +130,7 @@ fn depth(
             },
         };
         // The composite itself is one.
-        if way.len() - 1 + below > MAX_DEPTH {
+        if way.len() - 1 + below > MAX_TOOL_DEPTH {
             return Err(CompositeProblem::TooDeep {
                 depth: way.len() - 1 + below,
                 tools: std::mem::take(way),

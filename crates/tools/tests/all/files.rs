@@ -2,9 +2,11 @@
 
 use std::fs;
 
+#[cfg(all(unix, feature = "bash"))]
+use archon_tools::builtin::{Bash, BashOptions};
 use archon_tools::{
     Workspace,
-    builtin::{ListFiles, ReadFile, Search, builtin_tools, default_tools},
+    builtin::{ListFiles, ReadFile, Search, builtin_tools, default_tools, file_tools},
 };
 use archon_types::{Content, Effect, Json, Tool};
 use expect_test::{Expect, expect};
@@ -325,6 +327,25 @@ fn long_lines_and_large_files_do_not_flood_the_model() {
     assert!(said.starts_with("min.js:1: …aaa") && said.contains("needle"), "{said}");
     assert!(said.len() < 400, "{}", said.len());
     assert!(said.ends_with("(1 files of more than 10000000 bytes were left out.)"), "{said}");
+}
+
+// spec: TE-38
+#[test]
+fn the_default_set_goes_by_its_names_and_only_what_reads_is_given_unasked() {
+    let fixture = project();
+    let mut set = file_tools(&fixture.workspace);
+    #[cfg(all(unix, feature = "bash"))]
+    set.push(std::sync::Arc::new(Bash::new(fixture.workspace.clone(), BashOptions::default())));
+    let in_set = |name: &str| set.iter().find(|tool| tool.spec().name == name);
+    let shell = cfg!(all(unix, feature = "bash")).then_some("bash");
+    for name in ["read_file", "write_file", "edit_file", "list_files", "search"].into_iter().chain(shell) {
+        let Some(tool) = in_set(name) else { panic!("there is no {name}") };
+        let given: Vec<_> = default_tools(&fixture.workspace);
+        let is_given = given.iter().any(|given| given.spec().name == name);
+        assert_eq!(is_given, tool.spec().annotations.effect == Effect::ReadOnly, "{name}");
+        let harmless = tool.spec().annotations.permissions.is_empty();
+        assert_eq!(is_given, harmless, "{name}: what may do harm needs a permission, too");
+    }
 }
 
 // spec: TE-41, TE-44

@@ -1,0 +1,233 @@
+//! JavaScript, by QuickJS: its own memory, its own stack, and a question at every few steps whether it may go on.
+//!
+//! A function that is a tool blocks the program's thread until the call has ended, so programs need no `await` for it.
+//! They may write one all the same.
+
+use std::rc::Rc;
+
+use archon_types::Json;
+use rquickjs::{
+    Array, BigInt, CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Object, Promise, Runtime,
+    Value as Js, context::EvalOptions, promise::PromiseState,
+};
+
+use crate::{
+    CodeOptions,
+    host::{Host, Refused, exact_json},
+    outcome::{Failed, Value},
+};
+
+/// Words that no function can have as its name.
+pub(crate) const RESERVED: &[&str] = &[
+    "arguments",
+    "await",
+    "break",
+    "case",
+    "catch",
+    "class",
+    "console",
+    "const",
+    "continue",
+    "debugger",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "enum",
+    "eval",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "for",
+    "function",
+    "if",
+    "implements",
+    "import",
+    "in",
+    "instanceof",
+    "interface",
+    "let",
+    "new",
+    "null",
+    "package",
+    "private",
+    "protected",
+    "public",
+    "return",
+    "static",
+    "super",
+    "switch",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typeof",
+    "undefined",
+    "var",
+    "void",
+    "while",
+    "with",
+    "yield",
+];
+
+/// What the program is called in messages.
+const FILE: &str = "program.js";
+const BEFORE: &str = include_str!("javascript/before.js");
+/// Of the program's stack, for each call inside of a call.
+const STACK_PER_CALL: usize = 4 << 10;
+const STACK_TO_BEGIN: usize = 256 << 10;
+
+/// Runs a program to its end.
+pub(crate) fn run(code: &str, options: &CodeOptions, host: &Rc<Host>) -> Result<Option<Value>, Failed> {
+    let broken = |e: rquickjs::Error| Failed::Broken(e.to_string());
+    let runtime = Runtime::new().map_err(broken)?;
+    // None at all would be no limit.
+    runtime.set_memory_limit(options.memory.max(1));
+    runtime
+        .set_max_stack_size(options.recursion.saturating_mul(STACK_PER_CALL).saturating_add(STACK_TO_BEGIN));
+    let meter = host.meter.clone();
+    runtime.set_interrupt_handler(Some(Box::new(move || meter.look().is_err())));
+    let context = Context::full(&runtime).map_err(broken)?;
+    context.with(|ctx| {
+        let value_of = prepared(&ctx, host).catch(&ctx).map_err(|e| failed(e, None))?;
+        let value = evaluated(&ctx, code, host).catch(&ctx).map_err(|e| failed(e, Some(&value_of)))?;
+        shown(&value_of, value).catch(&ctx).map_err(|e| failed(e, Some(&value_of)))
+    })
+}
+
+/// Makes what the program finds, and gives the function that shows a value.
+fn prepared<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Result<Function<'js>> {
+    let writer = host.clone();
+    let write = Function::new(ctx.clone(), move |text: String| writer.write(&text))?;
+    let names = Array::new(ctx.clone())?;
+    for (place, function) in host.functions.iter().enumerate() {
+        names.set(place, function.name.as_str())?;
+    }
+    let caller = host.clone();
+    // Holds nothing of the program's own: QuickJS would not see that, and never let go of it.
+    let call = Function::new(ctx.clone(), move |ctx: Ctx<'js>, place: usize, arguments: String| {
+        called(&ctx, &caller, place, &arguments)
+    })?;
+    let begin: Function<'js> = ctx.eval(BEFORE)?;
+    begin.call((write, call, names))
+}
+
+/// The value of the program's last expression, waited for if it is a promise.
+fn evaluated<'js>(ctx: &Ctx<'js>, code: &str, host: &Host) -> rquickjs::Result<Js<'js>> {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.promise = true;
+    options.filename = Some(FILE.to_owned());
+    let program: Promise<'js> = ctx.eval_with_options(code, options)?;
+    // With `await` allowed the value comes in an object.
+    let ended: Object<'js> = settled(&program, host)?;
+    let value: Js<'js> = ended.get("value")?;
+    match value.as_promise() {
+        Some(promise) => settled(promise, host),
+        None => Ok(value),
+    }
+}
+
+/// Does what is to be done until a promise is kept or broken.
+fn settled<'js, T: rquickjs::FromJs<'js>>(promise: &Promise<'js>, host: &Host) -> rquickjs::Result<T> {
+    let ctx = promise.ctx();
+    while promise.state() == PromiseState::Pending {
+        if host.meter.look().is_err() {
+            return Err(Exception::throw_internal(ctx, "interrupted"));
+        }
+        if !ctx.execute_pending_job() {
+            return Err(Exception::throw_message(ctx, "the program waits for something that never comes"));
+        }
+    }
+    promise.result().unwrap_or(Err(rquickjs::Error::Unknown))
+}
+
+fn shown<'js>(value_of: &Function<'js>, value: Js<'js>) -> rquickjs::Result<Option<Value>> {
+    let text: Option<String> = value_of.call((value,))?;
+    Ok(text.and_then(|mut text| {
+        let is_json = text.starts_with('j');
+        (!text.is_empty()).then(|| text.remove(0))?;
+        Some(Value::of_json(text, is_json))
+    }))
+}
+
+/// One call of a tool.
+fn called<'js>(ctx: &Ctx<'js>, host: &Host, place: usize, arguments: &str) -> rquickjs::Result<Js<'js>> {
+    let Some(function) = host.functions.get(place) else {
+        return Err(Exception::throw_reference(ctx, "there is no such function"));
+    };
+    if arguments.len() > host.max_arguments {
+        let text = format!(
+            "{}() was given {} bytes of arguments, and may be given {}",
+            function.name,
+            arguments.len(),
+            host.max_arguments
+        );
+        return Err(Exception::throw_range(ctx, &text));
+    }
+    let arguments = exact_json(arguments).map_err(|text| Exception::throw_type(ctx, &text))?;
+    match host.call(place, arguments) {
+        Ok(value) => value_from(ctx, &value),
+        Err(Refused::Failed(failure)) => {
+            Err(Exception::throw_message(ctx, &format!("{}: {}", function.name, failure.text)))
+        }
+        Err(Refused::Stopped) => Err(Exception::throw_internal(ctx, "interrupted")),
+    }
+}
+
+/// A result as the program sees it: whole numbers that a number of JavaScript cannot hold are BigInts.
+fn value_from<'js>(ctx: &Ctx<'js>, value: &Json) -> rquickjs::Result<Js<'js>> {
+    Ok(match value {
+        Json::Null => Js::new_null(ctx.clone()),
+        Json::Bool(is) => Js::new_bool(ctx.clone(), *is),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) if whole.unsigned_abs() <= EXACT => Js::new_number(ctx.clone(), whole as f64),
+            (Some(whole), _) => BigInt::from_i64(ctx.clone(), whole)?.into_value(),
+            (None, Some(whole)) => BigInt::from_u64(ctx.clone(), whole)?.into_value(),
+            (None, None) => Js::new_float(ctx.clone(), number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => rquickjs::String::from_str(ctx.clone(), text)?.into_value(),
+        Json::Array(items) => {
+            let array = Array::new(ctx.clone())?;
+            for (place, item) in items.iter().enumerate() {
+                array.set(place, value_from(ctx, item)?)?;
+            }
+            array.into_value()
+        }
+        Json::Object(fields) => {
+            let object = Object::new(ctx.clone())?;
+            for (name, field) in fields {
+                object.set(name.as_str(), value_from(ctx, field)?)?;
+            }
+            object.into_value()
+        }
+    })
+}
+
+/// The largest whole number up to which a number of JavaScript holds each: 2^53 - 1.
+const EXACT: u64 = (1 << 53) - 1;
+
+/// What the program threw, in its own words, with the line.
+fn failed<'js>(error: CaughtError<'js>, value_of: Option<&Function<'js>>) -> Failed {
+    match error {
+        CaughtError::Exception(exception) => {
+            let name = exception.as_object().get::<_, String>("name").unwrap_or_else(|_| "Error".to_owned());
+            let text = format!("{name}: {}", exception.message().unwrap_or_default());
+            Failed::Thrown { line: exception.stack().as_deref().and_then(line_in), text }
+        }
+        CaughtError::Value(value) => {
+            let shown = value_of.and_then(|value_of| shown(value_of, value).ok()).flatten();
+            let text = shown.map_or_else(|| "undefined".to_owned(), |value| value.text);
+            Failed::Thrown { line: None, text: format!("uncaught: {text}") }
+        }
+        CaughtError::Error(error) => Failed::Thrown { line: None, text: error.to_string() },
+    }
+}
+
+/// The first of the program's own lines in a stack: `    at f (program.js:3:5)`.
+fn line_in(stack: &str) -> Option<usize> {
+    let (_, rest) = stack.split_once(&format!("{FILE}:"))?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
+}

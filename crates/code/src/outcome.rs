@@ -1,0 +1,138 @@
+//! What became of a program, and how a model reads it.
+
+use std::time::Duration;
+
+use archon_types::{Json, ToolResult, ToolResultStatus, metadata};
+
+use crate::{CodeOptions, Language, meter::Stopped, output::shortened};
+
+/// What became of a program.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) end: Result<Option<Value>, Failed>,
+    /// What it wrote, and how many bytes of that are left out.
+    pub(crate) output: (String, usize),
+    pub(crate) calls: usize,
+    pub(crate) processor_time: Duration,
+}
+
+/// The value of a program's last expression.
+#[derive(Debug)]
+pub(crate) struct Value {
+    /// As JSON if it is some, else as the language writes it.
+    pub(crate) text: String,
+    pub(crate) json: Option<Json>,
+}
+
+/// Why a program did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// It threw what nobody caught, or it is no program.
+    Thrown {
+        line: Option<usize>,
+        text: String,
+    },
+    Stopped(Stopped),
+    /// The interpreter has a fault, and said this.
+    Broken(String),
+}
+
+impl Value {
+    /// What JSON says, or another text.
+    pub(crate) fn of_json(text: String, is_json: bool) -> Self {
+        let json = is_json.then(|| crate::host::exact_json(&text).ok()).flatten();
+        let text = match &json {
+            Some(Json::String(inner)) => inner.clone(),
+            _ => text,
+        };
+        Self { text, json }
+    }
+}
+
+impl Outcome {
+    /// What the model reads, and the facts beside it.
+    pub(crate) fn into_result(
+        self,
+        language: Language,
+        code: &str,
+        time: Duration,
+        options: &CodeOptions,
+    ) -> ToolResult {
+        let (output, lost) = self.output;
+        let result = match self.end {
+            Ok(value) => succeeded(output, value, options.output),
+            Err(failed) => failure(&failed, &output, code, time, options),
+        };
+        result
+            .with_metadata("language", language.name())
+            .with_metadata("processor_ms", u64::try_from(self.processor_time.as_millis()).unwrap_or(u64::MAX))
+            .with_metadata("calls", self.calls)
+            .with_metadata("lost_bytes", lost)
+    }
+}
+
+fn succeeded(mut text: String, value: Option<Value>, room: usize) -> ToolResult {
+    let Some(value) = value else {
+        return ToolResult::success(if text.is_empty() { "(no output)".to_owned() } else { text });
+    };
+    let shown = shortened(&value.text, room);
+    if text.is_empty() {
+        text = shown;
+    } else {
+        let gap = if text.ends_with('\n') { "" } else { "\n" };
+        text.push_str(&format!("{gap}Value: {shown}"));
+    }
+    let result = ToolResult::success(text);
+    match value.json.filter(|_| value.text.len() <= room) {
+        Some(json) => result.with_metadata("value", json),
+        None => result,
+    }
+}
+
+fn failure(failed: &Failed, output: &str, code: &str, time: Duration, options: &CodeOptions) -> ToolResult {
+    let (detail, kind) = match failed {
+        Failed::Thrown { line: Some(line), text } => (format!("line {line}: {text}"), "thrown"),
+        Failed::Thrown { line: None, text } => (text.clone(), "thrown"),
+        Failed::Stopped(Stopped::Time) => (
+            format!(
+                "the program was stopped after {} seconds of processor time. Do less, or ask for more with timeout_ms \
+                 (at most {}).",
+                time.as_secs_f64(),
+                options.max_time.as_millis()
+            ),
+            "time",
+        ),
+        Failed::Stopped(Stopped::Memory) => (
+            format!(
+                "the program was stopped because its values took more than {} bytes. Keep less of them at once.",
+                options.memory
+            ),
+            "memory",
+        ),
+        Failed::Stopped(Stopped::Cancelled) => ("the program was cancelled".to_owned(), "cancelled"),
+        Failed::Broken(words) => {
+            (format!("the interpreter failed, which is a fault of its own: {words}"), "fault")
+        }
+    };
+    let mut text = format!("Error: {}", shortened(&detail, MESSAGE));
+    if let Failed::Thrown { line: Some(line), .. } = failed
+        && let Some(source) = line.checked_sub(1).and_then(|line| code.lines().nth(line))
+    {
+        text.push_str(&format!("\n    {}", shortened(source.trim(), LINE)));
+    }
+    if !output.is_empty() {
+        text.push_str(&format!("\nIt wrote before:\n{output}"));
+    }
+    let mut result = ToolResult::failed(ToolResultStatus::Error, text, detail)
+        .with_metadata(metadata::ERROR_TYPE, "execution_error")
+        .with_metadata("ended_by", kind);
+    if let Failed::Thrown { line: Some(line), .. } = failed {
+        result = result.with_metadata("line", *line);
+    }
+    result
+}
+
+/// Bytes of an error's own words that are shown.
+const MESSAGE: usize = 4_000;
+/// Bytes of the line that are shown beside it.
+const LINE: usize = 200;

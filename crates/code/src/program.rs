@@ -1,0 +1,117 @@
+//! One program: a thread of its own that runs it, and a future that makes its calls and ends it when it is dropped.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use archon_types::{Context, ToolContext, ToolError};
+use futures_util::future::{Either, select};
+use tokio::sync::mpsc;
+
+use crate::{
+    CodeOptions, Language,
+    functions::Functions,
+    host::{Host, Said},
+    meter::{Meter, Stop},
+    outcome::{Failed, Outcome, Value},
+};
+
+/// A program that is to be run.
+pub(crate) struct Program {
+    pub(crate) language: Language,
+    pub(crate) code: String,
+    pub(crate) time: Duration,
+    pub(crate) options: CodeOptions,
+}
+
+impl Program {
+    /// Runs it to its end. Dropping the future ends it, too: at its next step, or at once where it waits for a tool.
+    pub(crate) async fn run(
+        self,
+        functions: Option<&Functions>,
+        context: &ToolContext,
+        below: &Context,
+    ) -> Result<Outcome, ToolError> {
+        let (say, mut said) = mpsc::unbounded_channel();
+        let stop = Stop::default();
+        let _ends = EndsWithThis(stop.clone());
+        self.start(functions, say, stop)?;
+        let talk = async {
+            while let Some(said) = said.recv().await {
+                match said {
+                    Said::Ended(outcome) => return Ok(outcome),
+                    Said::Call { function, arguments, answer } => {
+                        let Some(functions) = functions else { continue };
+                        // A program that was ended meanwhile does not listen.
+                        _ = answer.send(functions.call(function, arguments, below).await);
+                    }
+                }
+            }
+            Err(ToolError::Failed("the program ended without a word".to_owned()))
+        };
+        match select(pin!(context.cancel.cancelled()), pin!(talk)).await {
+            Either::Left(_) => Err(ToolError::Cancelled),
+            Either::Right((outcome, _)) => outcome,
+        }
+    }
+
+    fn start(
+        self,
+        functions: Option<&Functions>,
+        say: mpsc::UnboundedSender<Said>,
+        stop: Stop,
+    ) -> Result<(), ToolError> {
+        let stack = self.options.stack();
+        let functions = functions.map_or_else(|| Arc::from([]), |functions| functions.list.clone());
+        let work = move || {
+            let meter = Rc::new(Meter::new(stop, self.time, self.options.memory));
+            let host = Rc::new(Host::new(meter.clone(), functions, say.clone(), &self.options));
+            let end = catch_unwind(AssertUnwindSafe(|| self.interpret(&host)));
+            let end = end.unwrap_or_else(|panic| Err(Failed::Broken(words(&*panic))));
+            let outcome = Outcome {
+                // Whatever it said on its way out, it was ended.
+                end: meter.stopped().map_or(end, |stopped| Err(Failed::Stopped(stopped))),
+                output: host.take_output(),
+                calls: host.made_calls(),
+                processor_time: meter.processor_time(),
+            };
+            // Nobody may be there to hear it.
+            _ = say.send(Said::Ended(outcome));
+        };
+        let thread = std::thread::Builder::new().name("archon-code".to_owned());
+        thread
+            .stack_size(stack)
+            .spawn(work)
+            .map(drop)
+            .map_err(|e| ToolError::Resource(format!("no thread for the program: {e}")))
+    }
+
+    fn interpret(&self, host: &Rc<Host>) -> Result<Option<Value>, Failed> {
+        match self.language {
+            #[cfg(feature = "python")]
+            Language::Python => crate::python::run(&self.code, &self.options, host),
+            #[cfg(feature = "javascript")]
+            Language::JavaScript => crate::javascript::run(&self.code, &self.options, host),
+        }
+    }
+}
+
+/// Says the word to stop when the call is over, however that comes.
+struct EndsWithThis(Stop);
+
+impl Drop for EndsWithThis {
+    fn drop(&mut self) {
+        self.0.say();
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").to_owned()
+}
