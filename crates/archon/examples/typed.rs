@@ -12,7 +12,7 @@ use archon::{
 };
 
 /// Where to, and for how long.
-#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[derive(serde::Deserialize, JsonSchema)]
 struct Trip {
     city: String,
     /// Nights included.
@@ -25,7 +25,10 @@ async fn main() -> Result<(), Error> {
         ScriptedProvider::texts([r#"{"city": "Paris", "days": "three"}"#, r#"{"city": "Paris", "days": 3}"#]);
     let agent = Archon::builder().provider(Arc::new(model), "scripted").build()?;
     match agent.run_typed::<Trip>("Plan a trip to Paris").await {
-        Ok(trip) => println!("{:?}, after {} turns", trip.value, trip.outcome.turns),
+        Ok(trip) => {
+            let Trip { city, days } = trip.value;
+            println!("{days} days in {city}, after {} turns", trip.outcome.turns);
+        }
         // What did not fit, and where; the last answer is in the outcome.
         Err(Error::NotTyped { problem, outcome }) => println!("{problem}: {}", outcome.answer),
         Err(error) => return Err(error),

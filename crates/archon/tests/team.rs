@@ -18,7 +18,7 @@ use archon::{
 #[path = "../examples/research_and_write.rs"]
 mod research_and_write;
 
-// spec, MA-13, MA-15, MA-16, MA-20, MA-22, MA-25
+// spec
 #[tokio::test]
 async fn the_guide_shows_what_the_team_that_researches_and_writes_does() {
     let story = research_and_write::story().await.unwrap();

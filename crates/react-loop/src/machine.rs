@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
     LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
-    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, Timestamp, ToolMode, ToolResult,
+    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, Summary, Timestamp, ToolMode, ToolResult,
     ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
@@ -253,10 +253,7 @@ impl ReactMachine {
             RecordBody::Suspended { .. } => self.suspended = self.waits_for_people(),
             RecordBody::Noted { text } => self.noted(text, record.at),
             RecordBody::AskedBeside { .. } => self.asked_beside(&record.body),
-            RecordBody::Summarized(summary) => {
-                self.pay_beside(&summary.usage, summary.text.is_some());
-                self.window.summarized(summary);
-            }
+            RecordBody::Summarized(summary) => self.summarized(summary),
             RecordBody::InstructionsRead { text } => self.instructed(text),
             RecordBody::GoalChecked(verdict) => self.goal_checked(verdict),
             RecordBody::FormChecked { problems } => self.form_checked(problems),
@@ -271,6 +268,11 @@ impl ReactMachine {
             RecordBody::RunFinished(outcome) => self.ended_with(outcome),
             _ => {}
         }
+    }
+
+    fn summarized(&mut self, summary: &Summary) {
+        self.pay_beside(&summary.usage, summary.text.is_some());
+        self.window.summarized(summary);
     }
 
     /// What is to be done now. Asking again without a new record gives the same answer.

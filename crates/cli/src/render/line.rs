@@ -1,8 +1,8 @@
 //! One line for a record: where it stands, when it came, what it says.
 
 use archon::types::{
-    AgentMessage, AssistantMessage, Content, FormProblem, Message, PlanRecord, Record, RecordBody,
-    TeamRecord, ToolResult,
+    AgentMessage, AssistantMessage, Content, FormProblem, GoalVerdict, Message, PlanRecord, Record,
+    RecordBody, TeamRecord, ToolResult,
 };
 
 use crate::text::one_line;
@@ -42,14 +42,7 @@ fn about(body: &RecordBody) -> String {
         RecordBody::CancelRequested { reason } | RecordBody::NotKept { reason } => one_line(reason, SHOWN),
         RecordBody::Noted { text } | RecordBody::ContextStatus { text, .. } => one_line(text, SHOWN),
         RecordBody::InstructionsRead { text } => one_line(text, SHOWN),
-        RecordBody::GoalChecked(verdict) => {
-            let met = match verdict.met {
-                Some(true) => "as expected",
-                Some(false) => "not as expected",
-                None => "no verdict",
-            };
-            one_line(&format!("{met} {}", verdict.reason), SHOWN)
-        }
+        RecordBody::GoalChecked(verdict) => judged(verdict),
         RecordBody::FormChecked { problems } => form(problems),
         RecordBody::AskedBeside { question, reserved } => {
             format!("{question:?}, at most {reserved} millionths")
@@ -81,6 +74,15 @@ fn about(body: &RecordBody) -> String {
         }
         of_a_call => about_call(of_a_call),
     }
+}
+
+fn judged(verdict: &GoalVerdict) -> String {
+    let met = match verdict.met {
+        Some(true) => "as expected",
+        Some(false) => "not as expected",
+        None => "no verdict",
+    };
+    one_line(&format!("{met} {}", verdict.reason), SHOWN)
 }
 
 fn form(problems: &[FormProblem]) -> String {
