@@ -19,7 +19,7 @@ pub fn fold(records: &[Arc<Record>]) -> Option<PlanMachine> {
 }
 
 /// The questions of a plan's run that nobody has answered, the oldest first: may the plan be followed, may a subtask
-/// begin.
+/// begin, is its result good.
 pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)> {
     let mut open: Vec<(CallId, &ApprovalRequest)> = Vec::new();
     for record in records {

@@ -253,7 +253,7 @@ fn stays(task: &Task, targets: &[SubTaskId]) -> impl Fn(&SubTask) -> bool {
 }
 
 /// A subtask that takes the place of one with its id, with the rules of that one: an answer says nothing of rules
-/// unless it means to change them. What a person is to be asked first is asked in any case.
+/// unless it means to change them. What a person is to be asked is asked in any case.
 fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
     let Some(old) = old else { return new };
     if new.rules == SubTaskRules::default() {
@@ -264,6 +264,7 @@ fn with_rules_of(old: Option<&SubTask>, mut new: SubTask) -> SubTask {
         }
     }
     new.rules.gate = new.rules.gate.take().or_else(|| old.rules.gate.clone());
+    new.rules.review = new.rules.review.take().or_else(|| old.rules.review.clone());
     new.critical |= old.critical;
     new
 }

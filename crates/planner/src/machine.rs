@@ -16,8 +16,9 @@ mod questions;
 mod values;
 
 use archon_types::{
-    Budget, CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanRecord, PlanSettings,
-    Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp, ToolResult,
+    Budget, CallId, CommandId, Effect, LimitReached, Outcome, OutcomeStatus, PlanDiff, PlanRecord,
+    PlanSettings, Record, RecordBody, RunId, RunStarted, SubTask, SubTaskId, Task, TaskId, Timestamp,
+    ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,9 @@ pub struct PlanMachine {
     nodes: Nodes,
     next_command: u64,
     replan: Option<Ask>,
+    /// Another plan, which a person has to agree to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proposed: Option<Proposed>,
     replans: u32,
     /// Different subtasks that failed since the last success.
     streak: Vec<CommandId>,
@@ -136,6 +140,14 @@ struct Ask {
     targets: Vec<SubTaskId>,
 }
 
+/// Another plan that a person looks at. What it does not touch goes on meanwhile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Proposed {
+    call: CallId,
+    diff: Box<PlanDiff>,
+    asked: Asked,
+}
+
 /// Whether a question is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,6 +172,7 @@ impl PlanMachine {
             nodes: Nodes::default(),
             next_command: 0,
             replan: None,
+            proposed: None,
             replans: 0,
             streak: Vec::new(),
             given_up: Vec::new(),
@@ -240,7 +253,7 @@ impl PlanMachine {
             PlanRecord::Changed { command, diff, .. }
                 if self.replan.as_ref().is_some_and(|ask| ask.command == *command) =>
             {
-                self.changed(diff);
+                self.proposed(*command, diff);
             }
             PlanRecord::ReplanRequested { reason, targets } if self.phase == Phase::Following => {
                 self.want_replan(reason.clone(), targets.clone());
@@ -312,7 +325,11 @@ impl PlanMachine {
     fn follow(&self) -> PlanCommand<'_> {
         if !self.paused {
             if let Some(node) = self.nodes.first_gated() {
-                return PlanCommand::Append(self.gate(node));
+                let is_done = node.state == NodeState::ToReview;
+                return PlanCommand::Append(if is_done { self.review(node) } else { self.gate(node) });
+            }
+            if let Some(proposed) = self.proposed.as_ref().filter(|proposed| proposed.asked == Asked::No) {
+                return PlanCommand::Append(self.change(proposed));
             }
             if let Some(command) = self.replan.as_ref().and_then(|ask| self.make_plan(ask)) {
                 return command;
@@ -324,12 +341,14 @@ impl PlanMachine {
         if self.nodes.open() == 0 && self.replan.is_none() {
             return self.finish(self.stuck());
         }
-        let is_asked = self.replan.as_ref().is_some_and(|ask| ask.asked == Asked::Yes);
+        let is_asked =
+            self.proposed.is_none() && self.replan.as_ref().is_some_and(|ask| ask.asked == Asked::Yes);
         let until = self.nodes.next_due().filter(|_| !self.paused);
         if self.nodes.running() > 0 || is_asked || until.is_some() {
             return PlanCommand::Wait { until };
         }
-        let waiting = self.nodes.questions();
+        let mut waiting = self.nodes.questions();
+        waiting.extend(self.proposed.as_ref().map(|proposed| proposed.call));
         if self.paused || !waiting.is_empty() {
             return self.suspend(waiting);
         }
@@ -419,7 +438,8 @@ impl PlanMachine {
         if let Phase::Concluding { asked, .. } = &mut self.phase {
             *asked = Asked::No;
         }
-        if let Some(ask) = &mut self.replan {
+        // What came back, and waits for a person, is not asked for again.
+        if let (Some(ask), None) = (&mut self.replan, &self.proposed) {
             ask.asked = Asked::No;
         }
     }

@@ -10,8 +10,8 @@ use archon_types::{
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, driver, following::Following, open_questions, parts::Parts,
-    problem::ProblemKind, processes::left_behind,
+    PlanningAgentOptions, Workers, check, check_diff, difference, driver, following::Following,
+    open_questions, parts::Parts, problem::ProblemKind, processes::left_behind,
 };
 
 /// A plan that nobody follows yet.
@@ -194,7 +194,15 @@ impl PlanningAgent {
             let task: Result<Task, _> = serde_json::from_value(arguments.clone());
             let problem =
                 |error: serde_json::Error| archon_types::PlanError::Unreadable { problem: error.to_string() };
-            let problems = check(&task.map_err(problem)?, &self.parts.check_options(context, &machine));
+            let (task, options) = (task.map_err(problem)?, self.parts.check_options(context, &machine));
+            let problems = match machine.proposal() {
+                None => check(&task, &options),
+                Some(_) => {
+                    let (diff, mut found) = difference(&machine, &task);
+                    found.extend(check_diff(&machine, &diff, &options));
+                    found
+                }
+            };
             if problems.iter().any(PlanProblem::is_error) {
                 return Err(PlanRunError::Problems { problems });
             }

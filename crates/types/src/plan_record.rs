@@ -69,7 +69,7 @@ pub enum PlanRecord {
         /// Whether another answer to the same question may be better.
         retryable: bool,
     },
-    /// The running plan is another one from here on.
+    /// The running plan is another one from here on, or once a person agrees ([`Confirm::Each`]).
     Changed {
         /// The command that this answers.
         command: CommandId,
@@ -198,6 +198,8 @@ pub enum Confirm {
     Never,
     /// The first plan of a run.
     First,
+    /// The first plan, and each other plan that is to take the place of what is left of it.
+    Each,
 }
 
 /// When the failure of subtasks leads to another plan instead of the end of what depends on them.

@@ -151,6 +151,10 @@ pub struct SubTaskRules {
     /// What a person is asked before it begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,
+    /// What a person is asked once it is done, who sees its result. Those that depend on it wait for a yes; a no ends the
+    /// run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
     /// The role that is to do it, where a team follows the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,

@@ -50,6 +50,9 @@ async fn programs_without_an_end_are_ended() {
 // spec: TE-47
 #[tokio::test]
 async fn programs_that_take_too_much_memory_are_ended() {
+    let mut options = roomy();
+    options.memory = 8 << 20;
+    let tool = CodeExecutor::new(options);
     for code in [
         "[0] * 2_000_000_000",
         "10 ** 10 ** 8",
@@ -62,7 +65,7 @@ async fn programs_that_take_too_much_memory_are_ended() {
         "list(range(10 ** 9))",
         "from json import dumps\ndumps([1], indent=10 ** 12)",
     ] {
-        let result = run("python", code).await;
+        let result = call(&tool, "python", code).await;
         assert_eq!(result.metadata["ended_by"], "memory", "{code}: {}", result.text());
     }
     for code in [
@@ -74,7 +77,7 @@ async fn programs_that_take_too_much_memory_are_ended() {
         "'x'.repeat(1e9)",
         "10n ** 10n ** 8n",
     ] {
-        let result = run("javascript", code).await;
+        let result = call(&tool, "javascript", code).await;
         assert!(result.is_error(), "{code}");
     }
 }

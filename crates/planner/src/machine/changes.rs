@@ -1,10 +1,44 @@
 //! Another plan for the rest: a diff against the running one. What is done or under way is never touched.
 
-use archon_types::{PlanDiff, SubTaskId};
+use archon_types::{Answer, CallId, CommandId, Confirm, PlanDiff, SubTaskId, Task};
 
-use super::{NodeState, Phase, PlanMachine};
+use super::{Asked, NodeState, Phase, PlanMachine, Proposed};
+use crate::diff;
 
 impl PlanMachine {
+    /// Another plan came back: it is followed, or first shown to a person.
+    pub(super) fn proposed(&mut self, command: CommandId, diff: &PlanDiff) {
+        match self.settings.confirm {
+            Confirm::Each => {
+                let call = CallId::new(command, 0);
+                self.proposed = Some(Proposed { call, diff: Box::new(diff.clone()), asked: Asked::No });
+            }
+            _ => self.changed(diff),
+        }
+    }
+
+    /// What another plan would change that a person has to agree to, and the plan that it leads to.
+    pub fn proposal(&self) -> Option<(&PlanDiff, Task)> {
+        let diff = &self.proposed.as_ref()?.diff;
+        Some((diff, diff::changed(&self.task(), diff)))
+    }
+
+    /// A person's answer to it. A no ends the run: what failed has no other way, and the person wants none of this one.
+    pub(super) fn change_answered(&mut self, answer: &Answer) {
+        let Some(proposed) = self.proposed.take() else { return };
+        let refused = |why: &str| Phase::Broken { error: format!("the other plan was not approved: {why}") };
+        match answer {
+            Answer::Cancel { reason } if reason.is_empty() => self.phase = refused("no reason was given"),
+            Answer::Cancel { reason } => self.phase = refused(reason),
+            answer if !answer.is_consent() => self.phase = refused("nobody answered in time"),
+            answer => match answer.edited_plan() {
+                Some(Ok(task)) => self.changed(&diff::difference(self, &task).0),
+                Some(Err(error)) => self.phase = refused(&format!("its edit cannot be read: {error}")),
+                None => self.changed(&proposed.diff),
+            },
+        }
+    }
+
     pub(super) fn changed(&mut self, diff: &PlanDiff) {
         let Some(ask) = self.replan.take() else { return };
         self.given_up.extend(ask.reason.clone());
@@ -29,8 +63,10 @@ impl PlanMachine {
 
     /// Whether a subtask is neither done nor under way.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
-        use NodeState::{Asked, Done, DoneWithout, Running, Skipped};
+        use NodeState::{Asked, Done, DoneWithout, Reviewed, Running, Skipped, ToReview};
         let node = self.nodes.of_id(id.as_str());
-        node.is_some_and(|n| !matches!(n.state, Running { .. } | Asked | Done | DoneWithout | Skipped))
+        node.is_some_and(|n| {
+            !matches!(n.state, Running { .. } | Asked | ToReview | Reviewed | Done | DoneWithout | Skipped)
+        })
     }
 }

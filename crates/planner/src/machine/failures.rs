@@ -31,6 +31,9 @@ impl PlanMachine {
         }
         if !result.is_error() && !self.is_unsure(result) {
             self.streak.clear();
+            if self.nodes.get(index).subtask.rules.review.is_some() {
+                return self.nodes.review(index, result.clone(), at);
+            }
             self.nodes.end(index, NodeState::Done, Some(result.clone()), at);
             return self.nodes.release(index);
         }

@@ -63,6 +63,10 @@ pub enum NodeState {
         /// The run that does it, if it is one.
         child: Option<RunId>,
     },
+    /// It is done, and a person has to be asked about its result.
+    ToReview,
+    /// A person was asked about its result.
+    Reviewed,
     /// It is done.
     Done,
     /// It was not done and nobody waits for it: its condition did not hold.
@@ -114,7 +118,9 @@ impl PlanNode {
             NodeState::Ready | NodeState::Delayed { .. } | NodeState::Gated => SubTaskStatus::Pending,
             NodeState::Asked if self.started_at.is_none() => SubTaskStatus::Pending,
             NodeState::Asked | NodeState::Running { .. } => SubTaskStatus::Executing,
-            NodeState::Done | NodeState::Skipped => SubTaskStatus::Completed,
+            NodeState::ToReview | NodeState::Reviewed | NodeState::Done | NodeState::Skipped => {
+                SubTaskStatus::Completed
+            }
             NodeState::DoneWithout | NodeState::Troubled | NodeState::Failed => SubTaskStatus::Failed,
         }
     }

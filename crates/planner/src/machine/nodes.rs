@@ -187,7 +187,8 @@ impl Nodes {
                 self.running += 1;
                 self.use_resources(index);
             }
-            NodeState::Asked => _ = self.asked.insert(index),
+            NodeState::Asked | NodeState::Reviewed => _ = self.asked.insert(index),
+            NodeState::ToReview => _ = self.gated.insert(index),
             NodeState::Delayed { until } if waiting_for == 0 => _ = self.delayed.insert((until, index)),
             _ if is_lost => {
                 self.graph[index].state = NodeState::Unreachable;
@@ -273,6 +274,14 @@ impl Nodes {
         }
     }
 
+    /// The node's call ended well, and a person sees its result before others go on with it.
+    pub(super) fn review(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+        self.leave(index);
+        let node = &mut self.graph[index];
+        (node.state, node.ended_at, node.result) = (NodeState::ToReview, Some(at), Some(Box::new(result)));
+        self.gated.insert(index);
+    }
+
     /// The node's call ended, and it is tried again.
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
@@ -314,8 +323,8 @@ impl Nodes {
                 }
             }
             NodeState::Delayed { until } => _ = self.delayed.remove(&(until, index)),
-            NodeState::Gated => _ = self.gated.remove(&index),
-            NodeState::Asked => _ = self.asked.remove(&index),
+            NodeState::Gated | NodeState::ToReview => _ = self.gated.remove(&index),
+            NodeState::Asked | NodeState::Reviewed => _ = self.asked.remove(&index),
             NodeState::Troubled => _ = self.troubled.remove(&index),
             NodeState::Running { .. } => {
                 self.running -= 1;
@@ -374,22 +383,36 @@ impl Nodes {
         }
     }
 
-    /// A person is asked about a call: one that waits at its gate, or one that was under way.
+    /// A person is asked about a call: one that waits at its gate, one that was under way, or one that is done.
     pub(super) fn question(&mut self, call: CallId) {
         let Some(index) = self.index_of(call) else { return };
-        if matches!(self.graph[index].state, NodeState::Gated | NodeState::Ready | NodeState::Running { .. })
-        {
-            self.leave(index);
-            self.graph[index].state = NodeState::Asked;
-            self.asked.insert(index);
-        }
+        let asked = match self.graph[index].state {
+            NodeState::Gated | NodeState::Ready | NodeState::Running { .. } => NodeState::Asked,
+            NodeState::ToReview => NodeState::Reviewed,
+            _ => return,
+        };
+        self.leave(index);
+        self.graph[index].state = asked;
+        self.asked.insert(index);
     }
 
     /// A person said yes.
-    pub(super) fn approve(&mut self, call: CallId) {
-        let Some(index) = self.index_of(call).filter(|index| self.asked.remove(index)) else { return };
-        self.graph[index].is_approved = true;
+    pub(super) fn approve(&mut self, call: CallId, at: Timestamp) {
+        let Some(index) = self.index_of(call).filter(|index| self.asked.contains(index)) else { return };
+        let node = &mut self.graph[index];
+        if node.state == NodeState::Reviewed {
+            let (result, ended) = (node.result.take().map(|result| *result), node.ended_at.unwrap_or(at));
+            self.end(index, NodeState::Done, result, ended);
+            return self.release(index);
+        }
+        node.is_approved = true;
+        self.asked.remove(&index);
         self.make_ready(index);
+    }
+
+    /// Whether a person was asked about the result of this call.
+    pub(super) fn is_reviewed(&self, call: CallId) -> bool {
+        self.index_of(call).is_some_and(|index| self.graph[index].state == NodeState::Reviewed)
     }
 
     pub(super) fn is_question(&self, call: CallId) -> bool {

@@ -1,8 +1,10 @@
-//! Questions to people: may the plan be followed, may a subtask begin; and what their answers lead to.
+//! Questions to people: may the plan be followed, may another take its place, may a subtask begin, is its result good; and
+//! what their answers lead to.
 
 use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, Timestamp, ToolResult};
 
-use super::{Asked, Phase, PlanMachine, PlanNode};
+use super::{Asked, Phase, PlanMachine, PlanNode, Proposed};
+use crate::diff::changed;
 
 impl PlanMachine {
     pub(super) fn confirmation(&self, call: CallId) -> RecordBody {
@@ -12,10 +14,33 @@ impl PlanMachine {
         self.question(call, summary, details)
     }
 
+    pub(super) fn change(&self, proposed: &Proposed) -> RecordBody {
+        let diff = &proposed.diff;
+        let summary = format!(
+            "Go on with another plan? It has {} subtasks more, begins {} afresh and leaves {} out.",
+            diff.add.len(),
+            diff.replace.len(),
+            diff.remove.len()
+        );
+        let why = self.replan.as_ref().and_then(|ask| ask.reason.as_deref());
+        let details = serde_json::json!({ "why": why, "change": diff, "plan": changed(&self.task(), diff) });
+        self.question(proposed.call, summary, details)
+    }
+
     pub(super) fn gate(&self, node: &PlanNode) -> RecordBody {
         let summary = node.subtask.rules.gate.clone().unwrap_or_default();
         let details = serde_json::to_value(&node.subtask).unwrap_or_default();
         self.question(node.call(), summary, details)
+    }
+
+    pub(super) fn review(&self, node: &PlanNode) -> RecordBody {
+        let summary = node.subtask.rules.review.clone().unwrap_or_default();
+        let result = node.result.as_deref().map(ToolResult::text);
+        let details = serde_json::json!({ "subtask": node.subtask, "result": result });
+        let id = format!("{}.{}.result", self.run, node.call());
+        let mut request = ApprovalRequest::new(id, summary, details);
+        request.allow_modification = false;
+        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
     pub(super) fn question(&self, call: CallId, summary: String, details: Json) -> RecordBody {
@@ -24,9 +49,10 @@ impl PlanMachine {
     }
 
     pub(super) fn question_asked(&mut self, call: CallId) {
-        match &mut self.phase {
-            Phase::Confirming { call: open, asked } if *open == call => *asked = Asked::Yes,
-            Phase::Following => self.nodes.question(call),
+        match (&mut self.phase, &mut self.proposed) {
+            (Phase::Confirming { call: open, asked }, _) if *open == call => *asked = Asked::Yes,
+            (Phase::Following, Some(proposed)) if proposed.call == call => proposed.asked = Asked::Yes,
+            (Phase::Following, _) => self.nodes.question(call),
             _ => {}
         }
     }
@@ -52,6 +78,19 @@ impl PlanMachine {
                     None => self.phase = Phase::Following,
                 },
             },
+            (Phase::Following, answer) if self.proposed.as_ref().is_some_and(|p| p.call == call) => {
+                self.change_answered(answer);
+            }
+            (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_reviewed(call) => {
+                let subtask = self.nodes.of_call(call).map(|node| node.subtask.id.to_string());
+                let why = match answer {
+                    Answer::Cancel { reason } if reason.is_empty() => "no reason was given",
+                    Answer::Cancel { reason } => reason,
+                    _ => "nobody answered in time",
+                };
+                let error = format!("the result of {} was not approved: {why}", subtask.unwrap_or_default());
+                self.phase = Phase::Broken { error };
+            }
             (Phase::Following, Answer::Cancel { reason }) if self.nodes.is_question(call) => {
                 let why = if reason.is_empty() { "no reason was given" } else { reason };
                 let result = ToolResult::error(format!("it was not approved: {why}"));
@@ -60,7 +99,7 @@ impl PlanMachine {
             (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_question(call) => {
                 self.refused(call, &ToolResult::error("nobody approved it in time"), at);
             }
-            (Phase::Following, answer) if answer.is_consent() => self.nodes.approve(call),
+            (Phase::Following, answer) if answer.is_consent() => self.nodes.approve(call, at),
             _ => {}
         }
     }

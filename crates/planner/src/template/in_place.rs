@@ -194,6 +194,9 @@ fn rules_without_meaning(
         let tools = whole.rules.fallback_tools.join(", ");
         problem("fallback_tools", format!("let `on_error` of its steps name {tools}"));
     }
+    if whole.rules.review.is_some() {
+        problem("review", "let a step after it have a gate".to_owned());
+    }
     if whole.rules.on_failure == OnFailure::Skip && inner.len() > 1 {
         problem("on_failure: skip", "say `on_error: skip` of the steps that may fail".to_owned());
     }

@@ -2,15 +2,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use archon_planner::{LlmPlanner, PlanControl, PlanRunError, PlanningAgent, PlanningAgentOptions, fold};
+use archon_planner::{
+    LlmPlanner, PlanCommand, PlanControl, PlanRunError, PlanningAgent, PlanningAgentOptions, fold,
+};
 use archon_testkit::{FnProvider, MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
-    Agent, BoxFuture, Context, Journal, LongTerm, MemoryError, MemoryQuery, OnFailure, Outcome,
-    OutcomeStatus, PlanError, Planner, PlanningContext, Recalled, RecordBody, SubTask, SubTaskId,
-    SubTaskStatus, Task, ToolResult, Usage,
+    Agent, Answer, BoxFuture, CallId, Confirm, Context, Journal, LongTerm, MemoryError, MemoryQuery,
+    OnFailure, Outcome, OutcomeStatus, PlanDiff, PlanError, PlanRecord, PlanSettings, Planner,
+    PlanningContext, Recalled, RecordBody, SubTask, SubTaskId, SubTaskStatus, Task, ToolResult, Usage,
 };
 
-use crate::support::step;
+use crate::support::{Fed, step};
 
 fn context() -> Context {
     Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)))
@@ -273,4 +275,86 @@ async fn a_memory_is_asked_before_the_log_begins_so_that_no_run_dies_without_a_g
     assert_eq!(*memory.had_begun.lock().unwrap(), [false]);
     let log = memory.journal.read(&"run_1".into()).await.unwrap();
     assert!(log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. })));
+}
+
+/// A run whose first subtask failed, and for which another plan came back that a person has to see.
+fn proposed() -> (Fed, CallId) {
+    let mut settings = PlanSettings::default();
+    settings.confirm = Confirm::Each;
+    settings.replan.same_subtask = 1;
+    let mut fed =
+        Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &[])]);
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!("the first plan is asked about, too") };
+    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    fed.feed(body);
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    let begun = fed.begin_all();
+    let call_of = |id: &str| begun.iter().find(|(begun, _)| begun == id).unwrap().1;
+    fed.finish(call_of("walk"), ToolResult::error("it rains"));
+    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
+    let reason = reason.map(str::to_owned);
+    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    let mut diff = PlanDiff::default();
+    diff.add = vec![step("museum", &[])];
+    diff.remove = vec!["walk".into(), "rest".into()];
+    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let RecordBody::ToolAsked { call, request } = &body else { panic!() };
+    let call = *call;
+    assert_eq!(
+        request.action_summary,
+        "Go on with another plan? It has 1 subtasks more, begins 0 afresh and leaves 2 out."
+    );
+    assert!(request.details["why"].as_str().unwrap().contains("it rains"));
+    assert_eq!(request.details["plan"]["subtasks"].as_array().unwrap().len(), 2);
+    fed.feed(body);
+    assert_eq!(
+        fed.machine.next(),
+        PlanCommand::Wait { until: None },
+        "what the change does not touch goes on"
+    );
+    fed.finish(call_of("dine"), ToolResult::success("ok"));
+    let PlanCommand::Append(RecordBody::Suspended { waiting }) = fed.machine.next() else { panic!() };
+    assert_eq!(waiting, [call]);
+    fed.feed(RecordBody::Suspended { waiting });
+    assert_eq!(fed.machine.next(), PlanCommand::Suspend);
+    assert_eq!(ids(&fed.machine.proposal().unwrap().1), ["dine", "museum"]);
+    assert_eq!(ids(&fed.machine.task()), ["walk", "rest", "dine"], "nothing has changed yet");
+    // As another process finds it.
+    fed.machine = fold(&fed.records).unwrap();
+    fed.feed(RecordBody::Resumed);
+    (fed, call)
+}
+
+// spec: AP-09, PL-24
+#[test]
+fn a_person_agrees_to_another_plan_before_it_is_followed() {
+    let (mut fed, call) = proposed();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(fed.begin_all()[0].0, "museum");
+    assert_eq!((ids(&fed.machine.task()), fed.machine.proposal()), (vec!["dine", "museum"], None));
+
+    let (mut fed, call) = proposed();
+    let mut wanted = fed.machine.proposal().unwrap().1;
+    wanted.subtasks.push(step("cinema", &["museum"]));
+    let arguments = serde_json::to_value(&wanted).unwrap();
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Edit { arguments } });
+    assert_eq!(fed.begin_all()[0].0, "museum");
+    assert_eq!(ids(&fed.machine.task()), ["dine", "museum", "cinema"]);
+}
+
+// spec: AP-09
+#[test]
+fn a_no_to_another_plan_ends_the_run() {
+    for (answer, why) in [
+        (Answer::Cancel { reason: "too dear".into() }, "too dear"),
+        (Answer::Cancel { reason: String::new() }, "no reason was given"),
+        (Answer::Edit { arguments: 1.into() }, "its edit cannot be read"),
+    ] {
+        let (mut fed, call) = proposed();
+        fed.feed(RecordBody::ToolAnswered { call, answer });
+        let PlanCommand::Append(RecordBody::RunFinished(outcome)) = fed.machine.next() else { panic!() };
+        let error = outcome.error.unwrap();
+        assert!(error.starts_with(&format!("the other plan was not approved: {why}")), "{error}");
+    }
 }

@@ -12,5 +12,6 @@ mod machine;
 mod planners;
 mod processes;
 mod reach;
+mod reviews;
 mod support;
 mod templates;

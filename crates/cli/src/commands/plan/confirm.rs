@@ -3,7 +3,9 @@
 use std::{io, path::Path, process::Command, sync::Arc};
 
 use archon::{
-    planner::{PlanFormat, PlanMachine, Reading, fold, open_questions, plan_of_json, read_plan, render},
+    planner::{
+        PlanFormat, PlanMachine, Reading, fold, open_questions, plan_of_json, read_plan, render, show_diff,
+    },
     types::{Answer, ApprovalRequest, CallId, Json, Record, RunId, Task},
 };
 
@@ -21,7 +23,10 @@ const SHOWN: usize = 400;
 pub(super) fn show(app: &App, records: &[Arc<Record>]) {
     let Some(machine) = fold(records).filter(|_| !app.json) else { return };
     if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
-        let text = printable(&render(&machine.task(), PlanFormat::Text));
+        let text = match machine.proposal() {
+            Some((diff, _)) => printable(&show_diff(diff)),
+            None => printable(&render(&machine.task(), PlanFormat::Text)),
+        };
         text.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
     }
 }
@@ -34,10 +39,16 @@ pub(super) async fn ask(
     request: &ApprovalRequest,
 ) -> Result<Option<Answer>, Failure> {
     let is_plan = machine.node(call).is_none();
-    let task = machine.task();
+    let proposal = machine.proposal().filter(|_| is_plan);
     if !app.json {
         app.output.note(Look::Warning, one_line(&request.action_summary, SHOWN));
+        let change = proposal.as_ref().map(|(diff, _)| printable(&show_diff(diff))).unwrap_or_default();
+        change.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
+        if let Some(result) = request.details["result"].as_str().filter(|_| !is_plan) {
+            app.output.note(Look::Plain, format!("  {}", one_line(result, SHOWN)));
+        }
     }
+    let task = proposal.map_or_else(|| machine.task(), |(_, task)| task);
     if app.json || !app.output.asks {
         return Ok(None);
     }
