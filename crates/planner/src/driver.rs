@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What the machine wants, without a hold on it.
 enum Step {
-    Append(RecordBody),
+    Append(Box<RecordBody>),
     MakePlan(CommandId, u32, Option<String>),
     Start(CallId, Box<SubTask>, Option<String>),
     Conclude(CommandId),
@@ -44,7 +44,7 @@ impl Following {
             match self.step() {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
-                Step::Append(body) => self.record(vec![body]).await?,
+                Step::Append(body) => self.record(vec![*body]).await?,
                 Step::MakePlan(command, attempt, reason) => self.make_plan(command, attempt, reason).await?,
                 Step::Start(call, subtask, tool) => {
                     calls::start(&mut self, call, &subtask, tool.as_deref()).await?
@@ -62,7 +62,7 @@ impl Following {
     fn step(&self) -> Step {
         match self.machine.next() {
             PlanCommand::Done(outcome) => Step::Done(Box::new(outcome.clone())),
-            PlanCommand::Append(body) => Step::Append(body),
+            PlanCommand::Append(body) => Step::Append(Box::new(body)),
             PlanCommand::MakePlan { command, attempt, reason } => {
                 Step::MakePlan(command, attempt, reason.map(str::to_owned))
             }
