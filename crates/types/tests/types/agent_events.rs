@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// A step of a run: a record, or a delta of command 0 and attempt 0.
+#[allow(clippy::large_enum_variant, reason = "there are a few")]
 enum Step {
     Is(RecordBody),
     Says(DeltaKind),
