@@ -141,7 +141,7 @@ async fn what_those_above_may_not_do_no_program_does() {
     let without = run(&above(below(), EngineOptions::default()), "count(1)").await.text();
     assert!(without.contains("needs the permission fs_write"), "{without}");
     let mut denying = EngineOptions::default().granting(["fs_write"]);
-    denying.permissions = Permissions::default().denying(["count"]).unwrap();
+    denying.permissions = Permissions::parse(["count"], [], []).unwrap();
     let denied = run(&above(below(), denying), "count(1)").await.text();
     assert!(denied.contains("PermissionError: count: ") && denied.contains("denies it"), "{denied}");
     let mut asking = EngineOptions::default().granting(["fs_write"]);

@@ -72,7 +72,7 @@ pub(crate) struct Answering {
 impl Answering {
     pub(crate) fn new(
         specs: Vec<ToolSpec>,
-        answer: impl Fn(&str, &Json) -> Result<ToolResult, ToolResult> + Send + Sync + 'static,
+        answer: impl Fn(&str, &Json) -> Result<ToolResult, Box<ToolResult>> + Send + Sync + 'static,
     ) -> Self {
         let answer = move |name: &str, arguments: &Json| match answer(name, arguments) {
             Ok(result) => {
@@ -82,7 +82,7 @@ impl Answering {
                 ready.notes = Some(Box::new(result));
                 Prepared::Ready(ready)
             }
-            Err(refused) => Prepared::Refused(Box::new(refused)),
+            Err(refused) => Prepared::Refused(refused),
         };
         Self {
             specs: Arc::new(Encoded::new(specs)),

@@ -138,7 +138,9 @@ async fn check_wrong(language: &str, code: &str, words: &str) {
 async fn a_failure_is_an_exception_that_can_be_caught() {
     let tools = Answering::new(vec![spec("fails"), spec("denied")], |name, _| match name {
         "fails" => Ok(ToolResult::error("no such page")),
-        _ => Err(ToolResult::error("a rule denies it").with_metadata("error_type", "permission_denied")),
+        _ => Err(Box::new(
+            ToolResult::error("a rule denies it").with_metadata("error_type", "permission_denied"),
+        )),
     });
     let tool = tools.executor(&["fails", "denied"]);
     let text = async |language, code| call(&tool, language, code).await.text();
