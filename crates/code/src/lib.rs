@@ -22,6 +22,11 @@
 //! programs that may have faults: one that corrupts memory is a fault of this process. Where that cannot be accepted,
 //! run agents in a process of their own.
 
+#![cfg_attr(
+    not(any(feature = "python", feature = "javascript")),
+    allow(rustdoc::broken_intra_doc_links, reason = "without a language there is no tool")
+)]
+
 #[cfg(any(feature = "python", feature = "javascript"))]
 mod error;
 #[cfg(any(feature = "python", feature = "javascript"))]
