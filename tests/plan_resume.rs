@@ -197,6 +197,32 @@ async fn a_plan_is_cancelled_from_elsewhere_through_its_inbox() {
 
 // spec: PL-24
 #[tokio::test]
+async fn a_cancel_goes_before_a_question_and_a_subtask_is_not_edited_by_an_answer() {
+    let world = World::new().tool("look", |_| ToolResult::success("seen"));
+    let mut plan = steps();
+    plan[0].rules.gate = Some("Look there?".into());
+    let agent = world.agent(ScriptedPlanner::new(plan), |_| Step::text("x"));
+    let context = world.context();
+    assert_eq!(agent.start("Look around", &context).await.unwrap().status, OutcomeStatus::Suspended);
+    let log = world.journal.read(&"run_1".into()).await.unwrap();
+    let question = log.iter().find_map(|record| match &record.body {
+        RecordBody::ToolAsked { call, request } => Some((*call, request.allow_modification)),
+        _ => None,
+    });
+    let (call, false) = question.unwrap() else { panic!("a gate offers no edit") };
+    let edit = Answer::Edit { arguments: json!({"at": 7}) };
+    let refused = agent.answer(call, edit, &context).await.unwrap_err();
+    assert!(matches!(refused, PlanRunError::NotChangeable { .. }), "{refused}");
+    let inbox = world.journal.inbox().unwrap();
+    let request = InboxRequest::Cancel { reason: "not any more".into() };
+    inbox.post(&"run_1".into(), InboxEntry::new("in_1", Timestamp::default(), request)).await.unwrap();
+    let outcome = agent.answer(call, Answer::Approve, &context).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+    assert_eq!(world.called(), Vec::<String>::new(), "nothing began after the cancel");
+}
+
+// spec: PL-24
+#[tokio::test]
 async fn a_plan_waits_for_a_person_who_edits_it() {
     let mut world = World::new().tool("look", |a| ToolResult::success(a["at"].to_string()));
     world.options.settings.confirm = archon::types::Confirm::First;

@@ -80,16 +80,24 @@ impl Remembering {
         let mut turns = turns(context, said);
         turns.extend(compaction.into_iter().flat_map(|compaction| summaries(context, compaction)));
         // A memory keeps texts of up to a mebibyte; a longer one is in the run's log.
-        turns.retain(|turn| turn.entry.check().is_ok());
+        turns.retain(|turn| {
+            let checked = turn.entry.check();
+            if let Err(error) = &checked {
+                tracing::warn!(run = %context.run, %error, "a turn is not remembered, and stands in the run's log");
+            }
+            checked.is_ok()
+        });
         let new = self.keep_new(context, turns).await?;
         let Some(extractor) = &self.parts.extractor else { return Ok(()) };
         // What a tool says of the person, or the program to the model, teaches nothing.
+        let mut failed = Ok(());
         for Turn { entry, .. } in new.iter().filter(|turn| turn.by == Speaker::Person) {
             let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
             let passage = passage.of_run(context.run.clone()).of_entry(&entry.id);
-            self.parts.memory.knowledge().learn_from(&**extractor, &passage).await?;
+            let learnt = self.parts.memory.knowledge().learn_from(&**extractor, &passage).await;
+            failed = failed.and(learnt.map(drop));
         }
-        Ok(())
+        failed
     }
 
     /// Keeps those that are not there, and returns them. What is there stays as it is.

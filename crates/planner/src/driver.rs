@@ -36,6 +36,8 @@ pub(crate) async fn drive(run: Following) -> Result<Outcome, JournalError> {
 impl Following {
     async fn drive(mut self) -> Result<Outcome, JournalError> {
         self.attach().await?;
+        // What was said while nobody was at work.
+        self.receive().await?;
         loop {
             self.hear().await?;
             if self.machine.is_stopping() && !self.in_flight.is_empty() {

@@ -1,6 +1,6 @@
 //! Why a plan's run could not be begun, gone on with, or kept.
 
-use archon_types::{JournalError, PlanError, RunId, RunRefused};
+use archon_types::{CallId, JournalError, PlanError, RunId, RunRefused};
 
 use crate::problem::{PlanProblem, with_remedy};
 
@@ -26,6 +26,14 @@ pub enum PlanRunError {
         /// The run.
         run: RunId,
     },
+    /// An answer changes what only another plan can change.
+    #[error("question {call} of run {run} is about a subtask, which no answer changes")]
+    NotChangeable {
+        /// The run.
+        run: RunId,
+        /// The question.
+        call: CallId,
+    },
     /// The run is neither begun nor taken up.
     #[error(transparent)]
     Refused(#[from] RunRefused),
@@ -47,6 +55,7 @@ impl PlanRunError {
             Self::Refused(refused) => refused.advice().to_owned(),
             Self::Plan(error) => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
+            Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")

@@ -178,7 +178,7 @@ impl PlanningAgent {
     /// Answers a question of a run that is suspended, and takes it up. A plan that was edited is checked first.
     ///
     /// # Errors
-    /// There is no such question, the edited plan cannot be followed, or as for [`resume`](Self::resume).
+    /// There is no such question, a subtask was to be edited, the edited plan cannot be followed, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -189,6 +189,9 @@ impl PlanningAgent {
         let machine = fold_plan(context, &records)?;
         if !open_questions(&records).iter().any(|(asked, _)| *asked == call) {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
+        }
+        if matches!(answer, Answer::Edit { .. }) && machine.node(call).is_some() {
+            return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
         }
         if let (Answer::Edit { arguments }, None) = (&answer, machine.node(call)) {
             let task: Result<Task, _> = serde_json::from_value(arguments.clone());

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentMessage, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
-    RunMemory,
+    RunMemory, Speaker,
 };
 use std::sync::Arc;
 
@@ -47,7 +47,11 @@ impl Opening {
             for filter in filters {
                 let Some(text) = message.as_llm() else { break };
                 match filter.check(text).await {
-                    InputVerdict::Warn(warning) => warn(message, warning),
+                    InputVerdict::Warn(warning) => {
+                        warn(message, warning);
+                        // A part of it is nobody's word now, and may repeat a page.
+                        *message = message.clone().said_by(Speaker::Unknown);
+                    }
                     InputVerdict::Reject(reason) => return Err(reason),
                     _ => {}
                 }

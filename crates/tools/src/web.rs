@@ -83,7 +83,8 @@ impl Web {
         Ok(Self { client, options })
     }
 
-    /// Fetches a page, redirects followed.
+    /// Fetches a page. Redirects are followed to the same server: another one is another question to the guards, and is
+    /// sent no key.
     pub(crate) async fn get(&self, url: &str, headers: HeaderMap) -> Result<Page, ToolError> {
         let mut url = Url::parse(url).map_err(|e| {
             ToolError::InvalidArgs(format!(
@@ -96,7 +97,14 @@ impl Web {
             let request = self.client.request(Method::GET, url.clone()).headers(headers.clone());
             let response = request.send().await.map_err(|e| failure(&url, &e))?;
             match redirected(&response, &url) {
-                Some(next) => url = next?,
+                Some(next) => {
+                    let next = next?;
+                    self.check(&next)?;
+                    if next.origin() != url.origin() && !is_upgrade(&url, &next) {
+                        return Err(elsewhere(&url, &next));
+                    }
+                    url = next;
+                }
                 None => return self.read(response, url).await,
             }
         }
@@ -198,6 +206,20 @@ fn redirected(response: &Response, from: &Url) -> Option<Result<Url, ToolError>>
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
     let wrong = |e| ToolError::Failed(format!("The page redirects to '{}': {e}", clip(location, 200)));
     Some(from.join(location).map_err(wrong))
+}
+
+/// Whether a server asks for its own page encrypted.
+fn is_upgrade(from: &Url, to: &Url) -> bool {
+    let are_usual = from.port().is_none() && to.port().is_none();
+    from.scheme() == "http" && to.scheme() == "https" && from.host_str() == to.host_str() && are_usual
+}
+
+fn elsewhere(from: &Url, to: &Url) -> ToolError {
+    let host = from.host_str().unwrap_or_default();
+    ToolError::Failed(format!(
+        "{host} redirects to another server, which was not asked: {}. Fetch that address itself if it is wanted.",
+        clip(to.as_str(), 500)
+    ))
 }
 
 fn failure(url: &Url, e: &reqwest::Error) -> ToolError {

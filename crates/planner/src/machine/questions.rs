@@ -30,7 +30,10 @@ impl PlanMachine {
     pub(super) fn gate(&self, node: &PlanNode) -> RecordBody {
         let summary = node.subtask.rules.gate.clone().unwrap_or_default();
         let details = serde_json::to_value(&node.subtask).unwrap_or_default();
-        self.question(node.call(), summary, details)
+        let mut request = ApprovalRequest::new(format!("{}.{}", self.run, node.call()), summary, details);
+        // What is done is what the plan says.
+        request.allow_modification = false;
+        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
     pub(super) fn review(&self, node: &PlanNode) -> RecordBody {

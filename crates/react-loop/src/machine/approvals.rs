@@ -188,8 +188,13 @@ impl CallState {
         let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
         let (attempts, is_first) = (*attempts, !*escalated);
         let Some(request) = requests.first_mut() else { return };
+        // Whoever is asked whether a call that was cut off is to run again sees it as it was changed.
+        let earlier = match request.kind {
+            QuestionKind::InDoubt => self.consent.as_ref().and_then(|consent| consent.edited.clone()),
+            _ => None,
+        };
         let edited = match answer {
-            Answer::Approve | Answer::Trust { .. } => None,
+            Answer::Approve | Answer::Trust { .. } => earlier,
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
             // It cannot be done as it was wanted, and nobody agreed to anything else.
             Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),

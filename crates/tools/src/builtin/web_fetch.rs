@@ -95,7 +95,11 @@ impl Tool for WebFetch {
 
     fn subject(&self, arguments: &Json) -> archon_types::Subject {
         let url = arguments.get("url").and_then(Json::as_str).unwrap_or_default();
-        archon_types::Subject::Urls(vec![url.to_owned()])
+        // As it is asked for: rules do not see how it was written.
+        match reqwest::Url::parse(url) {
+            Ok(url) => archon_types::Subject::Urls(vec![url.into()]),
+            Err(_) => archon_types::Subject::Unknown,
+        }
     }
 
     fn call<'a>(

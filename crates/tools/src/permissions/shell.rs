@@ -101,7 +101,10 @@ impl Part {
     /// Whether more may run than the first words say.
     fn runs_others(&self) -> bool {
         let Some(Some(first)) = self.words.first() else { return true };
+        // `python3.11` is `python`.
         let program = name(first);
+        let unversioned = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_listed = |programs: &[&str]| programs.contains(&program) || programs.contains(&unversioned);
         let rest = &self.words[1..];
         let known = rest.iter().all(Option::is_some);
         let has = |options: &[&str]| {
@@ -109,17 +112,23 @@ impl Part {
             rest.iter().flatten().any(|word| options.iter().any(|option| is(word, option)))
         };
         let begins = |options: &[&str]| {
-            rest.iter().flatten().any(|word| options.iter().any(|option| word.starts_with(option)))
+            rest.iter().flatten().any(|word| options.iter().any(|option| may_be(word, option)))
         };
-        if RUNS_OTHERS.contains(&program) || BUILTINS.contains(&program) {
+        if is_listed(RUNS_OTHERS) || BUILTINS.contains(&program) {
             return true;
         }
-        let risky = OPTIONS_THAT_RUN.iter().find(|(programs, _)| programs.contains(&program));
+        let risky = OPTIONS_THAT_RUN.iter().find(|(programs, _)| is_listed(programs));
         risky.is_some_and(|(_, options)| !known || begins(options)) || program == "git" && has(GIT_PARTS)
     }
 }
 
-/// Programs that run others, or delete, where a word begins so; words that are not known may begin in any way.
+/// Whether a word is an option, or begins like it. Programs take a long one by its first letters, too: `--to-comm=sh`.
+fn may_be(word: &str, option: &str) -> bool {
+    let said = word.split('=').next().unwrap_or(word);
+    word.starts_with(option) || option.starts_with("--") && said.len() > 2 && option.starts_with(said)
+}
+
+/// Programs that run others, delete, or write where no path of a rule says, where a word begins so; words that are not known may begin in any way.
 const OPTIONS_THAT_RUN: &[(&[&str], &[&str])] = &[
     (&["test", "[", "printf"], &["-v", "-R"]),
     (&["find", "fd", "fdfind"], &["-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"]),
@@ -127,7 +136,8 @@ const OPTIONS_THAT_RUN: &[(&[&str], &[&str])] = &[
         &["git"],
         &[
             "-c",
-            "--config-env",
+            "--config",
+            "--output",
             "--exec",
             "-x",
             "-O",
@@ -144,10 +154,22 @@ const OPTIONS_THAT_RUN: &[(&[&str], &[&str])] = &[
     ),
     (
         &["tar", "gtar", "bsdtar"],
-        &["--to-command", "--checkpoint", "-I", "--use-compress", "-F", "--rsh", "--info-script"],
+        &[
+            "--to-command",
+            "--checkpoint",
+            "-I",
+            "--use-compress",
+            "-F",
+            "--rsh",
+            "--rmt-command",
+            "--info-script",
+            "--new-volume-script",
+        ],
     ),
     (&["rsync"], &["-e", "--rsh", "--rsync-path"]),
-    (&["sort"], &["--compress-program"]),
+    (&["sort"], &["--compress-program", "-o", "--output"]),
+    (&["split", "csplit"], &["--filter"]),
+    (&["install"], &["--strip-program"]),
     (&["rg"], &["--pre", "--hostname-bin"]),
 ];
 
@@ -177,6 +199,7 @@ const RUNS_OTHERS: &[&str] = &[
     "csh",
     "dash",
     "dbus-run-session",
+    "dc",
     "deno",
     "doas",
     "ed",
@@ -203,6 +226,9 @@ const RUNS_OTHERS: &[&str] = &[
     "linux64",
     "lldb",
     "ltrace",
+    "lua",
+    "luajit",
+    "m4",
     "man",
     "mawk",
     "mksh",
@@ -213,6 +239,7 @@ const RUNS_OTHERS: &[&str] = &[
     "nice",
     "nix-shell",
     "node",
+    "nodejs",
     "nohup",
     "npx",
     "nsenter",
@@ -224,6 +251,7 @@ const RUNS_OTHERS: &[&str] = &[
     "php",
     "pkexec",
     "proot",
+    "pwsh",
     "python",
     "python2",
     "python3",

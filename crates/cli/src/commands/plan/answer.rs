@@ -109,7 +109,10 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
         Said::Edited(_) if !is_of_plan => {
             return Err(Failure::usage("a subtask is asked about, not the plan", "leave --edit out"));
         }
-        Said::Edited(file) => (edited(&machine.task(), &text_of(&file)?)?, false),
+        Said::Edited(file) => {
+            let asked_about = machine.proposal().map_or_else(|| machine.task(), |(_, task)| task);
+            (edited(&asked_about, &text_of(&file)?)?, false)
+        }
         Said::No(reason) => (Answer::Cancel { reason }, true),
     };
     let call = *call;
