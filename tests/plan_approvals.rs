@@ -6,16 +6,20 @@ use std::{sync::Arc, time::Duration};
 use archon::{
     Archon, OutcomeStatus, Planning,
     store::MemoryJournal,
-    types::{Answer, Confirm, Message, PendingApproval, Request, SubTask, SubTaskRules, Task},
+    tools::builtin::HumanGuidance,
+    types::{
+        Answer, ApprovalRequest, Approver, BoxFuture, Confirm, Decision, InboxEntry, InboxRequest, Journal,
+        Message, PendingApproval, Request, RunId, SubTask, SubTaskRules, Task, Timestamp, ToolCall,
+    },
 };
 use archon_planner::{PlanRunError, ScriptedPlanner};
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use crate::{
     approvals::{Done, Person, kept, now},
     approvals_kept::asking_before_changes,
-    stage::call,
 };
 
 struct Office {
@@ -29,6 +33,21 @@ struct Office {
     version: &'static str,
     /// Whether the tool itself says that a person has to agree.
     asks_itself: bool,
+    /// To whom the model of a subtask's run writes, in one turn.
+    writes_to: &'static [&'static str],
+    /// What happens when that is done.
+    then: Arc<dyn Fn() + Send + Sync>,
+    /// Somebody is there and never says anything.
+    is_silent: bool,
+}
+
+/// Looks at a question for ever.
+struct Silent;
+
+impl Approver for Silent {
+    fn decide<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        Box::pin(std::future::pending())
+    }
 }
 
 impl Default for Office {
@@ -41,6 +60,9 @@ impl Default for Office {
             confirm: Confirm::default(),
             version: "1",
             asks_itself: true,
+            writes_to: &["Ann"],
+            then: Arc::new(|| {}),
+            is_silent: false,
         }
     }
 }
@@ -48,18 +70,29 @@ impl Default for Office {
 impl Office {
     /// The agent in a new process.
     fn open(&self, seed: u16, subtasks: Vec<SubTask>) -> (Archon, Planning) {
-        let model = |_: usize, request: &Request| match &**request.messages.last().unwrap() {
-            Message::ToolResult(_) => FnProvider::text("It is written."),
-            _ => call("c", "send_email", json!({"to": "Ann"})),
+        let (writes_to, then) = (self.writes_to, self.then.clone());
+        let letter =
+            |(n, to): (usize, &&str)| ToolCall::new(format!("c{n}"), "send_email", json!({ "to": to }));
+        let model = move |_: usize, request: &Request| match &**request.messages.last().unwrap() {
+            Message::ToolResult(_) => {
+                then();
+                FnProvider::text("It is written.")
+            }
+            _ => FnProvider::calls(writes_to.iter().enumerate().map(letter).collect()),
+        };
+        let person: Arc<dyn Approver> = match self.is_silent {
+            true => Arc::new(Silent),
+            false => Arc::new(Person::saying(self.says.iter().cloned().map(now))),
         };
         let archon = Archon::builder()
             .provider(Arc::new(FnProvider::new(model)), "scripted")
             .tool(kept(self.asks_itself, "send_email", self.version, &self.done))
+            .tool(HumanGuidance::new())
             .engine_options(asking_before_changes())
             .journal(Arc::new(self.journal.clone()))
             .clock(Arc::new(self.clock.clone()))
             .ids(Arc::new(SeededIds::new(seed)))
-            .approver(Arc::new(Person::saying(self.says.iter().cloned().map(now))))
+            .approver(person)
             .build()
             .unwrap();
         let mut options = archon.planning_options();
@@ -250,4 +283,140 @@ async fn a_yes_does_not_hold_for_a_tool_that_has_changed() {
     assert!(archon.answer_pending(&again, Answer::Approve).await.unwrap());
     planning.resume(run).await.unwrap().outcome().await.unwrap();
     assert_eq!(office.did(), ["send_email Ann"]);
+}
+
+// spec: AP-03, AP-07
+#[tokio::test]
+async fn the_time_of_who_looks_at_a_question_is_not_the_run_s_and_ends_when_the_question_expires() {
+    // Ten minutes are all that the run itself may take.
+    let office = Office { clock: VirtualClock::jumping(), is_silent: true, ..Office::default() };
+    let (_, planning) = office.open(1, vec![letter("Ann")]);
+    let outcome = planning.run("Write to Ann").await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Failed, "{outcome:?}");
+    let error = outcome.error.unwrap();
+    assert!(error.contains("nobody answered in time"), "{error}");
+}
+
+// spec: AP-08
+#[tokio::test]
+async fn what_a_person_says_to_a_step_of_a_plan_is_its_result() {
+    let office = Office { says: vec![Answer::Reply { text: "Tuesday".into() }], ..Office::default() };
+    let ask =
+        SubTask::new("when", "Ask when").with_tool("human_guidance", Some(json!({"question": "When?"})));
+    let (_, planning) = office.open(1, vec![ask]);
+    let outcome = planning.run("Ask").await.unwrap();
+    assert_eq!(
+        (outcome.status, outcome.answer.as_str()),
+        (OutcomeStatus::Finished, "Tuesday"),
+        "{outcome:?}"
+    );
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn arguments_that_a_person_changed_are_those_of_the_call() {
+    let edit = || Answer::Edit { arguments: json!({"to": "Bob"}) };
+    let at_once = Office { says: vec![edit()], ..Office::default() };
+    let (_, planning) = at_once.open(1, vec![letter("Ann")]);
+    let outcome = planning.run("Write").await.unwrap();
+    assert_eq!((outcome.status, at_once.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
+    assert!(outcome.answer.contains("A person changed the arguments"), "{outcome:?}");
+
+    let later = Office::default();
+    let (archon, planning) = later.open(1, vec![letter("Ann")]);
+    let run = planning.run("Write").await.unwrap().run;
+    assert!(archon.answer_pending(&only_question(&archon).await, edit()).await.unwrap());
+    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, later.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
+}
+
+fn post(office: &Office, run: &RunId, id: &str, at: Timestamp, request: InboxRequest) {
+    let inbox = office.journal.inbox().unwrap();
+    inbox.post(run, InboxEntry::new(id, at, request)).now_or_never().unwrap().unwrap();
+}
+
+// spec: PL-23, AP-06
+#[tokio::test]
+async fn a_question_is_put_again_after_a_cancel_and_a_message_is_heard_once() {
+    for confirm in [Confirm::First, Confirm::Never] {
+        let office = Office { confirm, ..Office::default() };
+        let (archon, planning) = office.open(1, vec![letter("Ann")]);
+        let run = planning.run("Write to Ann").await.unwrap().run;
+        let cancel = || InboxRequest::Cancel { reason: "not now".into() };
+        post(&office, &run, "in_1", Timestamp::default(), cancel());
+        let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Cancelled);
+        assert!(archon.approvals(None).await.unwrap().is_empty());
+        // As if it could not be removed when it was heard.
+        post(&office, &run, "in_1", Timestamp::default(), cancel());
+        let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Suspended, "{outcome:?}");
+        assert!(archon.answer_pending(&only_question(&archon).await, Answer::Approve).await.unwrap());
+    }
+}
+
+// spec: AP-03
+#[tokio::test]
+async fn an_answer_that_was_given_in_time_counts_however_late_it_is_heard() {
+    let office = Office { confirm: Confirm::First, says: vec![Answer::Approve], ..Office::default() };
+    let (archon, planning) = office.open(1, vec![letter("Ann")]);
+    let run = planning.run("Write to Ann").await.unwrap().run;
+    assert!(archon.answer_pending(&only_question(&archon).await, Answer::Approve).await.unwrap());
+    office.clock.advance(Duration::from_secs(60 * 60));
+    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Finished, 1), "{outcome:?}");
+}
+
+// spec: AP-05, MA-31
+#[tokio::test]
+async fn of_several_questions_about_one_step_each_has_its_own_answer() {
+    let office = Office { writes_to: &["Ann", "Bob"], ..Office::default() };
+    let (_, planning) = office.open(1, vec![SubTask::new("letters", "Write to both")]);
+    let run = planning.run("Write").await.unwrap().run;
+    let (archon, planning) = office.open(2, vec![]);
+    let open = archon.approvals(None).await.unwrap();
+    assert_eq!((open.len(), open[0].call), (2, open[1].call));
+    let either = planning.answer(run.clone(), open[0].call, Answer::Approve).await.unwrap().outcome().await;
+    assert!(matches!(either, Err(archon::Error::Plan(PlanRunError::SeveralQuestions { .. }))), "{either:?}");
+    let bob = open.iter().find(|open| open.request.action_summary.contains("Bob")).unwrap();
+    let id = bob.request.request_id.as_str();
+    let handle = planning.answer_question(run.clone(), id, Answer::Approve).await.unwrap();
+    assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+    assert_eq!(office.did(), ["send_email Bob"]);
+    let again = planning.answer_question(run, id, Answer::Approve).await.unwrap().outcome().await;
+    assert!(matches!(again, Err(archon::Error::Plan(PlanRunError::NoSuchQuestion { .. }))), "{again:?}");
+}
+
+// spec: AP-06, MA-31
+#[tokio::test]
+async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again() {
+    let office = Office::default();
+    let steps = vec![SubTask::new("one", "Write to Ann"), SubTask::new("two", "Write to Ann, too")];
+    let (archon, planning) = office.open(1, steps);
+    let run = planning.run("Write").await.unwrap().run;
+    let open = archon.approvals(None).await.unwrap();
+    assert_eq!(open.len(), 2);
+    assert!(archon.answer_pending(&open[0], Answer::Approve).await.unwrap());
+    // The other answer comes when the first letter is out, and the plan has looked at both.
+    let (journal, asker, id) =
+        (office.journal.clone(), open[1].asker().clone(), open[1].request.request_id.clone());
+    let then = Arc::new(move || {
+        let request = InboxRequest::Answer { request_id: id.clone(), answer: Answer::Approve };
+        let entry = InboxEntry::new("in_late", Timestamp::default(), request);
+        journal.inbox().unwrap().post(&asker, entry).now_or_never().unwrap().unwrap();
+    });
+    let (_, planning) = Office { then, done: office.done.clone(), ..office }.open(2, vec![]);
+    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+}
+
+// spec: AP-11, MA-31
+#[tokio::test]
+async fn what_is_trusted_at_a_plan_is_trusted_in_the_runs_of_its_subtasks() {
+    let says = vec![Answer::Trust { rules: vec!["send_email".into()] }];
+    let office = Office { asks_itself: false, says, ..Office::default() };
+    let by_agent = SubTask::new("second", "Write to Ann again").after(["letter"]);
+    let (_, planning) = office.open(1, vec![letter("Ann"), by_agent]);
+    let outcome = planning.run("Write").await.unwrap();
+    assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Finished, 2), "{outcome:?}");
 }

@@ -162,7 +162,24 @@ impl Planning {
         Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) }))
     }
 
-    /// Answers a question of a run that is suspended, and takes the run up.
+    /// As [`answer`](Self::answer), of the question with this id: there may be several about one call.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn answer_question(
+        &self,
+        run: RunId,
+        request_id: impl Into<String>,
+        answer: Answer,
+    ) -> Result<RunHandle, Error> {
+        let (context, agent) = (self.archon.context_of(run).await?, self.agent.clone());
+        let request_id = request_id.into();
+        Ok(self.archon.spawn(context, |_, context| async move {
+            Ok(agent.answer_question(&request_id, answer, &context).await?)
+        }))
+    }
+
+    /// Answers the question about a call of a run that is suspended, and takes the run up.
     ///
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.

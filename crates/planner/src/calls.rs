@@ -3,8 +3,8 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    CallId, Citation, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared, ReadyCall,
-    RecordBody, SubTask, ToolCall, ToolResult, binding, metadata, questions_below,
+    CallId, Citation, Content, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared,
+    ReadyCall, RecordBody, SubTask, ToolCall, ToolResult, binding, metadata, questions_below,
 };
 use futures_util::FutureExt;
 
@@ -83,14 +83,19 @@ async fn run_tool(
     attempt: u32,
 ) -> Result<(), JournalError> {
     let Some(toolbox) = run.parts.toolbox.clone() else { return Ok(()) };
-    let mut context = run.context.clone();
+    let mut context = trusting(run);
     context.cancel = run.stop.clone();
     context.processes = Some(Arc::new(run.reports.clone()));
+    let original = tool_call.arguments.clone();
+    let edited = run.machine.node(call).and_then(|node| node.edited.clone());
+    let tool_call = match &edited {
+        Some(arguments) => ToolCall { arguments: arguments.clone(), ..tool_call },
+        None => tool_call,
+    };
     // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
     let agreed = run.machine.node(call).and_then(|node| node.agreed.clone());
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
-    asking.trusted = run.machine.trusted().iter().chain(&*context.trusted).cloned().collect();
     let ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
@@ -101,7 +106,8 @@ async fn run_tool(
                 let why = format!("{} is not there any more", tool_call.name);
                 return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
             };
-            request.binding = binding(&spec, &tool_call.arguments);
+            // Arguments that a person changed stand for those that they were asked about.
+            request.binding = binding(&spec, &original);
             // Who was asked and said yes to exactly this is not asked twice.
             if agreed.as_ref() != Some(&request.binding) {
                 return run.ask_about(call, request).await;
@@ -119,7 +125,13 @@ async fn run_tool(
     let work = async move { toolbox.execute(ready, &context).await };
     let work = AssertUnwindSafe(work).catch_unwind().then(move |executed| async move {
         match executed {
-            Ok(Executed::Done(result)) => Happened::Ended(vec![RecordBody::ToolFinished { call, result }]),
+            Ok(Executed::Done(mut result)) => {
+                if let Some(edited) = edited {
+                    let text = format!("[A person changed the arguments of this call to {edited}]");
+                    result.content.insert(0, Content::text(text));
+                }
+                Happened::Ended(vec![RecordBody::ToolFinished { call, result }])
+            }
             // It waits for the run that it started.
             Ok(Executed::Suspended(said)) => {
                 Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
@@ -161,11 +173,19 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
 
 /// The context of the run that does a subtask.
 fn child_context(run: &Following, call: CallId) -> Context {
-    let parent = &run.context;
+    let parent = &trusting(run);
     let lease = run.machine.lease(call).unwrap_or_default();
     let max_depth = parent.limits(run.parts.options.limits.clone()).max_depth;
     let journal = parent.journal(&run.parts.journal).clone();
     parent.of_call(call, lease, max_depth, journal, run.stop.child_token())
+}
+
+/// The run's context, with the rules that a person trusts.
+fn trusting(run: &Following) -> Context {
+    let mut own = run.context.clone();
+    let above = run.context.trusted.iter().filter(|rule| !run.machine.trusted().contains(rule));
+    own.trusted = run.machine.trusted().iter().chain(above).cloned().collect();
+    own
 }
 
 fn ended(call: CallId, result: ToolResult) -> Happened {

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
     Conclusion, LastResults, PlanCommand, calls, check, check_diff, difference,
-    following::{Following, Happened},
+    following::{Deciding, Following, Happened},
     problem::with_remedy,
 };
 
@@ -40,6 +40,7 @@ impl Following {
         self.receive().await?;
         loop {
             self.hear().await?;
+            self.expire().await?;
             if self.machine.is_stopping() && !self.in_flight.is_empty() {
                 self.drain().await?;
             }
@@ -47,12 +48,7 @@ impl Following {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
                 Step::Append(body) => match *body {
-                    // Who is being asked may answer at once.
-                    RecordBody::Suspended { .. } if self.deciding > 0 => {
-                        if let Some(happened) = self.wait(None).await? {
-                            self.take(happened).await?;
-                        }
-                    }
+                    body @ RecordBody::Suspended { .. } => self.rest(body).await?,
                     RecordBody::ToolAsked { call, request } => self.ask(call, request).await?,
                     body => self.record(vec![body]).await?,
                 },
@@ -67,6 +63,22 @@ impl Following {
                     }
                 }
             }
+        }
+    }
+
+    /// Nothing goes on but what people are asked. Whoever is there may answer at once, and somebody may have answered below.
+    async fn rest(&mut self, suspended: RecordBody) -> Result<(), JournalError> {
+        self.deciding.retain(|deciding| self.machine.is_waiting_for(deciding.call));
+        if !self.deciding.is_empty() {
+            let expiry = self.next_expiry();
+            if let Some(happened) = self.wait(expiry).await? {
+                self.take(happened).await?;
+            }
+            return Ok(());
+        }
+        match self.answered_below().await? {
+            answered if answered.is_empty() => self.record(vec![suspended]).await,
+            answered => self.record(answered).await,
         }
     }
 
@@ -114,24 +126,34 @@ impl Following {
     }
 
     /// Moves what waits in the inbox into the log: a cancel, and answers to what the plan itself asks.
-    async fn receive(&mut self) -> Result<(), JournalError> {
+    pub(crate) async fn receive(&mut self) -> Result<(), JournalError> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let waiting = inbox.waiting(&self.context.run).await?;
         let mut done = Vec::new();
         for entry in waiting {
+            if self.received.contains(&entry.id) {
+                done.push(entry.id);
+                continue;
+            }
             let follows = match entry.request {
                 InboxRequest::Cancel { .. } if self.machine.is_stopping() => None,
                 InboxRequest::Cancel { reason } => Some(RecordBody::CancelRequested { reason }),
-                InboxRequest::Answer { request_id, answer } => self.hear_answer(&request_id, answer),
+                InboxRequest::Answer { request_id, answer } => {
+                    self.hear_answer(&request_id, answer, entry.at)
+                }
                 _ => continue,
             };
             if let Some(follows) = follows {
                 self.record(vec![RecordBody::Received { id: entry.id.clone() }, follows]).await?;
             }
+            self.received.insert(entry.id.clone());
             done.push(entry.id);
         }
-        if !done.is_empty() {
-            inbox.remove(&self.context.run, &done).await?;
+        if !done.is_empty()
+            && let Err(error) = inbox.remove(&self.context.run, &done).await
+        {
+            // They are in the log, and are not heard again.
+            tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
         }
         Ok(())
     }
@@ -149,11 +171,18 @@ impl Following {
         let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
         let (in_flight, control, reports) = (&mut self.in_flight, &self.control, &self.reports);
+        let deciding = &mut self.deciding;
         let woken = std::future::poll_fn(|task| {
             if !in_flight.is_empty()
                 && let Poll::Ready(Some(happened)) = in_flight.poll_next_unpin(task)
             {
                 return Poll::Ready(Woken::By(happened));
+            }
+            for place in 0..deciding.len() {
+                if let Poll::Ready(decision) = deciding[place].work.poll_unpin(task) {
+                    let Deciding { request_id, .. } = deciding.swap_remove(place);
+                    return Poll::Ready(Woken::By(Happened::Decided(request_id, decision)));
+                }
             }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
                 || control.poll(task).is_ready()
@@ -185,6 +214,7 @@ impl Following {
     /// Ends what is under way: gives it time to end by itself, and drops what does not.
     async fn drain(&mut self) -> Result<(), JournalError> {
         self.stop.cancel();
+        self.deciding.clear();
         let clock = self.context.clock.clone();
         let mut over = clock.sleep_until(clock.now() + GRACE);
         while !self.in_flight.is_empty() {
@@ -218,19 +248,13 @@ impl Following {
                 }
                 Ok(())
             }
-            Happened::Decided(call, request_id, decision) => {
-                self.deciding = self.deciding.saturating_sub(1);
-                match decision {
-                    Decision::Now(answer) => match self.hear_answer(&request_id, answer) {
-                        Some(follows) => self.record(vec![follows]).await,
-                        None => Ok(()),
-                    },
-                    _ => {
-                        tracing::debug!(run = %self.context.run, %call, "the answer comes later");
-                        Ok(())
-                    }
+            Happened::Decided(request_id, Decision::Now(answer)) => {
+                match self.hear_answer(&request_id, answer, self.context.clock.now()) {
+                    Some(follows) => self.record(vec![follows]).await,
+                    None => Ok(()),
                 }
             }
+            Happened::Decided(..) => Ok(()),
             Happened::LeftOpen => Ok(()),
             Happened::Planned(command, planned, spent) => self.planned(command, planned, spent).await,
             Happened::Concluded(command, concluded) => self.concluded(command, concluded).await,

@@ -26,13 +26,31 @@ pub enum PlanRunError {
         /// The run.
         run: RunId,
     },
-    /// An answer changes what only another plan can change.
-    #[error("question {call} of run {run} is about a subtask, which no answer changes")]
+    /// An answer changes what only another plan can change, or says more than was asked.
+    #[error("question {call} of run {run} takes a yes or a no, and nothing else")]
     NotChangeable {
         /// The run.
         run: RunId,
         /// The question.
         call: CallId,
+    },
+    /// Nobody asked what was answered.
+    #[error("run {run} has no open question {question}")]
+    NoSuchQuestion {
+        /// The run.
+        run: RunId,
+        /// The question's id.
+        question: String,
+    },
+    /// Several questions are about one call.
+    #[error("run {run} has {} open questions about call {call}: {}", questions.len(), questions.join(", "))]
+    SeveralQuestions {
+        /// The run.
+        run: RunId,
+        /// The call.
+        call: CallId,
+        /// Their ids.
+        questions: Vec<String>,
     },
     /// Nobody answered in time.
     #[error("question {call} of run {run} has expired")]
@@ -64,6 +82,8 @@ impl PlanRunError {
             Self::Plan(error) => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
             Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
+            Self::NoSuchQuestion { .. } => "look at the run's questions first".to_owned(),
+            Self::SeveralQuestions { .. } => "answer one of them by its id".to_owned(),
             Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {

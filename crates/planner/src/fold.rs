@@ -32,6 +32,7 @@ pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)
             | RecordBody::ToolStarted { call, .. }
             | RecordBody::ToolRefused { call, .. }
             | RecordBody::ToolFinished { call, .. } => open.retain(|(asked, _)| asked != call),
+            RecordBody::RunFinished(_) => open.clear(),
             _ => {}
         }
     }

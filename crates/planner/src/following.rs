@@ -1,12 +1,13 @@
 //! A plan's run under way: its machine, its log, and what it waits for.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
-    JournalError, LogAppender, PlanError, PlanRecord, RecordBody, Spending, Task, ToolDefinition,
+    InboxRequest, JournalError, LogAppender, PlanError, PlanRecord, RecordBody, Spending, Task, Timestamp,
+    ToolDefinition,
 };
-use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, stream::FuturesUnordered};
 
 use crate::{Conclusion, PlanControl, PlanMachine, parts::Parts, processes::Reports};
 
@@ -20,12 +21,30 @@ pub(crate) struct Following {
     /// Questions that were asked; which of them are open the machine knows.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
     /// Questions that somebody is looking at who may answer at once.
-    pub(crate) deciding: usize,
+    pub(crate) deciding: Vec<Deciding>,
+    /// Messages that the log has already.
+    pub(crate) received: HashSet<String>,
     pub(crate) in_flight: FuturesUnordered<BoxFuture<'static, Happened>>,
     /// Processes that calls have started.
     pub(crate) reports: Reports,
     /// Stops what is under way; fires with the run's own token.
     pub(crate) stop: CancellationToken,
+}
+
+/// Somebody looks at a question.
+pub(crate) struct Deciding {
+    pub(crate) call: CallId,
+    pub(crate) request_id: String,
+    pub(crate) work: BoxFuture<'static, Decision>,
+}
+
+/// What a run begins with, or is taken up with.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// Questions that were asked before.
+    pub(crate) open: Vec<(CallId, ApprovalRequest)>,
+    /// Messages that the log has already.
+    pub(crate) received: HashSet<String>,
 }
 
 /// What came of something that was under way.
@@ -34,8 +53,8 @@ pub(crate) enum Happened {
     Ended(Vec<RecordBody>),
     /// A call waits for a person.
     Asked(CallId, Vec<ApprovalRequest>),
-    /// Somebody was asked about a call who could answer at once.
-    Decided(CallId, String, Decision),
+    /// Somebody who could answer a question at once did, or did not.
+    Decided(String, Decision),
     /// A call was stopped with the run; it goes on with it.
     LeftOpen,
     /// The planner answered, and this is what its own questions took.
@@ -51,11 +70,11 @@ impl Following {
         log: LogAppender,
         context: Context,
         control: PlanControl,
-        open: Vec<(CallId, ApprovalRequest)>,
+        Said { open, received }: Said,
     ) -> Self {
         let stop = context.cancel.child_token();
-        let (in_flight, reports, deciding) = (FuturesUnordered::new(), Reports::default(), 0);
-        Self { parts, machine, log, context, control, open, deciding, in_flight, reports, stop }
+        let (in_flight, reports, deciding) = (FuturesUnordered::new(), Reports::default(), Vec::new());
+        Self { parts, machine, log, context, control, open, deciding, received, in_flight, reports, stop }
     }
 
     /// Appends, and lets the machine know.
@@ -73,7 +92,10 @@ impl Following {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
             request.expires_at.get_or_insert(self.context.clock.now() + Duration::from_millis(wait));
         }
-        self.open.retain(|(asked, other)| *asked != call || !other.path.is_empty());
+        let is_own = request.path.is_empty();
+        self.open.retain(|(asked, other)| {
+            other.request_id != request.request_id && !(is_own && *asked == call && other.path.is_empty())
+        });
         self.open.push((call, ApprovalRequest::clone(&request)));
         self.record(vec![RecordBody::ToolAsked { call, request }]).await
     }
@@ -87,22 +109,34 @@ impl Following {
         let shown = ApprovalRequest::clone(&request);
         self.ask(call, request).await?;
         if let Some(approver) = self.parts.approver.clone() {
-            self.deciding += 1;
-            self.in_flight.push(Box::pin(async move {
-                let decision = approver.decide(&shown).await;
-                Happened::Decided(call, shown.request_id, decision)
-            }));
+            let request_id = shown.request_id.clone();
+            let work = async move { approver.decide(&shown).await };
+            let work = AssertUnwindSafe(work).catch_unwind().map(|said| said.unwrap_or(Decision::Later));
+            self.deciding.push(Deciding { call, request_id, work: Box::pin(work) });
         }
         Ok(())
     }
 
-    /// What an answer from elsewhere leads to. One that cannot be taken leaves its question open, with the reason.
-    pub(crate) fn hear_answer(&self, request_id: &str, answer: Answer) -> Option<RecordBody> {
-        let is_open = |(call, request): &&(CallId, ApprovalRequest)| {
+    /// The plan's own question of this name, while nobody has answered it.
+    fn question(&self, request_id: &str) -> Option<&(CallId, ApprovalRequest)> {
+        self.open.iter().find(|(call, request)| {
             request.request_id == request_id && request.path.is_empty() && self.machine.is_waiting_for(*call)
+        })
+    }
+
+    /// When the first of the plan's own questions expires that are open.
+    pub(crate) fn next_expiry(&self) -> Option<Timestamp> {
+        let mine = |(call, request): &&(CallId, ApprovalRequest)| {
+            request.path.is_empty() && self.machine.is_waiting_for(*call)
         };
-        let (call, request) = self.open.iter().find(is_open)?;
-        if request.is_expired(self.context.clock.now()) {
+        self.open.iter().filter(mine).filter_map(|(_, request)| request.expires_at).min()
+    }
+
+    /// What an answer that was given at some time leads to. One that cannot be taken leaves its question open, with the
+    /// reason.
+    pub(crate) fn hear_answer(&self, request_id: &str, answer: Answer, at: Timestamp) -> Option<RecordBody> {
+        let (call, request) = self.question(request_id)?;
+        if request.is_expired(at) {
             return Some(RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
         }
         Some(match self.parts.take(&self.machine, *call, &answer, &self.context) {
@@ -114,6 +148,41 @@ impl Following {
                 RecordBody::ToolAsked { call: *call, request: Box::new(again) }
             }
         })
+    }
+
+    /// Nobody's answer in time is one, too; those that were given in time and are still on their way go before.
+    pub(crate) async fn expire(&mut self) -> Result<(), JournalError> {
+        let now = self.context.clock.now();
+        if self.machine.is_stopping() || self.next_expiry().is_none_or(|end| end > now) {
+            return Ok(());
+        }
+        self.receive().await?;
+        let is_over = |(call, request): &&(CallId, ApprovalRequest)| {
+            request.path.is_empty() && request.is_expired(now) && self.machine.is_waiting_for(*call)
+        };
+        let over: Vec<CallId> = self.open.iter().filter(is_over).map(|(call, _)| *call).collect();
+        for call in over {
+            self.record(vec![RecordBody::ToolAnswered { call, answer: Answer::Expired }]).await?;
+        }
+        Ok(())
+    }
+
+    /// The answers that runs below have got while this one was at work: they are looked at again.
+    pub(crate) async fn answered_below(&mut self) -> Result<Vec<RecordBody>, JournalError> {
+        let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(Vec::new()) };
+        let mut answered: Vec<RecordBody> = Vec::new();
+        let is_open = |(call, _): &&(CallId, ApprovalRequest)| self.machine.is_waiting_for(*call);
+        let open: Vec<_> = self.open.iter().filter(is_open).cloned().collect();
+        for (call, request) in &open {
+            let Some(asker) = request.asker() else { continue };
+            for entry in inbox.waiting(&asker.run).await? {
+                let InboxRequest::Answer { request_id, answer } = entry.request else { continue };
+                if request_id == request.request_id {
+                    answered.push(RecordBody::ToolAnswered { call: *call, answer });
+                }
+            }
+        }
+        Ok(answered)
     }
 
     /// As [`record`](Self::record), for one of the plan's own.

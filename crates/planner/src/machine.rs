@@ -191,7 +191,10 @@ impl PlanMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         // Nobody worked between the end of a log and its being taken up.
-        let is_idle = self.suspended || self.ended.is_some() || record.body == RecordBody::Resumed;
+        let is_idle = self.suspended
+            || self.ended.is_some()
+            || self.waits_for_people()
+            || record.body == RecordBody::Resumed;
         self.budget.see(record.at, is_idle);
         match &record.body {
             RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
@@ -437,6 +440,7 @@ impl PlanMachine {
     fn resumed(&mut self) {
         if self.ended.as_ref().is_some_and(|outcome| outcome.status == OutcomeStatus::Cancelled) {
             self.ended = None;
+            self.ask_all_again();
         }
         (self.cancelled, self.suspended) = (false, false);
         self.nodes.look_below();

@@ -64,9 +64,17 @@ impl Parts {
         answer: &Answer,
         context: &Context,
     ) -> Result<(), PlanRunError> {
-        let Answer::Edit { arguments } = answer else { return Ok(()) };
-        if machine.node(call).is_some() {
-            return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
+        let arguments = match answer {
+            Answer::Edit { arguments } => arguments,
+            Answer::Reply { .. } if !machine.is_asked_by_tool(call) => {
+                return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
+            }
+            _ => return Ok(()),
+        };
+        match machine.node(call) {
+            Some(_) if machine.is_asked_by_tool(call) && arguments.is_object() => return Ok(()),
+            Some(_) => return Err(PlanRunError::NotChangeable { run: context.run.clone(), call }),
+            None => {}
         }
         let task: Result<Task, _> = serde_json::from_value(arguments.clone());
         let task = task.map_err(|error| PlanError::Unreadable { problem: error.to_string() })?;

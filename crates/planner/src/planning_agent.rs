@@ -5,14 +5,18 @@ use std::sync::Arc;
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry,
     InboxRequest, Journal, LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus,
-    PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunRefused, RunStarted, Spending, Task,
-    Toolbox,
+    PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted,
+    Spending, Task, Toolbox, received_messages,
 };
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, driver, following::Following, open_questions, parts::Parts,
-    problem::ProblemKind, processes::left_behind,
+    PlanningAgentOptions, Workers, check, driver,
+    following::{Following, Said},
+    open_questions,
+    parts::Parts,
+    problem::ProblemKind,
+    processes::left_behind,
 };
 
 /// A plan that nobody follows yet.
@@ -169,7 +173,7 @@ impl PlanningAgent {
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
         log.step(bodies, |record| machine.apply(record)).await?;
-        self.drive(machine, log, Vec::new(), context).await
+        self.drive(machine, log, Said::default(), context).await
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
@@ -180,52 +184,58 @@ impl PlanningAgent {
     /// The run is unknown, in use, has ended or follows no plan, processes that its tools started cannot be ended,
     /// or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Vec::new(), context).await
+        self.take_up(None, None, context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes it up. A plan that was edited is checked first. What a
-    /// run below asks is answered there.
+    /// Answers the question about a call of a run that is suspended, and takes it up. A plan that was edited is checked
+    /// first. What a run below asks is answered there.
     ///
     /// # Errors
-    /// There is no such question, it has expired, a subtask was to be edited, the edited plan cannot be followed, or as for [`resume`](Self::resume).
+    /// There is no such question, there are several about this call, it has expired, the answer cannot be taken, the edited
+    /// plan cannot be followed, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let journal = context.journal(&self.parts.journal);
-        let records = journal.read(&context.run).await?;
-        let machine = fold_plan(context, &records)?;
-        let Some((_, request)) = open_questions(&records).into_iter().find(|(asked, _)| *asked == call)
-        else {
-            return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
-        };
-        if let (Some(asker), Some(inbox)) = (request.asker(), journal.inbox()) {
-            let request = InboxRequest::Answer { request_id: request.request_id.clone(), answer };
-            let now = context.clock.now();
-            inbox.post(&asker.run, InboxEntry::new(context.ids.fresh("in"), now, request)).await?;
-            return self.take_up(None, Vec::new(), context).await;
-        }
-        if request.is_expired(context.clock.now()) {
-            return Err(PlanRunError::Expired { run: context.run.clone(), call });
-        }
-        self.parts.take(&machine, call, &answer, context)?;
-        self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
+        self.take_up(None, Some((Question::Of(call), answer)), context).await
+    }
+
+    /// As [`answer`](Self::answer), of the question with this id.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub async fn answer_question(
+        &self,
+        request_id: &str,
+        answer: Answer,
+        context: &Context,
+    ) -> Result<Outcome, PlanRunError> {
+        self.take_up(None, Some((Question::Named(request_id), answer)), context).await
     }
 
     async fn take_up(
         &self,
         goal: Option<&str>,
-        bodies: Vec<RecordBody>,
+        answer: Option<(Question<'_>, Answer)>,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let open = context.journal(&self.parts.journal).open(&context.run, OpenMode::Existing).await?;
+        let journal = context.journal(&self.parts.journal);
+        let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold_plan(context, &open.records)?;
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
             return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
         let context = open.context(context);
+        let questions = open_questions(&open.records);
+        let answered = match answer {
+            Some((question, answer)) => {
+                let (call, request) = question.among(&questions, &context.run)?;
+                self.answered(&machine, call, request, answer, &context).await?
+            }
+            None => None,
+        };
         let groups = left_behind(&open.records);
         let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
         if let Some(toolbox) = toolbox
@@ -238,33 +248,50 @@ impl PlanningAgent {
             Some(goal) => Some((goal, self.parts.recall(goal).await)),
             None => None,
         };
-        let open_records = open.records.clone();
+        let said = Said {
+            open: questions.into_iter().map(|(call, request)| (call, request.clone())).collect(),
+            received: received_messages(&open.records),
+        };
         let mut log = open.log(context.clone());
-        let now = context.clock.now();
-        let open_questions = open_questions(&open_records);
-        let is_over = |request: &ApprovalRequest| request.path.is_empty() && request.is_expired(now);
-        let expired = open_questions.iter().filter(|(_, request)| is_over(request));
-        let expired =
-            expired.map(|(call, _)| RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
-        let first = std::iter::once(RecordBody::Resumed).chain(expired).chain(bodies).collect();
-        let asked =
-            open_questions.iter().map(|(call, request)| (*call, ApprovalRequest::clone(request))).collect();
+        let first = std::iter::once(RecordBody::Resumed).chain(answered).collect();
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
             Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
-            None => self.drive(machine, log, asked, &context).await,
+            None => self.drive(machine, log, said, &context).await,
         }
+    }
+
+    /// The record of an answer that can be taken; what a run below asked is left in its inbox.
+    async fn answered(
+        &self,
+        machine: &PlanMachine,
+        call: CallId,
+        request: &ApprovalRequest,
+        answer: Answer,
+        context: &Context,
+    ) -> Result<Option<RecordBody>, PlanRunError> {
+        let now = context.clock.now();
+        if request.is_expired(now) {
+            return Err(PlanRunError::Expired { run: context.run.clone(), call });
+        }
+        if let (Some(asker), Some(inbox)) = (request.asker(), context.journal(&self.parts.journal).inbox()) {
+            let request = InboxRequest::Answer { request_id: request.request_id.clone(), answer };
+            inbox.post(&asker.run, InboxEntry::new(context.ids.fresh("in"), now, request)).await?;
+            return Ok(None);
+        }
+        self.parts.take(machine, call, &answer, context)?;
+        Ok(Some(RecordBody::ToolAnswered { call, answer }))
     }
 
     async fn drive(
         &self,
         machine: PlanMachine,
         log: LogAppender,
-        open: Vec<(CallId, ApprovalRequest)>,
+        said: Said,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let following =
-            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone(), open);
+            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone(), said);
         Ok(driver::drive(following).await?)
     }
 
@@ -283,6 +310,39 @@ impl PlanningAgent {
             config.tools = toolbox.specs();
         }
         RunStarted::of_lead(context, origin, options.agent_id.clone(), "plan", config)
+    }
+}
+
+/// Which question is answered.
+enum Question<'a> {
+    /// The one about this call.
+    Of(CallId),
+    /// The one with this id.
+    Named(&'a str),
+}
+
+impl Question<'_> {
+    fn among<'q>(
+        &self,
+        open: &[(CallId, &'q ApprovalRequest)],
+        run: &RunId,
+    ) -> Result<(CallId, &'q ApprovalRequest), PlanRunError> {
+        let is_meant = |(call, request): &&(CallId, &ApprovalRequest)| match self {
+            Self::Of(wanted) => call == wanted,
+            Self::Named(id) => request.request_id == *id,
+        };
+        let meant: Vec<_> = open.iter().filter(is_meant).collect();
+        match (meant.as_slice(), self) {
+            ([only], _) => Ok(**only),
+            ([], Self::Of(call)) => Err(RunRefused::NoQuestion { run: run.clone(), call: *call }.into()),
+            ([], Self::Named(id)) => {
+                Err(PlanRunError::NoSuchQuestion { run: run.clone(), question: (*id).to_owned() })
+            }
+            ([(call, _), ..], _) => {
+                let questions = meant.iter().map(|(_, request)| request.request_id.clone()).collect();
+                Err(PlanRunError::SeveralQuestions { run: run.clone(), call: *call, questions })
+            }
+        }
     }
 }
 
@@ -309,7 +369,7 @@ impl Agent for PlanningAgent {
             let outcome = match context.called_by() {
                 Some(by) => {
                     let begin = self.begin(task, by.origin(), context);
-                    by.attach(begin, self.take_up(Some(task), Vec::new(), context)).await
+                    by.attach(begin, self.take_up(Some(task), None, context)).await
                 }
                 None => self.start(task, context).await,
             };

@@ -216,6 +216,8 @@ pub fn value_of_result(result: &ToolResult) -> Json {
     let text = result.text();
     let trimmed = text.trim();
     match serde_json::from_str(trimmed) {
+        // As a number it would be another text: a version, an amount, more digits than there is room for.
+        Ok(Json::Number(number)) if number.to_string() != trimmed => Json::String(text),
         Ok(value) if !trimmed.is_empty() => value,
         _ => Json::String(text),
     }
@@ -301,6 +303,9 @@ mod tests {
         assert_eq!(value(" {\"a\": [1]} \n"), json!({"a": [1]}));
         assert_eq!(value("30 people"), json!("30 people"));
         assert_eq!(value(""), json!(""));
+        for text in ["1.10", "12345678901234567890123", "1e3"] {
+            assert_eq!(value(text), json!(text), "as a number it would read otherwise");
+        }
     }
 
     proptest! {

@@ -12,6 +12,7 @@ use std::{
 
 use archon_types::{
     CallId, CancellationToken, Inbox, InboxEntry, InboxRequest, PromptSource, Record, RecordBody, RunId,
+    received_messages,
 };
 
 /// What came for one run.
@@ -39,7 +40,7 @@ impl Mailbox {
         cancel: CancellationToken,
         records: &[Arc<Record>],
     ) -> Self {
-        let settled = received(records);
+        let settled: Vec<String> = received_messages(records).into_iter().collect();
         let state = State { seen: settled.iter().cloned().collect(), settled, ..State::default() };
         Self { inbox, run, cancel, state: Mutex::new(state) }
     }
@@ -112,13 +113,4 @@ impl Mailbox {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The ids of what a log received. One at the very end did not arrive: its message is still waiting.
-fn received(records: &[Arc<Record>]) -> Vec<String> {
-    let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
-        RecordBody::Received { id } => Some(id.clone()),
-        _ => None,
-    });
-    ids.collect()
 }

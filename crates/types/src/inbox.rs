@@ -5,10 +5,12 @@
 //! stands in the log behind a `Received` record with the message's id, so a message that was moved and
 //! could not be removed any more is not moved again.
 
+use std::{collections::HashSet, sync::Arc};
+
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentMessage, Answer, JournalError, RunId, Timestamp};
+use crate::{AgentMessage, Answer, JournalError, Record, RecordBody, RunId, Timestamp};
 
 /// Where messages to runs wait.
 pub trait Inbox: Send + Sync {
@@ -26,6 +28,15 @@ pub trait Inbox: Send + Sync {
         let _ = run;
         Box::pin(std::future::pending())
     }
+}
+
+/// The messages that a log has received. One at its very end did not arrive: what follows from it is not there.
+pub fn received_messages(records: &[Arc<Record>]) -> HashSet<String> {
+    let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
+        RecordBody::Received { id } => Some(id.clone()),
+        _ => None,
+    });
+    ids.collect()
 }
 
 /// One message to a run.

@@ -150,7 +150,7 @@ pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
     ToolCallId, TurnId,
 };
-pub use inbox::{Inbox, InboxEntry, InboxRequest};
+pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
 pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};

@@ -2,7 +2,7 @@
 
 use archon_types::{Answer, CallId, CommandId, Confirm, PlanDiff, SubTaskId, Task};
 
-use super::{Asked, NodeState, Phase, PlanMachine, Proposed};
+use super::{Asked, NodeState, Phase, PlanMachine, Proposed, questions::refusal};
 use crate::diff;
 
 impl PlanMachine {
@@ -34,16 +34,12 @@ impl PlanMachine {
     /// A person's answer to it. A no ends the run: what failed has no other way, and the person wants none of this one.
     pub(super) fn change_answered(&mut self, answer: &Answer) {
         let Some(proposed) = self.proposed.take() else { return };
-        let refused = |why: &str| Phase::Broken { error: format!("the other plan was not approved: {why}") };
-        match answer {
-            Answer::Cancel { reason } if reason.is_empty() => self.phase = refused("no reason was given"),
-            Answer::Cancel { reason } => self.phase = refused(reason),
-            answer if !answer.is_consent() => self.phase = refused("nobody answered in time"),
-            answer => match answer.edited_plan() {
-                Some(Ok(task)) => self.changed(&diff::edited(&self.task(), &proposed.diff, &task)),
-                Some(Err(error)) => self.phase = refused(&format!("its edit cannot be read: {error}")),
-                None => self.changed(&proposed.diff),
-            },
+        const REFUSED: &str = "the other plan was not approved";
+        match answer.edited_plan() {
+            _ if !answer.is_consent() => self.break_off(REFUSED, &refusal(answer)),
+            Some(Ok(task)) => self.changed(&diff::edited(&self.task(), &proposed.diff, &task)),
+            Some(Err(error)) => self.break_off(REFUSED, &format!("its edit cannot be read: {error}")),
+            None => self.changed(&proposed.diff),
         }
     }
 

@@ -30,12 +30,7 @@ impl PlanMachine {
             return self.nodes.again(index, result.clone(), at, at);
         }
         if !result.is_error() && !self.is_unsure(result) {
-            self.streak.clear();
-            if self.nodes.get(index).subtask.rules.review.is_some() {
-                return self.nodes.review(index, result.clone(), at);
-            }
-            self.nodes.end(index, NodeState::Done, Some(result.clone()), at);
-            return self.nodes.release(index);
+            return self.done(index, result.clone(), at);
         }
         // Who was stopped may have done something; a run of an agent is another one each time.
         let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
@@ -44,6 +39,22 @@ impl PlanMachine {
             false => Repeat::Allowed,
         };
         self.failed(index, result, at, repeat);
+    }
+
+    /// A person says what a call comes to, in the place of its tool.
+    pub(super) fn replied(&mut self, call: CallId, text: &str, at: Timestamp) {
+        let Some(index) = self.nodes.index_of(call) else { return };
+        self.budget.close(&mut self.nodes.get_mut(index).money);
+        self.done(index, ToolResult::success(text).with_metadata("answered_by", "person"), at);
+    }
+
+    fn done(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+        self.streak.clear();
+        if self.nodes.get(index).subtask.rules.review.is_some() {
+            return self.nodes.review(index, result, at);
+        }
+        self.nodes.end(index, NodeState::Done, Some(result), at);
+        self.nodes.release(index);
     }
 
     pub(super) fn refused(&mut self, call: CallId, result: &ToolResult, at: Timestamp) {
@@ -87,6 +98,7 @@ impl PlanMachine {
         }
         if has_fallback {
             (node.tool, node.failures) = (node.tool + 1, 0);
+            (node.agreed, node.edited) = (None, None);
             return self.nodes.again(index, result.clone(), at, at);
         }
         match on_failure {

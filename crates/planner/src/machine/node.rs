@@ -1,7 +1,8 @@
 //! One subtask of a plan that is followed, and how far it is.
 
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Effect, Loan, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult,
+    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, RunId, SubTask, SubTaskStatus, Timestamp,
+    ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct PlanNode {
     /// To what a person agreed: the [binding](archon_types::binding) of a call that its tool asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed: Option<String>,
+    /// The arguments that a person wants in the place of the plan's, with which the tool of now is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Json>,
     /// Who has the open question.
     #[serde(default)]
     pub(super) asked_by: AskedBy,

@@ -84,6 +84,7 @@ impl Nodes {
             is_central: false,
             is_approved: false,
             agreed: None,
+            edited: None,
             asked_by: AskedBy::default(),
             money: Loan::default(),
             resources,
@@ -446,6 +447,30 @@ impl Nodes {
 
     pub(super) fn is_question(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.asked.contains(&index))
+    }
+
+    pub(super) fn has_questions(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Every question is put once more: the run ended with them, and was taken up after all.
+    pub(super) fn ask_again(&mut self) {
+        for index in std::mem::take(&mut self.asked) {
+            match self.graph[index].state {
+                NodeState::Reviewed => {
+                    self.graph[index].state = NodeState::ToReview;
+                    self.gated.insert(index);
+                }
+                _ => self.look_again(index),
+            }
+        }
+    }
+
+    /// Whether the tool of this call has asked.
+    pub(super) fn is_asked_by_tool(&self, call: CallId) -> bool {
+        self.index_of(call).is_some_and(|index| {
+            self.asked.contains(&index) && matches!(self.graph[index].asked_by, AskedBy::Tool(_))
+        })
     }
 
     pub(super) fn questions(&self) -> Vec<CallId> {

@@ -5,7 +5,7 @@ use archon_types::{
     SubTaskStatus, Timestamp,
 };
 
-use super::{NodeState, Phase, PlanMachine, PlanNode};
+use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
 use crate::invariants;
 
 /// Plans of so many subtasks are looked at after each record, where assertions are on.
@@ -79,6 +79,22 @@ impl PlanMachine {
     /// Whether nothing new begins.
     pub fn is_paused(&self) -> bool {
         self.paused
+    }
+
+    /// Whether nothing goes on but what people are asked: time that passes now is not the run's.
+    pub fn waits_for_people(&self) -> bool {
+        match &self.phase {
+            Phase::Confirming { asked: Asked::Yes, .. } => true,
+            Phase::Following => {
+                let is_proposed = self.proposed.as_ref().is_some_and(|proposed| proposed.asked == Asked::Yes);
+                let is_planning = self.replan.is_some() && self.proposed.is_none();
+                (is_proposed || self.nodes.has_questions())
+                    && !is_planning
+                    && self.nodes.running() == 0
+                    && self.nodes.next_due().is_none()
+            }
+            _ => false,
+        }
     }
 
     /// When the run's time is up.

@@ -63,6 +63,11 @@ impl PlanMachine {
         }
     }
 
+    /// Whether the tool of a subtask was about to be called and has asked: its arguments may be changed.
+    pub fn is_asked_by_tool(&self, call: CallId) -> bool {
+        self.nodes.is_asked_by_tool(call)
+    }
+
     pub(super) fn question_asked(&mut self, call: CallId, request: &ApprovalRequest) {
         match (&mut self.phase, &mut self.proposed) {
             (Phase::Confirming { call: open, asked }, _) if *open == call => *asked = Asked::Yes,
@@ -77,55 +82,76 @@ impl PlanMachine {
         if self.nodes.is_asked_below(call) {
             return self.nodes.approve(call, at);
         }
-        match (&self.phase, answer) {
-            (Phase::Confirming { call: open, .. }, answer) if *open == call => match answer {
-                Answer::Cancel { reason } => {
-                    let why = if reason.is_empty() { "no reason was given" } else { reason };
-                    self.phase = Phase::Broken { error: format!("the plan was not approved: {why}") };
-                }
-                answer if !answer.is_consent() => {
-                    let error = "the plan was not approved: nobody answered in time".to_owned();
-                    self.phase = Phase::Broken { error };
-                }
-                answer => match answer.edited_plan() {
-                    Some(Ok(task)) => self.adopt(&task),
-                    Some(Err(error)) => {
-                        self.phase =
-                            Phase::Broken { error: format!("the edited plan cannot be read: {error}") };
-                    }
-                    None => self.phase = Phase::Following,
-                },
+        match &self.phase {
+            Phase::Confirming { call: open, .. } if *open == call => match answer.edited_plan() {
+                _ if !answer.is_consent() => self.break_off("the plan was not approved", &refusal(answer)),
+                Some(Ok(task)) => self.adopt(&task),
+                Some(Err(error)) => self.break_off("the edited plan cannot be read", &error.to_string()),
+                None => self.phase = Phase::Following,
             },
-            (Phase::Following, answer) if self.proposed.as_ref().is_some_and(|p| p.call == call) => {
-                self.change_answered(answer);
-            }
-            (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_reviewed(call) => {
+            Phase::Following => self.answered_meanwhile(call, answer, at),
+            _ => {}
+        }
+    }
+
+    fn answered_meanwhile(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
+        if self.proposed.as_ref().is_some_and(|proposed| proposed.call == call) {
+            return self.change_answered(answer);
+        }
+        if !self.nodes.is_question(call) {
+            return;
+        }
+        match answer {
+            Answer::Reply { text } if self.nodes.is_asked_by_tool(call) => self.replied(call, text, at),
+            answer if !answer.is_consent() && self.nodes.is_reviewed(call) => {
                 let subtask = self.nodes.of_call(call).map(|node| node.subtask.id.to_string());
-                let why = match answer {
-                    Answer::Cancel { reason } if reason.is_empty() => "no reason was given",
-                    Answer::Cancel { reason } => reason,
-                    _ => "nobody answered in time",
-                };
-                let error = format!("the result of {} was not approved: {why}", subtask.unwrap_or_default());
-                self.phase = Phase::Broken { error };
+                let what = format!("the result of {} was not approved", subtask.unwrap_or_default());
+                self.break_off(&what, &refusal(answer));
             }
-            (Phase::Following, Answer::Cancel { reason }) if self.nodes.is_question(call) => {
-                let why = if reason.is_empty() { "no reason was given" } else { reason };
-                let result = ToolResult::error(format!("it was not approved: {why}"));
-                self.refused(call, &result, at);
+            answer if !answer.is_consent() => {
+                let why = format!("it was not approved: {}", refusal(answer));
+                self.refused(call, &ToolResult::error(why), at);
             }
-            (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_question(call) => {
-                self.refused(call, &ToolResult::error("nobody approved it in time"), at);
+            Answer::Trust { rules } => {
+                let new = rules.iter().filter(|rule| !self.trusted.contains(rule));
+                self.trusted.extend(new.cloned().collect::<Vec<_>>());
+                self.nodes.approve(call, at);
             }
-            (Phase::Following, answer) if answer.is_consent() => {
-                if let Answer::Trust { rules } = answer {
-                    self.trusted.extend(
-                        rules.iter().filter(|rule| !self.trusted.contains(rule)).cloned().collect::<Vec<_>>(),
-                    );
+            Answer::Edit { arguments } if self.nodes.is_asked_by_tool(call) => {
+                if let Some(node) = self.nodes.of_call_mut(call) {
+                    node.edited = Some(arguments.clone());
                 }
                 self.nodes.approve(call, at);
             }
-            _ => {}
+            _ => self.nodes.approve(call, at),
         }
+    }
+
+    /// The run ends as a person wants it.
+    pub(super) fn break_off(&mut self, what: &str, why: &str) {
+        self.phase = Phase::Broken { error: format!("{what}: {why}") };
+    }
+
+    /// What was asked when the run ended, which it did not after all, is asked once more.
+    pub(super) fn ask_all_again(&mut self) {
+        if let Phase::Confirming { asked, .. } = &mut self.phase {
+            *asked = Asked::No;
+        }
+        if let Some(proposed) = &mut self.proposed {
+            proposed.asked = Asked::No;
+        }
+        self.nodes.ask_again();
+    }
+}
+
+/// Why an answer is no yes.
+pub(super) fn refusal(answer: &Answer) -> String {
+    match answer {
+        Answer::Cancel { reason } | Answer::Withdrawn { reason } if reason.is_empty() => {
+            "no reason was given".to_owned()
+        }
+        Answer::Cancel { reason } | Answer::Withdrawn { reason } => reason.clone(),
+        Answer::Expired => "nobody answered in time".to_owned(),
+        _ => "the answer was not a yes".to_owned(),
     }
 }

@@ -85,14 +85,15 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
         return Err(Failure::usage(format!("run {run} follows no plan"), shows("runs show")));
     };
     let open = open_questions(&records);
-    let wanted = |id: &str| open.iter().find(|(call, _)| call.to_string() == id);
-    let (call, _) = match (which.question.as_deref(), open.as_slice()) {
+    let wanted = |id: &str| open.iter().find(|(_, request)| request.request_id == id);
+    let (call, request) = match (which.question.as_deref(), open.as_slice()) {
         (_, []) => return Err(Failure::usage(format!("run {run} asks nothing"), shows("plan show"))),
         (None, [only]) => only,
         (Some(id), _) if wanted(id).is_some() => wanted(id).unwrap_or(&open[0]),
         _ => {
-            let name = |(call, request): &(_, &archon::types::ApprovalRequest)| {
-                format!("--question {call}: {}", one_line(&request.action_summary, 120))
+            let name = |(_, request): &(_, &archon::types::ApprovalRequest)| {
+                let what = one_line(&request.action_summary, 120);
+                format!("--question {}: {what}", request.request_id)
             };
             let all: Vec<String> = open.iter().map(name).collect();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
@@ -115,10 +116,10 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
         }
         Said::No(reason) => (Answer::Cancel { reason }, true),
     };
-    let call = *call;
+    let question = request.request_id.clone();
     let (archon, records) = flags.agent(app, &run).await?;
     let planning = follow::planning(&archon, Confirm::Never);
-    let handle = planning.answer(run.clone(), call, answer).await?;
+    let handle = planning.answer_question(run.clone(), question, answer).await?;
     if is_no && is_of_plan {
         let ended = watch(handle, &records, app).await?;
         // That it was not followed is what was wanted.

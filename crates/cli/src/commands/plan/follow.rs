@@ -5,17 +5,23 @@ use std::sync::Arc;
 use archon::{
     Archon, Planning, RunHandle, RunOptions,
     planner::{fold, open_questions},
-    types::{Answer, ApprovalRequest, CallId, Confirm, Json, Outcome, OutcomeStatus, Record, RunId, SubTask},
+    types::{
+        Answer, ApprovalRequest, Approver, CallId, Confirm, Decision, Json, Outcome, OutcomeStatus, Record,
+        RunId, SubTask,
+    },
 };
 use serde_json::Map;
 
 use super::{Format, confirm, drawn, run};
 use crate::{
     app::App,
+    ask::Prompt,
+    commands::Asking,
     drive::{Ended, watch},
     exit::Exit,
     failure::Failure,
     output::Look,
+    permissions,
 };
 
 /// The agent that follows the plans that its own model makes, and whose model puts the answer together.
@@ -103,7 +109,8 @@ pub(super) async fn go_on(
             return Ok(Exit::Suspended);
         };
         let is_edit = matches!(answer, Answer::Edit { .. });
-        let next = watch(planning.answer(run.clone(), call, answer).await?, &records, app).await;
+        let question = request.request_id.clone();
+        let next = watch(planning.answer_question(run.clone(), question, answer).await?, &records, app).await;
         ended = match next {
             // An edited plan that cannot be followed was not taken, and the question is still open.
             Err(failure) if is_edit => {
@@ -122,5 +129,13 @@ async fn asked(
     request: &ApprovalRequest,
 ) -> Result<Option<Answer>, Failure> {
     let Some(machine) = fold(records) else { return Ok(None) };
+    // What tools ask, here or in runs below, is asked as in any other run.
+    if (machine.is_asked_by_tool(call) || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
+        let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
+        return Ok(match prompt.decide(request).await {
+            Decision::Now(answer) => Some(answer),
+            _ => None,
+        });
+    }
     confirm::ask(app, &machine, call, request).await
 }
