@@ -396,10 +396,10 @@ async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again()
     let run = planning.run("Write").await.unwrap().run;
     let open = archon.approvals(None).await.unwrap();
     assert_eq!(open.len(), 2);
-    assert!(archon.answer_pending(&open[0], Answer::Approve).await.unwrap());
-    // The other answer comes when the first letter is out, and the plan has looked at both.
+    assert!(archon.answer_pending(&open[1], Answer::Approve).await.unwrap());
+    // The other answer comes when the second letter is out, and the plan has looked at the first, too.
     let (journal, asker, id) =
-        (office.journal.clone(), open[1].asker().clone(), open[1].request.request_id.clone());
+        (office.journal.clone(), open[0].asker().clone(), open[0].request.request_id.clone());
     let then = Arc::new(move || {
         let request = InboxRequest::Answer { request_id: id.clone(), answer: Answer::Approve };
         let entry = InboxEntry::new("in_late", Timestamp::default(), request);
