@@ -21,6 +21,7 @@ mod kill_sub_agents;
 mod kill_torn;
 mod live;
 mod memory;
+mod memory_cut_off;
 mod memory_facts;
 mod memory_kill;
 mod memory_limit;
