@@ -1,5 +1,5 @@
-//! Work on a store of memories, for tests that kill it: `killable_memory PLACE ingest|embed|compact ROUND`. A place is
-//! SQLite's file or, as `postgres:SCHEMA`, a schema of the PostgreSQL that `ARCHON_TEST_POSTGRES` names. A line on
+//! Work on a store of memories, for tests that kill it: `killable_memory PLACE ingest|embed|compact|learn ROUND`. A place
+//! is SQLite's file or, as `postgres:SCHEMA`, a schema of the PostgreSQL that `ARCHON_TEST_POSTGRES` names. A line on
 //! standard output says what is done, after it is done.
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
@@ -8,19 +8,20 @@ use std::{io::Write as _, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
 use archon::{
-    RandomIds, SystemClock,
-    memory::{HashEmbedder, Memory, MemoryOptions},
+    AgentMemory, Archon, RandomIds, SystemClock,
+    memory::{Fact, HashEmbedder, KnowledgeExtractor, Memory, MemoryOptions, Passage, RuleExtractor},
     store::SqliteMemory,
     types::{
         BoxFuture, Collection, Embedder, MemoryChange, MemoryEntry, MemoryError, MemoryStore, Timestamp,
     },
 };
+use archon_testkit::FnProvider;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [place, mode, round] = &args[..] else {
-        bail!("usage: killable_memory PLACE ingest|embed|compact ROUND")
+        bail!("usage: killable_memory PLACE ingest|embed|compact|learn ROUND")
     };
     let round: u64 = round.parse().context("ROUND")?;
     let store = open(place).await?;
@@ -28,7 +29,8 @@ async fn main() -> Result<()> {
         "ingest" => ingest(&*store, round).await,
         "embed" => embed(store, round).await,
         "compact" => compact(&SqliteMemory::open(place)?).await,
-        other => bail!("{other}: ingest, embed or compact"),
+        "learn" => learn(store, round).await,
+        other => bail!("{other}: ingest, embed, compact or learn"),
     }
 }
 
@@ -101,6 +103,42 @@ async fn compact(store: &SqliteMemory) -> Result<()> {
         done(&n.to_string())?;
     }
     Ok(())
+}
+
+/// An agent hears a text after the other, and when it has kept the one of the round's number, it reads it for ever.
+async fn learn(store: Arc<dyn MemoryStore>, round: u64) -> Result<()> {
+    let memory = Memory::new(store, Arc::new(SystemClock), Arc::new(RandomIds));
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let parts = AgentMemory::new(memory).with_extractor(Arc::new(Stuck(round)));
+    let agent = Archon::builder().provider(Arc::new(model), "m").memory(parts).build()?;
+    for n in 0..=round {
+        agent.run(format!("I like thing{n} of round {round}.")).await?;
+        done(&format!("learnt {n}"))?;
+    }
+    Ok(())
+}
+
+struct Stuck(u64);
+
+impl KnowledgeExtractor for Stuck {
+    fn id(&self) -> &str {
+        RuleExtractor.id()
+    }
+
+    fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
+        Box::pin(async move {
+            let Self(round) = self;
+            if passage.text.contains(&format!("thing{round} of round {round}")) {
+                _ = done(&format!("reading {round}"));
+                std::future::pending::<()>().await;
+            }
+            // What another round left is left to the test.
+            match passage.text.contains(&format!("of round {round}")) {
+                true => RuleExtractor.extract(passage).await,
+                false => Err(MemoryError::Unsupported { what: "what is another round's" }),
+            }
+        })
+    }
 }
 
 fn done(what: &str) -> Result<()> {

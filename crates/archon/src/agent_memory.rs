@@ -4,12 +4,15 @@
 //! as whoever said it. Its id follows from what was said, when, and in which session, so that nothing is kept twice: not by
 //! a run that is taken up, by the next one of its session, by a branch or a fork.
 
+mod lessons;
+mod parts;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
-use archon_memory::{KnowledgeExtractor, Memory, Passage};
+use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
     BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
@@ -19,6 +22,8 @@ use archon_types::{
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use lessons::Lessons;
+
 /// How a memory and an agent work together.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -27,19 +32,21 @@ pub struct AgentMemory {
     pub memory: Memory,
     /// Most tokens of what the model is told from memory with a question. Default 1,000.
     pub recall_tokens: u64,
-    /// Finds facts in what the person says; none are looked for by default.
-    pub extractor: Option<Arc<dyn KnowledgeExtractor>>,
+    /// Find facts in what the person says, each by itself; none by default. Their ids differ.
+    pub extractors: Vec<Arc<dyn KnowledgeExtractor>>,
 }
 
 impl AgentMemory {
     /// Recalls up to 1,000 tokens for each question, and keeps what is said.
     pub fn new(memory: Memory) -> Self {
-        Self { memory, recall_tokens: 1_000, extractor: None }
+        Self { memory, recall_tokens: 1_000, extractors: Vec::new() }
     }
 
-    /// The same, with facts learnt from what the person says.
+    /// The same, with facts learnt from what the person says, beside those that other extractors find. What it cannot
+    /// read now, because it fails or the process ends, it reads when something is kept again: no more than three times
+    /// in a process, and what was said before it was given is not read at all.
     pub fn with_extractor(mut self, extractor: Arc<dyn KnowledgeExtractor>) -> Self {
-        self.extractor = Some(extractor);
+        self.extractors.push(extractor);
         self
     }
 }
@@ -50,11 +57,12 @@ impl From<Memory> for AgentMemory {
     }
 }
 
-/// What stands before memories in a prompt, and tells them from what the person said.
+/// What stands before memories in a prompt.
 const HEADING: &str = "Memories that may help, from earlier conversations:";
 
 pub(crate) struct Remembering {
     parts: AgentMemory,
+    lessons: Vec<Lessons>,
     /// Ids that are known to be kept. A session has one of these, and while what it says is kept, its branches wait.
     kept: [Mutex<HashSet<String>>; SHELVES],
 }
@@ -68,7 +76,8 @@ const ASKED: usize = 250;
 
 impl Remembering {
     pub(crate) fn new(parts: AgentMemory) -> Self {
-        Self { parts, kept: Default::default() }
+        let lessons = parts.extractors.iter().cloned().map(Lessons::new).collect();
+        Self { parts, lessons, kept: Default::default() }
     }
 
     async fn keep_all(
@@ -79,25 +88,28 @@ impl Remembering {
     ) -> Result<(), MemoryError> {
         let mut turns = turns(context, said);
         turns.extend(compaction.into_iter().flat_map(|compaction| summaries(context, compaction)));
-        // A memory keeps texts of up to a mebibyte; a longer one is in the run's log.
-        turns.retain(|turn| {
-            let checked = turn.entry.check();
-            if let Err(error) = &checked {
-                tracing::warn!(run = %context.run, %error, "a turn is not remembered, and stands in the run's log");
-            }
-            checked.is_ok()
-        });
+        let turns = turns.into_iter().flat_map(in_parts).map(|turn| self.marked(turn)).collect();
+        let begun: Vec<_> = self.lessons.iter().map(Lessons::begin).collect();
         let new = self.keep_new(context, turns).await?;
-        let Some(extractor) = &self.parts.extractor else { return Ok(()) };
-        // What a tool says of the person, or the program to the model, teaches nothing.
-        let mut failed = Ok(());
-        for Turn { entry, .. } in new.iter().filter(|turn| turn.by == Speaker::Person) {
-            let passage = Passage::new(&entry.content, "user", entry.timestamp).trusted(entry.trust);
-            let passage = passage.of_run(context.run.clone()).of_entry(&entry.id);
-            let learnt = self.parts.memory.knowledge().learn_from(&**extractor, &passage).await;
-            failed = failed.and(learnt.map(drop));
+        let new: Vec<MemoryEntry> =
+            new.into_iter().filter(|turn| turn.by == Speaker::Person).map(|turn| turn.entry).collect();
+        for (lessons, begun) in self.lessons.iter().zip(begun) {
+            if let Err(error) = lessons.read(&self.parts.memory.knowledge(), &new, begun).await {
+                let (run, extractor) = (&context.run, lessons.extractor.id());
+                tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts are not learnt yet");
+            }
         }
-        failed
+        Ok(())
+    }
+
+    /// A turn that extractors have yet to read says so. What a tool says of the person, or the program to the model,
+    /// teaches nothing.
+    fn marked(&self, mut turn: Turn) -> Turn {
+        if turn.by == Speaker::Person {
+            let unread = |entry, lessons: &Lessons| Knowledge::left_unread(entry, &*lessons.extractor);
+            turn.entry = self.lessons.iter().fold(turn.entry, unread);
+        }
+        turn
     }
 
     /// Keeps those that are not there, and returns them. What is there stays as it is.
@@ -142,6 +154,25 @@ struct Turn {
     by: Speaker,
 }
 
+/// What is too long for one entry, as several that follow each other.
+fn in_parts(turn: Turn) -> Vec<Turn> {
+    let Turn { entry, by } = turn;
+    if entry.content.len() <= parts::MOST {
+        return vec![Turn { entry, by }];
+    }
+    // Blank stretches tell nothing, and no store keeps them.
+    let all: Vec<&str> =
+        parts::parts(&entry.content).into_iter().filter(|part| !part.trim().is_empty()).collect();
+    let part = |(nth, text): (usize, &&str)| {
+        let mut part = entry.clone();
+        part.id = format!("{}:{nth}", entry.id);
+        (*text).clone_into(&mut part.content);
+        part.metadata.insert("part".to_owned(), json!([nth, all.len()]));
+        Turn { entry: part, by }
+    };
+    (1..).zip(&all).map(part).collect()
+}
+
 /// Messages as turns, without those that have no words, and without what the program tells the model: it is of this run
 /// only, or stands for what is kept already.
 fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
@@ -178,8 +209,7 @@ fn role(message: &Message) -> &'static str {
 /// What a message says; `None` if that is nothing.
 fn words(message: &Message) -> Option<String> {
     // What was told from memory is there already.
-    let own = |content: &&Content| content.as_text().is_some_and(|text| !text.starts_with(HEADING));
-    let texts: Vec<&str> = message.content().iter().filter(own).filter_map(Content::as_text).collect();
+    let texts: Vec<&str> = message.said().iter().filter_map(Content::as_text).collect();
     let text = texts.join("\n");
     (!text.trim().is_empty()).then_some(text)
 }

@@ -12,6 +12,9 @@ pub use rules::RuleExtractor;
 
 /// Finds facts in a text.
 pub trait KnowledgeExtractor: Send + Sync {
+    /// Names it and its version. What it has yet to read is marked with this, so two that work together have two names.
+    fn id(&self) -> &str;
+
     /// The facts. What they are believed is at most what the passage is.
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>>;
 }

@@ -5,6 +5,7 @@
 //! one that is believed most, and of these the one that began last.
 
 mod timeline;
+mod unread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +14,19 @@ use archon_types::{
     Trust, Validity,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{
     Memory,
     extract::{KnowledgeExtractor, Passage},
     memory::vectors,
 };
+use timeline::Timeline;
+
+pub(crate) use timeline::moved;
+
+/// From here on are the positions of facts that are compared before they are stored: they are written last.
+const NOT_STORED_YET: u64 = 1 << 63;
 
 /// What somebody said of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +107,16 @@ impl Fact {
         parts.join("\u{1f}")
     }
 
+    /// The id of a fact that an entry says: whoever learns it again from there, in whichever process, writes it in its own
+    /// place. A fact that rests on no entry has none.
+    fn content_id(&self) -> Option<String> {
+        let source = self.sources.first()?;
+        let content = json!([source, self.key(), normal(&self.object), self.since, self.until, self.trust]);
+        let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
+        let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Some(format!("fact:{hex}"))
+    }
+
     fn entry(&self, id: String, now: Timestamp) -> Result<MemoryEntry, MemoryError> {
         for (part, name) in
             [(&self.subject, "subject"), (&self.relation, "relation"), (&self.object, "object")]
@@ -172,51 +190,52 @@ impl Knowledge {
         Self { memory }
     }
 
-    /// Learns facts, in order.
+    /// Learns facts, in order: all of them, or none.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors. Facts before
-    /// it were learnt.
+    /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors.
     pub async fn learn(&self, facts: impl IntoIterator<Item = Fact>) -> Result<Vec<Learnt>, MemoryError> {
         let _one_at_a_time = self.memory.parts.facts.lock().await;
-        let mut learnt = Vec::new();
-        for fact in facts {
-            learnt.push(self.learn_one(&fact).await?);
-        }
+        let (learnt, changed) = self.compared(facts, None).await?;
+        self.put(changed, Vec::new()).await?;
         Ok(learnt)
     }
 
-    async fn learn_one(&self, fact: &Fact) -> Result<Learnt, MemoryError> {
+    /// What becomes of facts, and the entries to write for it; of one collection, or of the store's own among all that
+    /// it holds. Whoever calls it holds the lock of the facts.
+    async fn compared(
+        &self,
+        facts: impl IntoIterator<Item = Fact>,
+        collection: Option<&Collection>,
+    ) -> Result<(Vec<Learnt>, Vec<MemoryEntry>), MemoryError> {
         let now = self.memory.now();
-        let new = fact.entry(self.memory.fresh(), now)?;
-        let start = new.valid_from.unwrap_or(now);
-        let mut line = self.timeline(&fact.key()).await?;
-        if let Some(known) = timeline::known(&line, &new, start) {
-            if let Some(entry) = with_sources(known, fact) {
-                self.memory.apply(vec![MemoryChange::put(entry)]).await?;
+        let mut lines: BTreeMap<String, Timeline> = BTreeMap::new();
+        let mut learnt = Vec::new();
+        for (nth, fact) in (NOT_STORED_YET..).zip(facts) {
+            let id = fact.content_id().unwrap_or_else(|| self.memory.fresh());
+            let mut new = fact.entry(id, now)?;
+            new.position = nth;
+            let key = fact.key();
+            new.collection = collection.cloned().unwrap_or_default();
+            if !lines.contains_key(&key) {
+                let mut line = self.timeline(&key).await?;
+                line.retain(|entry| collection.is_none_or(|of| *of == entry.collection));
+                lines.insert(key.clone(), Timeline::new(line));
             }
-            return Ok(Learnt::Known);
+            learnt.extend(lines.get_mut(&key).map(|line| line.learn(new, &fact, now)));
         }
-        let id = new.id.clone();
-        line.push(new);
-        let ends = timeline::ends(&line);
-        let mut changes = Vec::new();
-        let mut ended = 0;
-        for (entry, end) in line.iter_mut().zip(ends) {
-            let is_new = entry.id == id;
-            if !is_new && entry.valid_to == end {
-                continue;
-            }
-            ended += usize::from(!is_new && end.is_some());
-            entry.valid_to = end;
-            changes.push(entry.clone());
-        }
-        let outranked = timeline::at(&line, start).is_some_and(|winner| winner.id != id);
-        self.put(changes).await?;
-        Ok(if outranked { Learnt::Outranked } else { Learnt::New { ended } })
+        let mut changed: Vec<MemoryEntry> = lines.into_values().flat_map(Timeline::changed).collect();
+        changed.sort_by_key(|entry| entry.position);
+        changed.iter_mut().filter(|entry| entry.position >= NOT_STORED_YET).for_each(|new| new.position = 0);
+        Ok((learnt, changed))
     }
 
-    async fn put(&self, mut entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+    /// Writes facts, with their vectors, and what changes with them, in one.
+    async fn put(
+        &self,
+        mut entries: Vec<MemoryEntry>,
+        mut changes: Vec<MemoryChange>,
+    ) -> Result<(), MemoryError> {
         if let Some(embedder) = &self.memory.parts.embedder {
             let texts: Vec<String> = entries.iter().map(|entry| entry.content.clone()).collect();
             match vectors(&**embedder, &texts).await {
@@ -228,27 +247,23 @@ impl Knowledge {
                 Err(error) => tracing::warn!(%error, "facts are kept without vectors"),
             }
         }
-        self.memory.apply(entries.into_iter().map(MemoryChange::put).collect()).await.map(drop)
+        changes.extend(entries.into_iter().map(MemoryChange::put));
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.memory.apply(changes).await.map(drop)
     }
 
     /// Lets the facts of these collections and keys end where they do with what there is now. Whoever calls it holds
     /// the lock of the facts.
     pub(crate) async fn settle(&self, lines: BTreeSet<(Collection, String)>) -> Result<(), MemoryError> {
+        let mut changes = Vec::new();
         for (collection, key) in lines {
             let mut line = self.timeline(&key).await?;
             line.retain(|entry| entry.collection == collection);
-            let ends = timeline::ends(&line);
-            let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
-            let changes = moved.map(|(mut entry, end)| {
-                entry.valid_to = end;
-                MemoryChange::put(entry)
-            });
-            let changes: Vec<MemoryChange> = changes.collect();
-            if !changes.is_empty() {
-                self.memory.apply(changes).await?;
-            }
+            changes.extend(moved(line).into_iter().map(MemoryChange::put));
         }
-        Ok(())
+        self.put(Vec::new(), changes).await
     }
 
     async fn timeline(&self, key: &str) -> Result<Vec<MemoryEntry>, MemoryError> {
@@ -346,18 +361,24 @@ impl Knowledge {
         extractor: &dyn KnowledgeExtractor,
         passage: &Passage,
     ) -> Result<Vec<Learnt>, MemoryError> {
-        let found = extractor.extract(passage).await?;
-        let whole =
-            |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
-        let facts = found.into_iter().filter(whole).map(|mut fact| {
-            fact.trust = fact.trust.min(passage.trust);
-            fact.run = passage.run.clone();
-            fact.sources = passage.entry.iter().cloned().collect();
-            fact.since = fact.since.or(Some(passage.at));
-            fact
-        });
-        self.learn(facts.collect::<Vec<_>>()).await
+        let facts = found_in(extractor, passage).await?;
+        self.learn(facts).await
     }
+}
+
+/// The facts that an extractor finds in a passage, without those that are none.
+async fn found_in(extractor: &dyn KnowledgeExtractor, passage: &Passage) -> Result<Vec<Fact>, MemoryError> {
+    let found = extractor.extract(passage).await?;
+    let whole =
+        |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
+    let facts = found.into_iter().filter(whole).map(|mut fact| {
+        fact.trust = fact.trust.min(passage.trust);
+        fact.run = passage.run.clone();
+        fact.sources = passage.entry.iter().cloned().collect();
+        fact.since = fact.since.or(Some(passage.at));
+        fact
+    });
+    Ok(facts.collect())
 }
 
 /// A known fact after it was said again, if that changes what it rests on. What is said by itself rests on nothing else

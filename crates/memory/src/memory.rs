@@ -1,7 +1,7 @@
 //! One handle on all memories of one owner.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +15,7 @@ use archon_types::{
 
 use crate::{
     Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory,
-    knowledge::{line_of, without_source},
+    knowledge::{line_of, moved, without_source},
     recall::Recall,
 };
 
@@ -205,26 +205,48 @@ impl Memory {
     }
 
     /// Forgets an entry, with its vector, the answers that are kept, and the facts that were learnt from it alone; false
-    /// if there is none. What a fact had ended holds on without it.
+    /// if there is none. What a fact had ended holds on without it. All of this happens, or nothing.
     ///
     /// # Errors
     /// The store's.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
         let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
-        let own = facts.iter().filter(|fact| fact.id == id);
-        let mut lines: BTreeSet<_> = own.filter_map(line_of).collect();
-        let mut changes = Vec::new();
-        for fact in &facts {
-            let Some(left) = without_source(fact, id) else { continue };
-            lines.extend(left.is_none().then(|| line_of(fact)).flatten());
-            changes.push(left.map_or_else(|| forget_in(fact), MemoryChange::put));
+        let mut changes = vec![MemoryChange::forget(id)];
+        // The facts that stay, those of them that are to be written, and the timelines that others are gone from.
+        let (mut stay, mut puts, mut lines) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        for fact in facts {
+            match without_source(&fact, id) {
+                _ if fact.id == id => lines.extend(line_of(&fact)),
+                Some(None) => {
+                    lines.extend(line_of(&fact));
+                    changes.push(forget_in(&fact));
+                }
+                Some(Some(left)) => {
+                    puts.insert((left.collection.clone(), left.id.clone()), left.clone());
+                    stay.push(left);
+                }
+                None => stay.push(fact),
+            }
         }
-        // What came of it goes first: if this is cut off, it can be asked for again.
+        for line in lines {
+            let line = stay.iter().filter(|fact| line_of(fact).as_ref() == Some(&line)).cloned();
+            for fact in moved(line.collect()) {
+                puts.insert((fact.collection.clone(), fact.id.clone()), fact);
+            }
+        }
+        changes.extend(puts.into_values().map(MemoryChange::put));
+        let there = self.has(id).await?;
         self.apply(changes).await?;
-        let met = self.apply(vec![MemoryChange::forget(id)]).await?;
-        self.knowledge().settle(lines).await?;
-        Ok(met > 0)
+        Ok(there)
+    }
+
+    /// Whether there is an entry of this id, be it damaged.
+    async fn has(&self, id: &str) -> Result<bool, MemoryError> {
+        let mut filter = MemoryFilter::all();
+        filter.ids = vec![id.to_owned()];
+        let page = self.parts.store.list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
+        Ok(!page.entries.is_empty() || !page.damaged.is_empty())
     }
 
     /// Everything that fits, page by page; entries that are damaged are left out, with a warning.

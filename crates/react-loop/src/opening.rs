@@ -65,8 +65,10 @@ impl Opening {
         let Some(memory) = memory else { return self };
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
-            if let Some(recalled) = memory.recall(context, text).await {
-                warn(message, recalled);
+            if let Some(recalled) = memory.recall(context, text).await
+                && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
+            {
+                user.tell(recalled);
             }
         }
         self

@@ -62,7 +62,7 @@ pub(crate) fn first_prompt(message: &Message, config: &RunConfig) -> Message {
     text.push_str("\nWhat is your next thought and action?");
     let mut content = vec![Content::Text { text }];
     content.extend(message.content().iter().filter(|c| c.as_text().is_none()).cloned());
-    Message::User(UserMessage { content, timestamp: message.timestamp() })
+    Message::User(UserMessage::new(content, message.timestamp()))
 }
 
 /// What the model reads of a call's result.

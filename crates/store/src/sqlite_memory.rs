@@ -11,6 +11,7 @@
 mod change;
 mod damage;
 mod database;
+mod interrupted;
 mod query;
 mod row;
 mod schema;

@@ -238,3 +238,64 @@ async fn nothing_of_another_programs_database_is_changed() {
         assert!(before == bytes(&path), "{setting}");
     }
 }
+
+/// A database that somebody died in while changing it, after it was made by `sql`: pages are written, and the journal
+/// that takes them back is beside them.
+fn interrupted(dir: &std::path::Path, name: &str, sql: &str) -> std::path::PathBuf {
+    let (path, dead) = (dir.join(format!("{name}-living")), dir.join(name));
+    let living = rusqlite::Connection::open(&path).unwrap();
+    living.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+    living.execute_batch(sql).unwrap();
+    // More than the cache may hold, so that it is written before the end.
+    let fill = "PRAGMA cache_size = 5; BEGIN IMMEDIATE; CREATE TABLE half (x); \
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) \
+                INSERT INTO half SELECT randomblob(1000) FROM n";
+    living.execute_batch(fill).unwrap();
+    for end in ["", "-journal"] {
+        let of = |path: &std::path::Path| format!("{}{end}", path.display());
+        std::fs::copy(of(&path), of(&dead)).unwrap();
+    }
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let reader = rusqlite::Connection::open_with_flags(&dead, flags).unwrap();
+    let error = reader.query_row("PRAGMA schema_version", [], |_| Ok(())).unwrap_err();
+    assert!(matches!(error, rusqlite::Error::SqliteFailure(e, _) if e.extended_code == 776), "{error}");
+    dead
+}
+
+// spec: M-20
+#[tokio::test]
+async fn an_interrupted_change_is_taken_back_by_its_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = [
+        "CREATE TABLE mine (x)",
+        "PRAGMA user_version = 7; CREATE TABLE mine (x)",
+        "PRAGMA application_id = 9; CREATE TABLE mine (x)",
+    ];
+    for (n, sql) in theirs.into_iter().enumerate() {
+        let path = interrupted(dir.path(), &format!("theirs{n}"), sql);
+        let journal = dir.path().join(format!("theirs{n}-journal"));
+        let before = (bytes(&path), bytes(&journal));
+        let error = SqliteMemory::open(&path).err().expect(sql).to_string();
+        assert!(error.ends_with("it is the database of another program"), "{sql}: {error}");
+        assert!(before == (bytes(&path), bytes(&journal)), "{sql}");
+    }
+    // Ours, after somebody put its write-ahead log away.
+    let living = dir.path().join("ours-living");
+    SqliteMemory::open(&living).unwrap().apply(vec![MemoryChange::put(entry("one", "words"))]).await.unwrap();
+    let ours = SqliteMemory::open(interrupted(dir.path(), "ours", "")).unwrap();
+    assert_eq!(all_entries(&ours, MemoryFilter::all()).await[0].content, "words");
+    ours.apply(vec![MemoryChange::put(entry("two", "more words"))]).await.unwrap();
+    // Nobody's: it was empty, and is again.
+    let empty = SqliteMemory::open(interrupted(dir.path(), "empty", "")).unwrap();
+    assert!(all_entries(&empty, MemoryFilter::all()).await.is_empty());
+    // Ours, of a newer version: its owner's death is undone, and nothing else is.
+    SqliteMemory::open(dir.path().join("newer-living")).unwrap();
+    let newer = interrupted(dir.path(), "newer", "INSERT INTO schema_version VALUES (99)");
+    let error = SqliteMemory::open(&newer).err().unwrap();
+    assert!(matches!(error, MemoryError::FutureStore { found: 99, .. }), "{error}");
+    let mode: String = rusqlite::Connection::open(&newer)
+        .unwrap()
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "delete");
+}

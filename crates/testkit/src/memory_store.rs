@@ -25,6 +25,7 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     pages_follow_each_other(open).await;
     collections_stay_apart(open).await;
     vectors_are_of_the_text_that_is_there(open).await;
+    the_longest_texts_are_kept_and_found(open).await;
 }
 
 fn collection(name: &str) -> Collection {
@@ -102,7 +103,10 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     let bad = [
         (entry("bad", " \n", 1), "its text is empty"),
         (entry("", "text", 1), "it has no id"),
-        (entry("bad", &"x".repeat(10 << 20), 1), "its text has 10485760 bytes, at most 1048576 are kept"),
+        (
+            entry("bad", &"x".repeat(10 << 20), 1),
+            "its text has 10485760 bytes, at most 1048576 are kept; split it",
+        ),
         (with(vec![f32::NAN, 0.0]), "its vector has a value that is no number"),
         (with(vec![f32::INFINITY, 0.0]), "its vector has a value that is no number"),
         (with(vec![]), "its vector is empty"),
@@ -129,6 +133,32 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
         assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
+    }
+}
+
+/// Of few words and of many.
+async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:longest"));
+    let filled = |mut text: String, filler: &mut dyn FnMut(usize) -> String| {
+        let mut n = 0;
+        while text.len() < MemoryEntry::MAX_BYTES {
+            text.push_str(&filler(n));
+            n += 1;
+        }
+        text.truncate(MemoryEntry::MAX_BYTES);
+        text
+    };
+    let texts = [
+        filled("okapi ".into(), &mut |_| "plain words ".into()),
+        filled("okapi ".into(), &mut |n| format!("w{n:x} ")),
+        filled("okapi ".into(), &mut |n| format!("https://a{n:x}.example/b{n:x}?c={n:x}-{n:x} ")),
+        filled("okapi ".into(), &mut |_| "x".into()),
+    ];
+    for text in texts {
+        put(&*store, vec![entry("long", &text, 1)]).await;
+        let found = store.candidates(&MemorySearch::words("okapi", 3)).await.expect("an answer").candidates;
+        assert_eq!(found.len(), 1);
+        assert!(found[0].entry.content == text);
     }
 }
 

@@ -201,7 +201,11 @@ impl MemoryEntry {
             _ if self.id.is_empty() => "it has no id".to_owned(),
             _ if self.content.trim().is_empty() => "its text is empty".to_owned(),
             _ if self.content.len() > Self::MAX_BYTES => {
-                format!("its text has {} bytes, at most {} are kept", self.content.len(), Self::MAX_BYTES)
+                format!(
+                    "its text has {} bytes, at most {} are kept; split it",
+                    self.content.len(),
+                    Self::MAX_BYTES
+                )
             }
             Some(_) if self.embedder.is_none() => "its vector names no embedder".to_owned(),
             Some(vector) if vector.is_empty() => "its vector is empty".to_owned(),

@@ -30,6 +30,33 @@ pub struct UserMessage {
     pub content: Vec<Content>,
     /// When it was said, Unix milliseconds.
     pub timestamp: Timestamp,
+    /// How many of the last blocks nobody said: the model is told them from memory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub told: u32,
+}
+
+impl UserMessage {
+    /// What was said, at a time.
+    pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
+        Self { content, timestamp, told: 0 }
+    }
+
+    /// Adds what the model is told from memory.
+    pub fn tell(&mut self, text: impl Into<String>) {
+        self.content.push(Content::text(text));
+        self.told += 1;
+    }
+
+    /// The blocks that somebody said.
+    pub fn said(&self) -> &[Content] {
+        let told = usize::try_from(self.told).unwrap_or(usize::MAX);
+        &self.content[..self.content.len().saturating_sub(told)]
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What a model said, once it has said all of it.
@@ -84,7 +111,7 @@ pub struct ToolResultMessage {
 impl Message {
     /// A user message of one text block.
     pub fn user(text: impl Into<String>, timestamp: Timestamp) -> Self {
-        Self::User(UserMessage { content: vec![Content::text(text)], timestamp })
+        Self::User(UserMessage::new(vec![Content::text(text)], timestamp))
     }
 
     /// The message that carries `result` back to the model.
@@ -110,6 +137,14 @@ impl Message {
     /// All text blocks joined.
     pub fn text(&self) -> String {
         Content::join_text(self.content())
+    }
+
+    /// The blocks that somebody said: all but what the model is told from memory.
+    pub fn said(&self) -> &[Content] {
+        match self {
+            Self::User(m) => m.said(),
+            _ => self.content(),
+        }
     }
 
     /// When the message was complete.

@@ -104,6 +104,10 @@ fn fact(subject: &str, relation: &str, object: &[&str], one: bool) -> Option<Fac
 }
 
 impl KnowledgeExtractor for RuleExtractor {
+    fn id(&self) -> &str {
+        "rules:1"
+    }
+
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
         Box::pin(async move {
             // A question says nothing.

@@ -235,3 +235,19 @@ async fn a_vector_of_another_length_blocks_nobody_s() {
     let kept = all_entries(&**late.store(), MemoryFilter::all()).await;
     assert_eq!((contents(&kept), kept[1].embedding.clone()), (vec!["first", "second"], None));
 }
+
+// spec: M-04, M-26
+#[tokio::test]
+async fn a_text_of_ten_megabytes_is_refused_with_what_to_do_and_the_rest_is_kept() {
+    let (memory, _) = memory("user:a");
+    let long = "long ".repeat(2 << 20);
+    let error = memory.long_term().store(&long, Map::new()).await.unwrap_err();
+    let problem = "its text has 10485760 bytes, at most 1048576 are kept; split it";
+    assert!(error.to_string().ends_with(problem), "{error}");
+    let line = |text: &str| json!({ "content": text }).to_string();
+    let lines = [line("one"), line(&long), line("three")].join("\n");
+    let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    assert_eq!((imported.kept, imported.refused[0].0), (2, 2));
+    assert!(imported.refused[0].1.ends_with(problem), "{:?}", imported.refused);
+    assert_eq!(contents(&all_entries(&**memory.store(), MemoryFilter::all()).await), ["one", "three"]);
+}

@@ -74,8 +74,7 @@ fn conversation() -> Request {
     let mut failed = ToolResult::error("no such file");
     failed.content.push(png());
     let now = Timestamp::default();
-    let user =
-        UserMessage { content: vec![Content::text("look:"), png(), Content::text(" ")], timestamp: now };
+    let user = UserMessage::new(vec![Content::text("look:"), png(), Content::text(" ")], now);
     let messages = vec![
         Message::User(user),
         said(vec![

@@ -72,7 +72,7 @@ fn conversation(model: &str) -> Request {
     let odd = Content::Image { data: "AAAA".into(), mime_type: "image/tiff".into() };
     let mut shown = ToolResult::success("see");
     shown.content.push(image.clone());
-    let user = UserMessage { content: vec![Content::text("look"), image, odd], timestamp: at };
+    let user = UserMessage::new(vec![Content::text("look"), image, odd], at);
     let mut request = Request::new(
         model,
         vec![

@@ -61,7 +61,7 @@ fn conversation(model: &str) -> Request {
     let now = Timestamp::default();
     let said = |content| Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() });
     let messages = vec![
-        Message::User(UserMessage { content: vec![Content::text("look:"), png()], timestamp: now }),
+        Message::User(UserMessage::new(vec![Content::text("look:"), png()], now)),
         said(vec![signed("gemini:CiQB"), a.clone().into(), b.clone().into()]),
         Message::tool_result(&a, &failed, now),
         Message::tool_result(&b, &ToolResult::success("12:00"), now),

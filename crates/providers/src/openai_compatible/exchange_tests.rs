@@ -34,7 +34,7 @@ fn conversation() -> Request {
     let at = Timestamp::default();
     let calls = ["call_1", "call_2"].map(|id| ToolCall::new(id, "files.read", json!({"path": "ä"})));
     let image = Content::Image { data: "AAAA".into(), mime_type: "image/png".into() };
-    let user = UserMessage { content: vec![Content::text("look"), image], timestamp: at };
+    let user = UserMessage::new(vec![Content::text("look"), image], at);
     let thinking = Content::Thinking { thinking: "hm".into(), signature: None };
     let said = [thinking, Content::text("I look.")].into_iter();
     let assistant = AssistantMessage {

@@ -409,7 +409,7 @@ fn conversation() -> Request {
     let image = Content::Image { data: "AAAA".into(), mime_type: "image/png".into() };
     let mut shown = ToolResult::success("see");
     shown.content.push(image.clone());
-    let user = UserMessage { content: vec![Content::text("look"), image], timestamp: at };
+    let user = UserMessage::new(vec![Content::text("look"), image], at);
     let mut request = Request::new(
         "gpt-5",
         vec![

@@ -132,7 +132,7 @@ pub(crate) fn rewritten(message: &Message, text: &str) -> Message {
         Message::ToolResult(result) => {
             Message::ToolResult(archon_types::ToolResultMessage { content, ..result.clone() })
         }
-        other => Message::User(UserMessage { content, timestamp: other.timestamp() }),
+        other => Message::User(UserMessage::new(content, other.timestamp())),
     }
 }
 

@@ -46,6 +46,8 @@ impl Database {
         // Who can only read changes nothing of what is another program's: not even its journal is put away.
         schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // An interrupted change is taken back now, so that the version can be seen.
+        schema::look(&writer, path)?;
         schema::prepare(&mut writer, path)?;
         writer.execute_batch("PRAGMA synchronous = NORMAL").map_err(failed("open", path))?;
         Ok(Self {

@@ -5,7 +5,10 @@ use std::{io, path::Path};
 use archon_types::MemoryError;
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::damage::failed;
+use super::{
+    damage::failed,
+    interrupted::{is_interrupted, is_ours_or_empty},
+};
 
 /// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
 const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
@@ -18,9 +21,18 @@ pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), M
     migrate(connection, place, MIGRATIONS)
 }
 
-/// Says of what is no database of memories, or of a newer version, why it is left alone. Only reads.
+/// Says of what is no database of memories, or of a newer version, why it is left alone. Only reads: of a database that
+/// a change was interrupted in it sees no more than whose it is.
 pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
-    known_version(connection, place, MIGRATIONS).map(drop)
+    match connection.query_row("PRAGMA schema_version", [], |_| Ok(())) {
+        Err(error) if is_interrupted(&error) => {
+            match is_ours_or_empty(place, APPLICATION).map_err(failed("open", place))? {
+                true => Ok(()),
+                false => Err(anothers(place)),
+            }
+        }
+        _ => known_version(connection, place, MIGRATIONS).map(drop),
+    }
 }
 
 fn known_version(connection: &Connection, place: &Path, migrations: &[&str]) -> Result<u32, MemoryError> {
@@ -74,11 +86,13 @@ fn version(connection: &Connection, place: &Path) -> Result<u32, MemoryError> {
         0 if number("SELECT count(*) FROM sqlite_schema")? == 0 && number("PRAGMA user_version")? == 0 => {
             Ok(0)
         }
-        _ => {
-            let problem = "it is the database of another program";
-            Err(failed("open", place)(io::Error::new(io::ErrorKind::InvalidData, problem)))
-        }
+        _ => Err(anothers(place)),
     }
+}
+
+fn anothers(place: &Path) -> MemoryError {
+    let problem = "it is the database of another program";
+    failed("open", place)(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
 #[cfg(test)]

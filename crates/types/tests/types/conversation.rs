@@ -153,7 +153,7 @@ fn a_transcript_tells_messages_and_extensions_apart() {
     );
     assert_eq!(extension.as_llm(), None);
 
-    let user = Message::User(UserMessage { content: vec!["extension".into()], timestamp: at(1) });
+    let user = Message::User(UserMessage::new(vec!["extension".into()], at(1)));
     for message in [user, Message::Assistant(answer(vec!["hi".into()]))] {
         let entry = AgentMessage::from(message.clone());
         let read: AgentMessage = serde_json::from_value(serde_json::to_value(&entry).unwrap()).unwrap();

@@ -72,7 +72,7 @@ fn assistant() -> impl Strategy<Value = Message> {
 
 fn message() -> impl Strategy<Value = Message> {
     let user = (vec(content(), 0..4), any::<u64>())
-        .prop_map(|(content, ms)| Message::User(UserMessage { content, timestamp: at(ms) }));
+        .prop_map(|(content, ms)| Message::User(UserMessage::new(content, at(ms))));
     let result = (text(), text(), vec(content(), 0..3), any::<bool>(), any::<u64>()).prop_map(
         |(id, tool_name, content, is_error, ms)| {
             let tool_call_id = id.into();

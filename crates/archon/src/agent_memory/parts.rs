@@ -1,0 +1,57 @@
+//! Long texts in parts: a store keeps texts of some length only, and a part that is found should be near what was looked
+//! for.
+
+/// Most bytes of a part.
+pub(super) const MOST: usize = 64 << 10;
+
+/// A text in as few parts as there are sensible places to part it, each of at most [`MOST`] bytes; together they are the
+/// text.
+pub(super) fn parts(mut text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    while text.len() > MOST {
+        let (part, rest) = text.split_at(end_of_part(text));
+        parts.push(part);
+        text = rest;
+    }
+    parts.push(text);
+    parts
+}
+
+/// Behind a paragraph, a line or a word, if one ends in the second half, else behind a character.
+fn end_of_part(text: &str) -> usize {
+    let most = text.floor_char_boundary(MOST);
+    let window = &text[..most];
+    let ends = [window.rfind("\n\n").map(|at| at + 2), window.rfind('\n').map(|at| at + 1)];
+    let word = window.char_indices().rfind(|(_, c)| c.is_whitespace()).map(|(at, c)| at + c.len_utf8());
+    ends.into_iter().chain([word]).flatten().find(|end| *end > MOST / 2).unwrap_or(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: C-18
+    #[test]
+    fn the_parts_are_the_text_and_each_is_short() {
+        let half = MOST / 2 + 10;
+        let (a, e) = ("a".repeat(half), "é".repeat(MOST));
+        let texts = [
+            String::new(),
+            "a".repeat(MOST),
+            format!("{a}\n\n{a}\n{a}"),
+            format!("{a}\n{a}"),
+            format!("{a}\u{2003}{a}"),
+            // No place but between characters.
+            e.clone(),
+            format!("a{e}"),
+            "\n".repeat(3 * MOST),
+        ];
+        for text in texts {
+            let parts = parts(&text);
+            assert_eq!(parts.concat(), text);
+            assert!(parts.iter().all(|part| part.len() <= MOST));
+            assert!(parts.len() <= 1 + 2 * text.len() / MOST, "{} parts", parts.len());
+        }
+        assert_eq!(parts(&format!("{a}\n\n{a}\n")), [format!("{a}\n\n"), format!("{a}\n")]);
+    }
+}
