@@ -380,6 +380,9 @@ impl ToolEngine {
         if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
             context.run.ceiling = Some(self.ceiling(notes.options.level.as_deref(), run));
         }
+        if run.ceiling.is_some() || !self.options.permissions.is_empty() {
+            context.places = Some(self.ceiling(notes.options.level.as_deref(), run));
+        }
         let mut attempt = 1;
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
