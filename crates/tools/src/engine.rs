@@ -274,10 +274,11 @@ impl ToolEngine {
             let question = match first_objection(&mut inspection, consent) {
                 Verdict::Pass => break,
                 Verdict::Refuse(result) => match correction::of(&inspection, &result) {
-                    // As with an edit: it meets every guard.
+                    // As with an edit: it meets every guard, and nobody has agreed to it yet.
                     Some(corrected) => {
                         inspection.edited = Some(corrected.arguments.clone());
                         correction = Some(corrected);
+                        consent = Consent::Needed;
                         continue;
                     }
                     None => return Err(Stopped::Refused(result)),
@@ -505,7 +506,8 @@ impl Toolbox for ToolEngine {
 
     /// A ready call that this engine did not prepare (one that a person approved while the run was
     /// suspended, or one that runs again after a crash) meets every guard again, except that nobody
-    /// is asked: whoever made it has seen to that. Arguments must not be changed in between.
+    /// is asked: whoever made it has seen to that. Arguments must not be changed in between; what is corrected only now
+    /// is asked about.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(self.execute_ready(ready, run))
     }

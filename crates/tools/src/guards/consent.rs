@@ -19,6 +19,10 @@ impl Guard for Consent {
             return Verdict::Pass;
         }
         let (name, arguments) = (&inspection.call.name, inspection.arguments());
+        let binding = archon_types::binding(&tool.spec, arguments);
+        if inspection.run.agreed.as_deref() == Some(&*binding) {
+            return Verdict::Pass;
+        }
         let mut details = json!({ "tool": name, "arguments": arguments });
         let mut summary = format!("Run {name} with {}", excerpt(arguments, 80));
         if let Some(preview) = &inspection.preview {
@@ -26,7 +30,7 @@ impl Guard for Consent {
             details["preview"] = json!(preview);
         }
         let mut question = ApprovalRequest::new(inspection.run.ids.fresh("approval"), summary, details);
-        question.binding = archon_types::binding(&tool.spec, arguments);
+        question.binding = binding;
         if let Some(preview) = inspection.preview.as_ref().filter(|preview| !preview.options.is_empty()) {
             question.options.clone_from(&preview.options);
             question.allow_modification = preview.options.iter().any(|option| option == "edit");
