@@ -322,21 +322,27 @@ impl ToolEngine {
                 format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
             });
             return denied(format!(
-                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.{way}",
+                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run. Go on without it.{way}",
                 call.name
             ));
         };
         match approver.decide(&question).await {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
-            Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => {
-                denied(format!("A person declined this call of '{}'. It was not run.", call.name))
-            }
-            Decision::Now(Answer::Cancel { reason }) => {
-                denied(format!("A person declined this call of '{}': {reason}. It was not run.", call.name))
-            }
+            Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => denied(format!(
+                "A person declined this call of '{}'. It was not run. Go on without it, or ask what they want instead.",
+                call.name
+            )),
+            Decision::Now(Answer::Cancel { reason }) => denied(format!(
+                "A person declined this call of '{}': {}. It was not run. Go on as they want it.",
+                call.name,
+                reason.trim_end_matches(['.', ' '])
+            )),
             Decision::Later => Err(Stopped::Asked(question)),
-            _ => denied(format!("No decision about this call of '{}'. It was not run.", call.name)),
+            _ => denied(format!(
+                "No decision about this call of '{}'. It was not run. Go on without it.",
+                call.name
+            )),
         }
     }
 
