@@ -147,7 +147,7 @@ struct Daily {
 }
 
 impl Daily {
-    fn new(today: &Arc<AtomicU64>, done: &Done) -> Arc<dyn Tool> {
+    fn tool(today: &Arc<AtomicU64>, done: &Done) -> Arc<dyn Tool> {
         let mut annotations = ToolAnnotations::default();
         annotations.requires_confirmation = true;
         let spec = ToolSpec::new("daily", "Does what is to be done on a day.", json!({"type": "object"}));
@@ -196,7 +196,7 @@ async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_abou
             0 => call("c0", "daily", json!({})),
             _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),
         };
-        let tool = Daily::new(&today, &done);
+        let tool = Daily::tool(&today, &done);
         let person = Person::default();
         let stage = Stage::new(model)
             .with(|b| b.tool(tool).engine_options(options()).approver(Arc::new(person.clone())));
@@ -209,7 +209,7 @@ async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_abou
         let person = Person::saying(says);
         let second = Archon::builder()
             .provider(Arc::new(show.model.clone()), "scripted")
-            .tool(Daily::new(&today, &done))
+            .tool(Daily::tool(&today, &done))
             .engine_options(options())
             .journal(Arc::new(show.journal.clone()))
             .clock(Arc::new(VirtualClock::new()))

@@ -72,32 +72,13 @@ impl Prompt {
             }
         };
         if request.kind == QuestionKind::Input {
-            return self.ask_for_input(request);
+            return self.ask_for_input(request, is_whole);
         }
-        let may = |option: &str| request.options.iter().any(|other| other == option);
+        let may = |option: &str| may(request, option);
         let rule = request.rules.get(1).or(request.rules.first());
-        let mut ways = Vec::new();
-        if may("approve") {
-            ways.push(
-                if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned(),
-            );
-        }
-        if let Some(rule) = rule {
-            let rule = visible(rule);
-            ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
-        }
-        if request.allow_modification && may("edit") {
-            ways.push("e edit".to_owned());
-        }
-        if may("reply") {
-            ways.push("r TEXT reply".to_owned());
-        }
-        if !is_whole {
-            ways.push("v show all of it".to_owned());
-        }
-        ways.push("l later, n no (or `n WHY`)".to_owned());
+        let ways = ways(request, rule, is_whole);
         loop {
-            self.output.note_piece(Look::Plain, &format!("  {}\n> ", ways.join(" · ")));
+            self.output.note_piece(Look::Plain, &format!("  {ways}\n> "));
             let Some(line) = (self.lines)() else { return Decision::Later };
             let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
             let given = if rest.is_empty() { rule.cloned() } else { Some(rest.to_owned()) };
@@ -130,13 +111,20 @@ impl Prompt {
     }
 
     /// Takes what is missing: each thing by its name, or one's own words where nothing is named.
-    fn ask_for_input(&self, request: &ApprovalRequest) -> Decision {
+    fn ask_for_input(&self, request: &ApprovalRequest, is_whole: bool) -> Decision {
         let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
         let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
-        self.output.note(Look::Plain, "  `l` answers later, `n` or `n WHY` cancels");
+        let view = if is_whole { "" } else { ", `v` shows all of it" };
+        self.output.note(Look::Plain, format!("  `l` answers later, `n` or `n WHY` cancels{view}"));
+        let typed = |name: &str| loop {
+            match self.typed(name) {
+                Typed::Text(text) if text == "v" && !is_whole => self.print(question::whole(request)),
+                typed => break typed,
+            }
+        };
         if names.is_empty() {
             return loop {
-                match self.typed("answer") {
+                match typed("answer") {
                     Typed::Text(text) if text.is_empty() => {}
                     Typed::Text(text) => break Decision::Now(Answer::Reply { text }),
                     Typed::Decided(decision) => break decision,
@@ -145,7 +133,7 @@ impl Prompt {
         }
         let mut arguments = serde_json::Map::new();
         for name in names {
-            match self.typed(name) {
+            match typed(name) {
                 // What nobody says is asked for again.
                 Typed::Text(text) if text.is_empty() => {}
                 Typed::Text(text) => drop(arguments.insert(name.to_owned(), text.into())),
@@ -216,6 +204,33 @@ impl Prompt {
     fn print(&self, lines: Vec<(Look, String)>) {
         lines.into_iter().for_each(|(look, line)| self.output.note(look, line));
     }
+}
+
+fn may(request: &ApprovalRequest, option: &str) -> bool {
+    request.options.iter().any(|other| other == option)
+}
+
+/// What may be answered, in a line.
+fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> String {
+    let mut ways = Vec::new();
+    if may(request, "approve") {
+        ways.push(if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned());
+    }
+    if let Some(rule) = rule {
+        let rule = visible(rule);
+        ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
+    }
+    if request.allow_modification && may(request, "edit") {
+        ways.push("e edit".to_owned());
+    }
+    if may(request, "reply") {
+        ways.push("r TEXT reply".to_owned());
+    }
+    if !is_whole {
+        ways.push("v show all of it".to_owned());
+    }
+    ways.push("l later, n no (or `n WHY`)".to_owned());
+    ways.join(" · ")
 }
 
 /// What a person typed where something is missing.
@@ -360,12 +375,16 @@ mod tests {
         let both = json!({"to": "anna@example.org", "urgent": "yes"});
         let mut words = missing.clone();
         words.details = json!({});
+        let mut long = words.clone();
+        long.action_summary = "Whom? ".repeat(1_000);
         for (typed, request, expected) in [
             (&["anna@example.org", "yes"][..], &missing, Decision::Now(Answer::Edit { arguments: both })),
             (&["", "yes"], &missing, Decision::Now(Answer::Edit { arguments: json!({"urgent": "yes"}) })),
             (&["l"], &missing, Decision::Later),
             (&[], &missing, Decision::Later),
             (&["n not now"], &missing, Decision::Now(Answer::Cancel { reason: "not now".into() })),
+            (&["v", "To Anna"], &long, Decision::Now(Answer::Reply { text: "To Anna".into() })),
+            (&["v"], &words, Decision::Now(Answer::Reply { text: "v".into() })),
             (&["", "To Anna"], &words, Decision::Now(Answer::Reply { text: "To Anna".into() })),
         ] {
             assert_eq!(prompt(typed, None).ask_all(std::slice::from_ref(request)), [expected], "{typed:?}");

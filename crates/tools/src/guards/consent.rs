@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::{
     Ask, Ruling,
-    arguments::excerpt,
     guard::{Guard, Inspection, Verdict},
     permissions::suggestions,
 };
@@ -24,7 +23,7 @@ impl Guard for Consent {
             return Verdict::Pass;
         }
         let mut details = json!({ "tool": name, "arguments": arguments });
-        let mut summary = format!("Run {name} with {}", excerpt(arguments, 80));
+        let mut summary = format!("Run {name} with {}", beginning(&arguments.to_string()));
         if let Some(preview) = &inspection.preview {
             summary.clone_from(&preview.summary);
             details["preview"] = json!(preview);
@@ -43,6 +42,20 @@ impl Guard for Consent {
         Verdict::Ask(Box::new(question))
     }
 }
+
+/// As much of the arguments as is read in a line, with a mark that says how much more there is.
+fn beginning(arguments: &str) -> String {
+    match arguments.char_indices().nth(SUMMARY) {
+        Some((end, _)) => {
+            let more = arguments[end..].chars().count();
+            format!("{} ... {more} more characters in the arguments", &arguments[..end])
+        }
+        None => arguments.to_owned(),
+    }
+}
+
+/// Characters of the arguments that a question has in its first line.
+const SUMMARY: usize = 80;
 
 /// Rules go before what is usual for a tool, except that one that wants consent each time gets it.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {

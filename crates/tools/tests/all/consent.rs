@@ -181,3 +181,25 @@ async fn a_call_that_was_approved_while_the_run_slept_is_not_asked_about_again()
     assert_eq!(result.text(), "done");
     assert_eq!(recorder.take(), [json!({ "path": "a.txt" })]);
 }
+
+// spec: AP-05
+#[tokio::test]
+async fn a_question_says_how_much_of_the_arguments_its_line_leaves_out() {
+    let engine = delete_tool(&Recorder::default());
+    let mut run = context();
+    run.can_ask = true;
+    for (path, expected) in [
+        ("é".repeat(69), format!("Run delete with {{\"path\":\"{}\"}}", "é".repeat(69))),
+        (
+            "é".repeat(75),
+            format!("Run delete with {{\"path\":\"{} ... 6 more characters in the arguments", "é".repeat(71)),
+        ),
+    ] {
+        let call = ToolCall::new("c", "delete", json!({ "path": path }));
+        let Prepared::Ask(question) = engine.prepare(call_id(), &call, &run).await else {
+            panic!("nobody is asked")
+        };
+        assert_eq!(question.action_summary, expected);
+        assert_eq!(question.details["arguments"]["path"], path);
+    }
+}
