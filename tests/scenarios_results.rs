@@ -69,7 +69,9 @@ async fn what_works_is_reported_although_the_email_service_does_not_answer() {
     assert_eq!(outcome.answer, "Sunny. Two flights. The email could not be sent (1 failure).");
     let mut results = show.results();
     results.sort();
-    assert_eq!(results, ["Sunny.", "Tool execution timed out after 10 seconds", "Two flights."]);
+    let timed_out = "Tool execution timed out after 10 seconds\nIt may have taken effect: check what it did before you call \
+                     it again.";
+    assert_eq!(results, ["Sunny.", timed_out, "Two flights."]);
 }
 
 // spec: A-35

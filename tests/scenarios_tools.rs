@@ -136,7 +136,8 @@ async fn a_tool_that_sleeps_is_a_time_out_that_the_model_reads() {
     };
     let ((outcome, show), ()) = futures_util::future::join(stage.play("Sleep."), passes).await;
     assert_eq!(outcome.status, OutcomeStatus::Finished);
-    assert_eq!(show.results(), ["Tool execution timed out after 0.5 seconds"]);
-    assert_eq!(outcome.answer, "Tool execution timed out after 0.5 seconds");
+    let text = "Tool execution timed out after 0.5 seconds\nIt may have taken effect: check what it did before you call it \
+                again.";
+    assert_eq!((show.results(), outcome.answer.as_str()), (vec![text.to_owned()], text));
     assert_eq!(millis(clock.now().since(began)), 500);
 }

@@ -5,6 +5,7 @@
 mod agent_tools;
 mod approvals;
 mod approvals_below;
+mod approvals_bound;
 mod approvals_kept;
 mod auto_save;
 mod call_order;

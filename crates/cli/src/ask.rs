@@ -13,13 +13,9 @@ use archon::{
 use crate::{
     output::{Look, Output},
     permissions,
-    text::printable,
+    question::{self, changes},
+    text::visible,
 };
-
-/// Characters of arguments that are shown.
-const SHOWN: usize = 400;
-/// Lines of a difference that are shown.
-const DIFF_LINES: usize = 60;
 
 /// Reads what a person types; none at the end of the input.
 pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
@@ -54,8 +50,11 @@ impl Prompt {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() > 1 {
             self.output.note(Look::Warning, format!("Multiple Operations ({})", requests.len()));
-            requests.iter().for_each(|request| self.show(request));
-            let changes = requests.iter().map(|request| changes(request).len()).sum::<usize>();
+            for request in requests {
+                self.show(request);
+            }
+            let changes: usize =
+                requests.iter().map(|r| changes(r).filter(|(_, diff)| diff.is_some()).count()).sum();
             if changes > 0 {
                 self.output.note(Look::Dim, format!("Previewed {changes} file modification(s) above"));
             }
@@ -64,39 +63,29 @@ impl Prompt {
     }
 
     fn ask(&self, request: &ApprovalRequest, with_preview: bool) -> Decision {
-        match with_preview {
+        let is_whole = match with_preview {
             true => self.show(request),
-            false => self.output.note(Look::Warning, format!("? {}", printable(&request.action_summary))),
-        }
+            false => {
+                let (first, missing) = question::first_line(request);
+                self.output.note(Look::Warning, first);
+                !missing && question::brief(request).is_whole
+            }
+        };
         if request.kind == QuestionKind::Input {
-            return self.ask_for_input(request);
+            return self.ask_for_input(request, is_whole);
         }
-        let may = |option: &str| request.options.iter().any(|other| other == option);
+        let may = |option: &str| may(request, option);
         let rule = request.rules.get(1).or(request.rules.first());
-        let mut ways = Vec::new();
-        if may("approve") {
-            ways.push(
-                if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned(),
-            );
-        }
-        if let Some(rule) = rule {
-            ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
-        }
-        if request.allow_modification && may("edit") {
-            ways.push("e edit".to_owned());
-        }
-        if may("reply") {
-            ways.push("r TEXT reply".to_owned());
-        }
-        ways.push("l later, n no (or `n WHY`)".to_owned());
+        let ways = ways(request, rule, is_whole);
         loop {
-            self.output.note_piece(Look::Plain, &format!("  {}\n> ", ways.join(" · ")));
+            self.output.note_piece(Look::Plain, &format!("  {ways}\n> "));
             let Some(line) = (self.lines)() else { return Decision::Later };
             let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
             let given = if rest.is_empty() { rule.cloned() } else { Some(rest.to_owned()) };
             match (word.to_lowercase().as_str(), given) {
                 ("y" | "yes", _) if may("approve") => return Decision::Now(Answer::Approve),
                 ("n" | "no", _) => return Decision::Now(Answer::Cancel { reason: rest.to_owned() }),
+                ("v" | "view", _) => self.print(question::whole(request)),
                 ("l" | "later", _) => return Decision::Later,
                 ("r" | "reply", _) if may("reply") && !rest.is_empty() => {
                     return Decision::Now(Answer::Reply { text: rest.to_owned() });
@@ -122,13 +111,20 @@ impl Prompt {
     }
 
     /// Takes what is missing: each thing by its name, or one's own words where nothing is named.
-    fn ask_for_input(&self, request: &ApprovalRequest) -> Decision {
+    fn ask_for_input(&self, request: &ApprovalRequest, is_whole: bool) -> Decision {
         let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
         let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
-        self.output.note(Look::Plain, "  `l` answers later, `n` or `n WHY` cancels");
+        let view = if is_whole { "" } else { ", `v` shows all of it" };
+        self.output.note(Look::Plain, format!("  `l` answers later, `n` or `n WHY` cancels{view}"));
+        let typed = |name: &str| loop {
+            match self.typed(name) {
+                Typed::Text(text) if text == "v" && !is_whole => self.print(question::whole(request)),
+                typed => break typed,
+            }
+        };
         if names.is_empty() {
             return loop {
-                match self.typed("answer") {
+                match typed("answer") {
                     Typed::Text(text) if text.is_empty() => {}
                     Typed::Text(text) => break Decision::Now(Answer::Reply { text }),
                     Typed::Decided(decision) => break decision,
@@ -137,7 +133,7 @@ impl Prompt {
         }
         let mut arguments = serde_json::Map::new();
         for name in names {
-            match self.typed(name) {
+            match typed(name) {
                 // What nobody says is asked for again.
                 Typed::Text(text) if text.is_empty() => {}
                 Typed::Text(text) => drop(arguments.insert(name.to_owned(), text.into())),
@@ -148,7 +144,7 @@ impl Prompt {
     }
 
     fn typed(&self, name: &str) -> Typed {
-        self.output.note_piece(Look::Plain, &format!("  {}: ", printable(name)));
+        self.output.note_piece(Look::Plain, &format!("  {}: ", visible(name)));
         let Some(line) = (self.lines)() else { return Typed::Decided(Decision::Later) };
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         match word {
@@ -165,7 +161,9 @@ impl Prompt {
         }
         if let Some(path) = keep {
             match permissions::remember(path, &rule) {
-                Ok(()) => self.output.note(Look::Dim, format!("  {rule} is kept in {}", path.display())),
+                Ok(()) => {
+                    self.output.note(Look::Dim, format!("  {} is kept in {}", visible(&rule), path.display()))
+                }
                 Err(e) => {
                     let text = format!(
                         "  it holds for this session only: {} cannot be written: {e}",
@@ -180,7 +178,7 @@ impl Prompt {
 
     fn edited(&self, request: &ApprovalRequest) -> Option<Answer> {
         let arguments = request.details.get("arguments").unwrap_or(&Json::Null);
-        self.output.note(Look::Plain, format!("  the arguments are {arguments}"));
+        self.output.note(Look::Plain, format!("  the arguments are {}", visible(&arguments.to_string())));
         self.output.note_piece(Look::Plain, "  the new ones, as JSON on one line\n> ");
         let line = (self.lines)()?;
         match serde_json::from_str::<Json>(line.trim()) {
@@ -196,39 +194,49 @@ impl Prompt {
         }
     }
 
-    /// What is going to happen, with what would change.
-    fn show(&self, request: &ApprovalRequest) {
-        self.output.note(Look::Warning, format!("? {}", printable(&request.action_summary)));
-        if let Some(below) = request.asker() {
-            self.output.note(Look::Dim, format!("  asked by {}, which this run called", below.run));
-        }
-        let changes = changes(request);
-        if changes.is_empty() {
-            let arguments = request.details.get("arguments").map(Json::to_string).unwrap_or_default();
-            let shown: String = arguments.chars().take(SHOWN).collect();
-            self.output.note(Look::Dim, format!("  {}", printable(&shown)));
-        }
-        for change in changes {
-            for line in change.lines().take(DIFF_LINES) {
-                self.output.note(Look::Dim, format!("  {}", printable(line)));
-            }
-        }
-        if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
-            self.output.note(Look::Warning, "  it is outside the working directory");
-        }
+    /// What is going to happen, with what would change. Whether that is all of it.
+    fn show(&self, request: &ApprovalRequest) -> bool {
+        let shown = question::brief(request);
+        self.print(shown.lines);
+        shown.is_whole
     }
+
+    fn print(&self, lines: Vec<(Look, String)>) {
+        lines.into_iter().for_each(|(look, line)| self.output.note(look, line));
+    }
+}
+
+fn may(request: &ApprovalRequest, option: &str) -> bool {
+    request.options.iter().any(|other| other == option)
+}
+
+/// What may be answered, in a line.
+fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> String {
+    let mut ways = Vec::new();
+    if may(request, "approve") {
+        ways.push(if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned());
+    }
+    if let Some(rule) = rule {
+        let rule = visible(rule);
+        ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
+    }
+    if request.allow_modification && may(request, "edit") {
+        ways.push("e edit".to_owned());
+    }
+    if may(request, "reply") {
+        ways.push("r TEXT reply".to_owned());
+    }
+    if !is_whole {
+        ways.push("v show all of it".to_owned());
+    }
+    ways.push("l later, n no (or `n WHY`)".to_owned());
+    ways.join(" · ")
 }
 
 /// What a person typed where something is missing.
 enum Typed {
     Text(String),
     Decided(Decision),
-}
-
-/// The differences that a call would make, one a file.
-fn changes(request: &ApprovalRequest) -> Vec<&str> {
-    let changes = request.details["preview"]["changes"].as_array();
-    changes.into_iter().flatten().filter_map(|change| change["diff"].as_str()).collect()
 }
 
 impl Clone for Prompt {
@@ -307,6 +315,54 @@ mod tests {
         );
     }
 
+    /// What is written, for a test to read.
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(typed: &'static [&str], requests: &[ApprovalRequest]) -> (Vec<Decision>, String) {
+        let (page, typed) = (Page::default(), Mutex::new(typed.iter().rev().collect::<Vec<_>>()));
+        let output = Output::to(Box::new(std::io::sink()), Box::new(page.clone()));
+        let lines: Lines = Arc::new(move || typed.lock().unwrap().pop().map(|line| format!("{line}\n")));
+        let decisions = Prompt::new(Arc::new(output), lines, None).ask_all(requests);
+        let bytes = page.0.lock().unwrap().clone();
+        (decisions, String::from_utf8(bytes).unwrap())
+    }
+
+    // spec: AP-05, AP-13
+    #[test]
+    fn what_does_not_fit_is_marked_and_v_shows_it_before_anything_is_agreed_to() {
+        let mut long = request("long");
+        let command = format!("{}rm -rf .\u{1b}[8m", "true;".repeat(1_000));
+        long.details = json!({"tool": "bash", "arguments": {"command": command}});
+        long.rules = vec!["bash(\u{202e}x:*)".into()];
+        let (decisions, text) = shown(&["v", "y"], std::slice::from_ref(&long));
+        assert_eq!(decisions, [Decision::Now(Answer::Approve)]);
+        let (before, after) = text.split_once("v show all of it").unwrap();
+        assert!(
+            before.contains("more characters not shown: `v` shows all") && !before.contains("rm -rf"),
+            "{before}"
+        );
+        assert!(after.contains("rm -rf .\\u001b[8m"), "{after}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("bash(\\u{202e}x:*)"), "{text}");
+        // Of several, the one that is cut is marked where it is asked about.
+        let (_, text) = shown(&["v", "n", "y"], &[long, request("short")]);
+        assert_eq!(text.matches("v show all of it").count(), 2, "{text}");
+        assert!(text.contains("rm -rf ."), "{text}");
+        let (_, text) = shown(&["y"], &[request("short")]);
+        assert!(!text.contains("v show all of it") && !text.contains("not shown"), "{text}");
+    }
+
     // spec: MA-38
     #[test]
     fn what_is_missing_is_asked_for_by_its_name_and_not_by_yes_or_no() {
@@ -319,12 +375,16 @@ mod tests {
         let both = json!({"to": "anna@example.org", "urgent": "yes"});
         let mut words = missing.clone();
         words.details = json!({});
+        let mut long = words.clone();
+        long.action_summary = "Whom? ".repeat(1_000);
         for (typed, request, expected) in [
             (&["anna@example.org", "yes"][..], &missing, Decision::Now(Answer::Edit { arguments: both })),
             (&["", "yes"], &missing, Decision::Now(Answer::Edit { arguments: json!({"urgent": "yes"}) })),
             (&["l"], &missing, Decision::Later),
             (&[], &missing, Decision::Later),
             (&["n not now"], &missing, Decision::Now(Answer::Cancel { reason: "not now".into() })),
+            (&["v", "To Anna"], &long, Decision::Now(Answer::Reply { text: "To Anna".into() })),
+            (&["v"], &words, Decision::Now(Answer::Reply { text: "v".into() })),
             (&["", "To Anna"], &words, Decision::Now(Answer::Reply { text: "To Anna".into() })),
         ] {
             assert_eq!(prompt(typed, None).ask_all(std::slice::from_ref(request)), [expected], "{typed:?}");

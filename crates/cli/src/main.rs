@@ -15,6 +15,7 @@ mod interrupt;
 mod local;
 mod output;
 mod permissions;
+mod question;
 mod render;
 mod start;
 mod text;

@@ -9,7 +9,7 @@ use archon_types::{
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{CodeOptions, Error, Language, functions::Functions, output::shortened, program::Program};
+use crate::{CodeOptions, Error, Language, functions::Functions, output::cut, program::Program};
 
 /// Runs `{"language": "python", "code": "2 + 2"}`. It needs the permission `code_exec`.
 ///
@@ -120,7 +120,12 @@ impl Tool for CodeExecutor {
 
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let program = self.program(arguments.clone())?;
-        Ok(Some(Preview::new(format!("Run {}:\n{}", program.language, shortened(&program.code, SHOWN)))))
+        let shown = cut(&program.code, SHOWN);
+        let mut summary = format!("Run {}:\n{shown}", program.language);
+        if let more @ 1.. = program.code[shown.len()..].chars().count() {
+            summary.push_str(&format!("\n... {more} more characters in the arguments"));
+        }
+        Ok(Some(Preview::new(summary)))
     }
 
     fn calls(&self) -> &[String] {

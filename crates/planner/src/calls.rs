@@ -92,22 +92,33 @@ async fn run_tool(
         Some(arguments) => ToolCall { arguments: arguments.clone(), ..tool_call },
         None => tool_call,
     };
+    let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
+    // To exactly what a person agreed; arguments that they changed stand for those that they were asked about.
+    let agreed = run.machine.node(call).and_then(|node| node.agreed.clone()).filter(|agreed| {
+        let is_of = |arguments| spec.as_ref().is_some_and(|spec| binding(spec, arguments) == *agreed);
+        edited.is_none() || is_of(&original) || is_of(&tool_call.arguments)
+    });
+    let agreed = match (agreed, &spec) {
+        (Some(_), Some(spec)) if edited.is_some() => Some(binding(spec, &tool_call.arguments)),
+        (agreed, _) => agreed,
+    };
     // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
-    let agreed = run.machine.node(call).and_then(|node| node.agreed.clone());
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
+    asking.agreed = agreed.as_deref().map(Arc::from);
     let ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
             return run.record(vec![RecordBody::ToolRefused { call, result }]).await;
         }
         Prepared::Ask(mut request) => {
-            let Some(spec) = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned() else {
+            let Some(spec) = spec else {
                 let why = format!("{} is not there any more", tool_call.name);
                 return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
             };
-            // Arguments that a person changed stand for those that they were asked about.
-            request.binding = binding(&spec, &original);
+            if request.binding.is_empty() {
+                request.binding = binding(&spec, &tool_call.arguments);
+            }
             // Who was asked and said yes to exactly this is not asked twice.
             if agreed.as_ref() != Some(&request.binding) {
                 return run.ask_about(call, request).await;

@@ -20,11 +20,15 @@ pub struct CallState {
 /// To what a person agreed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Consent {
-    /// [`ApprovalRequest::binding`] of the question, unless the arguments were changed.
+    /// [`ApprovalRequest::binding`] of the question: the tool as it was then, and the arguments that were asked about.
     pub binding: String,
-    /// The arguments that the person wants instead of the model's. They are what was agreed to.
+    /// The arguments that the person wants instead of the model's. They are what was agreed to, of the tool that the
+    /// question was bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Json>,
+    /// The arguments that were asked about, where they were changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Json>,
 }
 
 /// How far a tool call is.

@@ -7,7 +7,7 @@ use archon_types::{
     RunId, ToolSpec,
 };
 
-use crate::{Driver, ReactMachine, RunLog, interrupt::Watch};
+use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch};
 
 /// Puts all that waits to whoever can decide at once, and appends what was said. If nothing was, the run suspends.
 pub(crate) async fn decide(
@@ -81,7 +81,8 @@ async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Con
     told.is_ok()
 }
 
-/// The question with everything that the run knows of it: to what a yes is bound, and until when it waits.
+/// The question with everything that the run knows of it: to what a yes is bound, where the toolbox has not said that of
+/// the arguments that it would run with, and until when it waits.
 pub(crate) fn complete(
     mut request: ApprovalRequest,
     spec: Option<&ToolSpec>,
@@ -89,7 +90,7 @@ pub(crate) fn complete(
     machine: &ReactMachine,
     context: &Context,
 ) -> Box<ApprovalRequest> {
-    if let Some(spec) = spec {
+    if let Some(spec) = spec.filter(|_| request.binding.is_empty()) {
         request.binding = archon_types::binding(spec, arguments);
     }
     let settings = machine.config().approvals.clone().unwrap_or_default();
@@ -97,6 +98,19 @@ pub(crate) fn complete(
     let end = context.clock.now() + std::time::Duration::from_millis(wait);
     request.expires_at.get_or_insert(end);
     Box::new(request)
+}
+
+/// To what a person agreed of a call, if the tool still is what it was then.
+pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
+    let consent = call.consent.as_ref()?;
+    let Some(edited) = &consent.edited else { return Some(consent.binding.as_str().into()) };
+    // What the question was bound to tells whether it was about this tool.
+    let is_same = consent
+        .asked
+        .iter()
+        .chain([&call.call.arguments])
+        .any(|asked| archon_types::binding(spec, asked) == consent.binding);
+    is_same.then(|| archon_types::binding(spec, edited).into())
 }
 
 /// The tool of a name as it describes itself now.

@@ -5,7 +5,7 @@ use std::{sync::Arc, task::Poll, time::Duration};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
     Prepared, QuestionKind, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
-    Toolbox, questions_below,
+    ToolSpec, Toolbox, questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -235,15 +235,19 @@ impl Batch<'_, '_> {
             return Ok(None);
         }
         // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
-        let agreed = call.consent.as_ref().map(|_| {
+        let spec = decide::spec_of(self.driver, &wanted.name);
+        let agreed = call.consent.is_some().then(|| {
             let mut agreed = self.tools.clone();
             agreed.can_ask = true;
+            agreed.agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, &call));
             agreed
         });
-        let prepared =
-            self.driver.toolbox.prepare(call.id, &wanted, agreed.as_ref().unwrap_or(self.tools)).await;
-        let prepared = match prepared {
-            Prepared::Ask(request) => self.asked(&call, wanted, *request).await?,
+        let tools = agreed.as_ref().unwrap_or(self.tools);
+        let prepared = match self.driver.toolbox.prepare(call.id, &wanted, tools).await {
+            Prepared::Ask(request) => {
+                let agreed = tools.agreed.as_deref();
+                self.asked(&call, wanted, spec.as_ref(), agreed, *request).await?
+            }
             prepared => Some(prepared),
         };
         let Some(prepared) = prepared else { return Ok(None) };
@@ -260,22 +264,20 @@ impl Batch<'_, '_> {
         Ok(None)
     }
 
-    /// A person has to agree to a call. If one has, to exactly this, it is ready; else the question is recorded, or
+    /// A person has to agree to a call. If one has, to exactly this, it is ready, also behind a toolbox that does not
+    /// look what was agreed to; else the question is recorded, or
     /// the answer is no where nobody can be asked.
     async fn asked(
         &mut self,
         call: &CallState,
         wanted: ToolCall,
+        spec: Option<&ToolSpec>,
+        agreed: Option<&str>,
         request: ApprovalRequest,
     ) -> Result<Option<Prepared>, JournalError> {
-        let spec = decide::spec_of(self.driver, &wanted.name);
-        let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
-        if call
-            .consent
-            .as_ref()
-            .is_some_and(|consent| consent.edited.is_some() || consent.binding == request.binding)
-        {
-            let annotations = spec.map(|spec| spec.annotations).unwrap_or_default();
+        let request = decide::complete(request, spec, &wanted.arguments, self.machine, self.context);
+        if agreed == Some(&*request.binding) {
+            let annotations = spec.map(|spec| spec.annotations.clone()).unwrap_or_default();
             let mut ready = ReadyCall::new(call.id, wanted, annotations.effect);
             ready.concurrency_safe = annotations.concurrency_safe;
             return Ok(Some(Prepared::Ready(ready)));

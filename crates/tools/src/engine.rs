@@ -274,10 +274,11 @@ impl ToolEngine {
             let question = match first_objection(&mut inspection, consent) {
                 Verdict::Pass => break,
                 Verdict::Refuse(result) => match correction::of(&inspection, &result) {
-                    // As with an edit: it meets every guard.
+                    // As with an edit: it meets every guard, and nobody has agreed to it yet.
                     Some(corrected) => {
                         inspection.edited = Some(corrected.arguments.clone());
                         correction = Some(corrected);
+                        consent = Consent::Needed;
                         continue;
                     }
                     None => return Err(Stopped::Refused(result)),
@@ -321,21 +322,27 @@ impl ToolEngine {
                 format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
             });
             return denied(format!(
-                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run.{way}",
+                "Tool '{}' needs a person's consent and there is nobody to ask. It was not run. Go on without it.{way}",
                 call.name
             ));
         };
         match approver.decide(&question).await {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),
             Decision::Now(Answer::Edit { arguments }) => Ok(Some(arguments)),
-            Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => {
-                denied(format!("A person declined this call of '{}'. It was not run.", call.name))
-            }
-            Decision::Now(Answer::Cancel { reason }) => {
-                denied(format!("A person declined this call of '{}': {reason}. It was not run.", call.name))
-            }
+            Decision::Now(Answer::Cancel { reason }) if reason.is_empty() => denied(format!(
+                "A person declined this call of '{}'. It was not run. Go on without it, or ask what they want instead.",
+                call.name
+            )),
+            Decision::Now(Answer::Cancel { reason }) => denied(format!(
+                "A person declined this call of '{}': {}. It was not run. Go on as they want it.",
+                call.name,
+                reason.trim_end_matches(['.', ' '])
+            )),
             Decision::Later => Err(Stopped::Asked(question)),
-            _ => denied(format!("No decision about this call of '{}'. It was not run.", call.name)),
+            _ => denied(format!(
+                "No decision about this call of '{}'. It was not run. Go on without it.",
+                call.name
+            )),
         }
     }
 
@@ -379,6 +386,9 @@ impl ToolEngine {
         let mut context = ToolContext::new(run.clone(), call_id, name);
         if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
             context.run.ceiling = Some(self.ceiling(notes.options.level.as_deref(), run));
+        }
+        if run.ceiling.is_some() || !self.options.permissions.is_empty() {
+            context.places = Some(self.ceiling(notes.options.level.as_deref(), run));
         }
         let mut attempt = 1;
         let mut result = loop {
@@ -502,7 +512,8 @@ impl Toolbox for ToolEngine {
 
     /// A ready call that this engine did not prepare (one that a person approved while the run was
     /// suspended, or one that runs again after a crash) meets every guard again, except that nobody
-    /// is asked: whoever made it has seen to that. Arguments must not be changed in between.
+    /// is asked: whoever made it has seen to that. Arguments must not be changed in between; what is corrected only now
+    /// is asked about.
     fn execute<'a>(&'a self, ready: ReadyCall, run: &'a Context) -> BoxFuture<'a, Executed> {
         Box::pin(self.execute_ready(ready, run))
     }

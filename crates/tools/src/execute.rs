@@ -11,7 +11,8 @@ use std::{
 };
 
 use archon_types::{
-    ApprovalRequest, BoxFuture, Clock, Json, Tool, ToolContext, ToolError, ToolResult, ToolResultStatus,
+    ApprovalRequest, BoxFuture, Clock, Effect, Json, Tool, ToolContext, ToolError, ToolResult,
+    ToolResultStatus,
 };
 use futures_util::future::{Either, select};
 use tokio::runtime::Handle;
@@ -70,7 +71,10 @@ pub(crate) async fn execute(
     }
     match ended {
         Ended::Returned(Err(ToolError::Suspended(question))) if ends_itself => Err(question),
-        ended => Ok(ended.into_result(&context.tool_name, limit, on_thread)),
+        ended => {
+            let effect = tool.spec().annotations.effect;
+            Ok(ended.into_result(&context.tool_name, limit, on_thread, effect))
+        }
     }
 }
 
@@ -170,7 +174,7 @@ impl Panic {
 }
 
 impl Ended {
-    fn into_result(self, tool: &str, limit: Duration, on_thread: bool) -> ToolResult {
+    fn into_result(self, tool: &str, limit: Duration, on_thread: bool, effect: Effect) -> ToolResult {
         match self {
             Self::Returned(Ok(result)) => result,
             Self::Returned(Err(error)) => shortened(error.into()),
@@ -180,13 +184,28 @@ impl Ended {
                 format!("Tool '{tool}' panicked: {message}"),
             )
             .with_metadata("error_type", "panic"),
-            Self::TimedOut => left_behind(ToolResult::timeout(limit.as_secs_f64()), on_thread)
-                .with_metadata("error_type", "timeout"),
-            Self::Cancelled => left_behind(ToolResult::cancelled("Cancelled"), on_thread)
-                .with_metadata("error_type", "cancelled"),
+            Self::TimedOut => {
+                let mut result = left_behind(ToolResult::timeout(limit.as_secs_f64()), on_thread);
+                let advice = if effect.may_repeat() { TRY_LESS } else { CHECK_FIRST };
+                result.content.push(advice.into());
+                result.with_metadata("error_type", "timeout")
+            }
+            Self::Cancelled => {
+                let mut result = left_behind(ToolResult::cancelled("Cancelled"), on_thread);
+                if !effect.may_repeat() {
+                    result.content.push(CHECK_FIRST.into());
+                }
+                result.with_metadata("error_type", "cancelled")
+            }
         }
     }
 }
+
+/// What to do about a call that took too long and changes nothing, or the same each time.
+const TRY_LESS: &str = "Try it with less, or go on without it.";
+
+/// What to do about a call that was stopped and may have changed something.
+const CHECK_FIRST: &str = "It may have taken effect: check what it did before you call it again.";
 
 /// Keeps a failure's text for the model short; the detail stays whole.
 fn shortened(mut result: ToolResult) -> ToolResult {

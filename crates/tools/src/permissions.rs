@@ -9,7 +9,11 @@
 //! | `bash(make test)` | this command line, to the letter |
 //! | `web_fetch(https://docs.rs/*)` | addresses of this form |
 //!
-//! Deny comes before ask, and ask before allow. A command line is taken apart (`permissions/shell.rs`): every command
+//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that denies or asks
+//! and means a folder, or all in one, means the folder and all in it: `search(secrets)` and `search(secrets/**)` say the same.
+//! Such a rule holds wherever a call begins: `search`, `glob` and `list_files` leave out each place at which a call of their
+//! own would be denied, and each at which one would be asked about, unless the call itself was; how many is in the result.
+//! `search` shows what is in files, so rules about `read_file` hold for what it shows. A command line is taken apart (`permissions/shell.rs`): every command
 //! in it, and every file that it redirects to, has to be allowed. What runs other commands (`sudo`, `xargs`, `sh -c`,
 //! `find -exec`) is never allowed for its first words, nor for those of what it runs: only to the letter.
 
@@ -23,15 +27,20 @@ use archon_types::Subject;
 
 use crate::Error;
 
+#[cfg(feature = "files")]
+mod files;
 #[cfg(all(unix, feature = "bash"))]
 pub(crate) mod shell;
 
 /// A rule about calls; see the module's page for how one is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
     tool: String,
     of: Option<String>,
+    /// The same as a pattern of paths, if it is one.
+    #[cfg(feature = "files")]
+    files: Option<std::sync::Arc<files::Files>>,
 }
 
 impl Rule {
@@ -39,7 +48,37 @@ impl Rule {
     fn names(&self, tool: &str) -> bool {
         wildcard(&self.tool, tool)
     }
+
+    /// Whether what stands between the brackets means this path.
+    fn means(&self, root: &Path, path: &Path) -> bool {
+        #[cfg(feature = "files")]
+        return self.files.as_ref().is_some_and(|files| files.mean(root, path));
+        #[cfg(not(feature = "files"))]
+        {
+            let _ = (root, path);
+            false
+        }
+    }
+
+    /// Whether it means this path, a folder in which it lies, or all that is in it.
+    fn holds(&self, root: &Path, path: &Path) -> bool {
+        #[cfg(feature = "files")]
+        return self.files.as_ref().is_some_and(|files| files.hold(root, path));
+        #[cfg(not(feature = "files"))]
+        {
+            let _ = (root, path);
+            false
+        }
+    }
 }
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Rule {}
 
 impl FromStr for Rule {
     type Err = Error;
@@ -60,14 +99,22 @@ impl FromStr for Rule {
             return Err(wrong("it has to begin with the name of a tool: `tool` or `tool(what it works on)`"));
         }
         #[cfg(feature = "files")]
+        let files = of.as_deref().and_then(files::Files::new).map(std::sync::Arc::new);
+        #[cfg(feature = "files")]
         if let Some(of) = &of
-            && glob(of).is_err()
+            && files.is_none()
             && !of.contains(' ')
             && !of.ends_with(":*")
         {
             return Err(wrong("what stands between the brackets is no pattern of paths"));
         }
-        Ok(Self { text: text.to_owned(), tool: tool.to_owned(), of })
+        Ok(Self {
+            text: text.to_owned(),
+            tool: tool.to_owned(),
+            of,
+            #[cfg(feature = "files")]
+            files,
+        })
     }
 }
 
@@ -163,10 +210,10 @@ impl Permissions {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
             if !rule.names(tool) {
-                return is_redirect(rule, of, subject);
+                return is_redirect(rule, subject);
             }
             match subject {
-                Subject::Paths { root, paths } => paths.iter().any(|path| path_matches(of, root, path)),
+                Subject::Paths { root, paths } => paths.iter().any(|path| rule.holds(root, path)),
                 Subject::Urls(urls) => urls.iter().any(|url| wildcard(of, url)),
                 Subject::Command { line, .. } => command_touches(of, line),
                 _ => true,
@@ -187,7 +234,7 @@ impl Permissions {
         let of: Vec<&str> = named.iter().filter_map(|rule| rule.of.as_deref()).collect();
         match subject {
             Subject::Paths { root, paths } => {
-                let is_allowed = |path: &PathBuf| of.iter().any(|of| path_matches(of, root, path));
+                let is_allowed = |path: &PathBuf| named.iter().any(|rule| rule.means(root, path));
                 !paths.is_empty() && paths.iter().all(is_allowed)
             }
             Subject::Urls(urls) => {
@@ -251,20 +298,20 @@ pub(crate) fn suggestions(tool: &str, subject: &Subject) -> Vec<String> {
 const LONGEST_SUGGESTION: usize = 200;
 
 /// A rule about a file tool speaks of the files that a command redirects to, too.
-fn is_redirect(rule: &Rule, of: &str, subject: &Subject) -> bool {
+fn is_redirect(rule: &Rule, subject: &Subject) -> bool {
     let Subject::Command { line, root } = subject else { return false };
     #[cfg(all(unix, feature = "bash"))]
     {
         let Some(line) = shell::analyse(line) else { return false };
         let touches = |paths: &[Option<String>], tool| {
             let mut known = paths.iter().flatten().filter_map(|path| resolved(root, path));
-            rule.names(tool) && known.any(|path| path_matches(of, root, &path))
+            rule.names(tool) && known.any(|path| rule.holds(root, &path))
         };
         touches(&line.writes, "write_file") || touches(&line.reads, "read_file")
     }
     #[cfg(not(all(unix, feature = "bash")))]
     {
-        let _ = (rule, of, line, root);
+        let _ = (rule, line, root);
         false
     }
 }
@@ -353,29 +400,6 @@ pub(crate) fn resolved(root: &Path, path: &str) -> Option<PathBuf> {
         rest.push(at.file_name()?.to_owned());
         at = at.parent()?;
     }
-}
-
-fn path_matches(of: &str, root: &Path, path: &Path) -> bool {
-    #[cfg(feature = "files")]
-    {
-        let of = of.strip_prefix("./").unwrap_or(of);
-        let Ok(glob) = glob(of) else { return false };
-        let glob = glob.compile_matcher();
-        match Path::new(of).is_absolute() {
-            true => glob.is_match(path),
-            false => path.strip_prefix(root).is_ok_and(|inside| glob.is_match(inside)),
-        }
-    }
-    #[cfg(not(feature = "files"))]
-    {
-        let _ = (of, root, path);
-        false
-    }
-}
-
-#[cfg(feature = "files")]
-fn glob(of: &str) -> Result<globset::Glob, globset::Error> {
-    globset::GlobBuilder::new(of).literal_separator(true).backslash_escape(true).build()
 }
 
 /// A path as a pattern that means only itself.

@@ -196,6 +196,9 @@ impl Findings<'_> {
             ));
         }
         let suggestion = (!advice.is_empty()).then(|| advice.join("\n"));
+        if advice.is_empty() {
+            advice.push("The tool was not run. Call it again with arguments that fit.".to_owned());
+        }
         self.lines.extend(advice);
         Report { text: self.lines.join("\n"), suggestion }
     }
@@ -288,34 +291,39 @@ mod tests {
         check(
             schema.clone(),
             json!({ "n": "five" }),
-            expect![[
-                r#"Parameter validation error: expected integer, received string "five" at path '$.n'"#
-            ]],
+            expect![[r#"
+                Parameter validation error: expected integer, received string "five" at path '$.n'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             schema.clone(),
             json!({ "n": 1.5, "list": ["a", 2, null, {}] }),
             expect![[r#"
-            Parameter validation error: expected integer, received number 1.5 at path '$.n'
-            Parameter validation error: expected null or string, received integer 2 at path '$.list[1]'
-            Parameter validation error: expected null or string, received object {} at path '$.list[3]'"#]],
+                Parameter validation error: expected integer, received number 1.5 at path '$.n'
+                Parameter validation error: expected null or string, received integer 2 at path '$.list[1]'
+                Parameter validation error: expected null or string, received object {} at path '$.list[3]'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             schema.clone(),
             json!([1]),
-            expect!["Parameter validation error: expected object, received array [1] at path '$'"],
+            expect![[r#"
+                Parameter validation error: expected object, received array [1] at path '$'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             schema.clone(),
             json!("{}"),
-            expect![[r#"Parameter validation error: expected object, received string "{}" at path '$'"#]],
+            expect![[r#"
+                Parameter validation error: expected object, received string "{}" at path '$'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             schema,
             json!({ "n": "x".repeat(500) }),
-            expect![[
-                r#"Parameter validation error: expected integer, received string "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… at path '$.n'"#
-            ]],
+            expect![[r#"
+                Parameter validation error: expected integer, received string "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… at path '$.n'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
     }
 
@@ -397,16 +405,17 @@ mod tests {
             schema.clone(),
             json!({ "days": 9, "code": "ABCD" }),
             expect![[r#"
-            Parameter validation error: the value is greater than the maximum of 7; received 9 at path '$.days'
-            Parameter validation error: the value is longer than 3 characters; received "ABCD" at path '$.code'
-            Parameter validation error: the value does not match "^[a-z]+$"; received "ABCD" at path '$.code'"#]],
+                Parameter validation error: the value is greater than the maximum of 7; received 9 at path '$.days'
+                Parameter validation error: the value is longer than 3 characters; received "ABCD" at path '$.code'
+                Parameter validation error: the value does not match "^[a-z]+$"; received "ABCD" at path '$.code'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             schema,
             json!({ "odd key": { "x": true } }),
-            expect![
-                "Parameter validation error: expected null, received boolean true at path '$['odd key'].x'"
-            ],
+            expect![[r#"
+                Parameter validation error: expected null, received boolean true at path '$['odd key'].x'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
     }
 
@@ -425,21 +434,23 @@ mod tests {
         check(
             either.clone(),
             json!({ "value": [] }),
-            expect![
-                "Parameter validation error: expected string or integer, received array [] at path '$.value'"
-            ],
+            expect![[r#"
+                Parameter validation error: expected string or integer, received array [] at path '$.value'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             either.clone(),
             json!({ "shape": {} }),
-            expect!["Parameter validation error: missing required parameter 'r' (number) at path '$.shape'"],
+            expect![[r#"
+                Parameter validation error: missing required parameter 'r' (number) at path '$.shape'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
         check(
             either,
             json!({ "shape": { "w": "wide", "h": 2 } }),
-            expect![[
-                r#"Parameter validation error: expected number, received string "wide" at path '$.shape.w'"#
-            ]],
+            expect![[r#"
+                Parameter validation error: expected number, received string "wide" at path '$.shape.w'
+                The tool was not run. Call it again with arguments that fit."#]],
         );
     }
 
@@ -452,10 +463,11 @@ mod tests {
         let spec = ToolSpec::new("demo", "", schema);
         let validator = jsonschema::validator_for(&spec.parameters).unwrap();
         let text = |arguments: &Json, bytes| report(&spec, &validator, arguments, bytes).text;
-        assert!(text(&few, 100).ends_with("at path '$.list[19]'\n… and 10 more"), "{}", text(&few, 100));
+        assert!(text(&few, 100).ends_with("at path '$.list[19]'\n… and 10 more\nThe tool was not run. Call it again with arguments that fit."), "{}", text(&few, 100));
         expect![[r#"
             Parameter validation error: expected string, received integer 0 at path '$.list[0]'
-            There may be more."#]]
+            There may be more.
+            The tool was not run. Call it again with arguments that fit."#]]
         .assert_eq(&text(&many, 2_000_000));
     }
 }

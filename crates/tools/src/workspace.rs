@@ -11,8 +11,10 @@ use archon_types::ToolError;
 
 use crate::{Error, arguments::clip, seen::Seen};
 
+mod places;
 mod write;
 
+pub(crate) use places::Places;
 pub(crate) use write::Target;
 
 /// Entries that are looked through for a file of the same name elsewhere.

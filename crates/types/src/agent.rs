@@ -147,6 +147,9 @@ pub struct Context {
     /// Somebody can be asked, at once or later: who would act without consent says what it waits for instead
     /// ([`Executed::Suspended`](crate::Executed::Suspended), [`OutcomeStatus::Suspended`]).
     pub can_ask: bool,
+    /// To what a person agreed, of the call that is prepared ([`binding`](crate::binding)): it may run if it is exactly
+    /// that. Set by the loop for this one call; none for whatever a call makes itself.
+    pub agreed: Option<Arc<str>>,
     /// Rules under which a person wants no questions for the rest of the session.
     pub trusted: Arc<[String]>,
     /// What the runs above may do: a run that they call may do no more.
@@ -192,6 +195,7 @@ impl Context {
             processes: None,
             delegation: None,
             can_ask: false,
+            agreed: None,
             trusted: Arc::new([]),
             ceiling: None,
             tools_above: Arc::new([]),

@@ -35,6 +35,7 @@ impl ToolContext {
         run.tools_above = way.into();
         run.cancel = self.cancel.clone();
         run.can_ask = false;
+        run.agreed = None;
         run.sink = Arc::new(Below { call: self.clone() });
         run.processes =
             self.processes.clone().map(|processes| Arc::new(Through(processes)) as Arc<dyn ProcessLog>);

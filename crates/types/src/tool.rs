@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ApprovalRequest, Content, Context, Credentials, Json, Preview, Processes, ToolCallId, ToolResult,
-    credentials::Handed, metadata,
+    ApprovalRequest, Ceiling, Content, Context, Credentials, Json, Preview, Processes, ToolCallId,
+    ToolResult, credentials::Handed, metadata,
 };
 
 /// Something that a model can call.
@@ -285,6 +285,9 @@ pub struct ToolContext {
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     /// Keeps the processes that the tool starts; see [`register_process`](Self::register_process).
     pub processes: Option<Arc<dyn Processes>>,
+    /// What rules say of the places that the call comes across by itself, for instance below a folder; none where there
+    /// are no rules.
+    pub places: Option<Arc<dyn Ceiling>>,
     /// What the call was given that it may not say; none where there are no credentials.
     handed: Option<Handed>,
 }
@@ -295,7 +298,7 @@ impl ToolContext {
         let cancel = run.cancel.child_token();
         let handed = run.credentials.as_ref().map(|_| Handed::default());
         let tool_name = tool_name.into();
-        Self { tool_call_id, tool_name, cancel, run, progress: None, processes: None, handed }
+        Self { tool_call_id, tool_name, cancel, run, progress: None, processes: None, places: None, handed }
     }
 
     /// The accounts of the run's tenant.

@@ -8,19 +8,18 @@ use archon::{
 };
 use clap::Subcommand;
 
-use crate::{
-    app::App,
-    exit::Exit,
-    failure::Failure,
-    output::Look,
-    text::{one_line, printable},
-};
+use crate::{app::App, exit::Exit, failure::Failure, output::Look, question, text::visible};
 
 /// What to do with questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
     /// The questions of runs that wait
     List,
+    /// All of a question: what is going to happen, the differences and the arguments
+    Show {
+        /// The question's id, or the beginning of it
+        question: String,
+    },
     /// Say yes; the run goes on when it is resumed
     Approve {
         /// The question's id, or the beginning of it
@@ -48,6 +47,14 @@ impl ApprovalsCommand {
                 for pending in &open {
                     app.item(pending, || line(pending));
                 }
+                if !open.is_empty() && !app.json {
+                    app.output.note(Look::Dim, "all of a question: archon approvals show QUESTION");
+                }
+                Ok(Exit::Finished)
+            }
+            Self::Show { question } => {
+                let pending = meant(&open, &question)?;
+                app.item(pending, || whole(pending));
                 Ok(Exit::Finished)
             }
             Self::Approve { question, edit } => {
@@ -71,11 +78,7 @@ async fn answered(
     answer: Answer,
     app: &App,
 ) -> Result<Exit, Failure> {
-    let mut meant = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
-    let (Some(pending), None) = (meant.next(), meant.next()) else {
-        let what = format!("{question:?} is not the id of one question that waits");
-        return Err(Failure::usage(what, "`archon approvals list` shows which do"));
-    };
+    let pending = meant(open, question)?;
     if matches!(answer, Answer::Edit { .. }) && !pending.request.allow_modification {
         return Err(Failure::usage("this call must not be changed", "approve or deny it"));
     }
@@ -89,10 +92,42 @@ async fn answered(
     Ok(Exit::Finished)
 }
 
+/// The one question whose id this is, or begins.
+fn meant<'o>(open: &'o [PendingApproval], question: &str) -> Result<&'o PendingApproval, Failure> {
+    let mut meant = open.iter().filter(|pending| pending.request.request_id.starts_with(question));
+    match (meant.next(), meant.next()) {
+        (Some(pending), None) => Ok(pending),
+        _ => {
+            let what = format!("{question:?} is not the id of one question that waits");
+            Err(Failure::usage(what, "`archon approvals list` shows which do"))
+        }
+    }
+}
+
+/// What is going to happen, with a mark if that is more than a line holds.
 fn line(pending: &PendingApproval) -> String {
     let request = &pending.request;
-    let summary = printable(&one_line(&request.action_summary, 100));
-    format!("{}  {}  {summary}", request.request_id, pending.run)
+    let summary = visible(&request.action_summary);
+    let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
+    let more = summary.chars().count().saturating_sub(SUMMARY);
+    let shown: String = summary.chars().take(SUMMARY).collect();
+    let id = &request.request_id;
+    match more {
+        0 => format!("{id}  {}  {shown}", pending.run),
+        more => format!(
+            "{id}  {}  {shown} ... {more} more characters not shown: `archon approvals show {id}` prints all",
+            pending.run
+        ),
+    }
+}
+
+/// Characters of what is going to happen that stand in the list.
+const SUMMARY: usize = 100;
+
+fn whole(pending: &PendingApproval) -> String {
+    let lines = question::whole(&pending.request).into_iter().map(|(_, line)| line);
+    let ids = format!("{}  {}", pending.request.request_id, pending.run);
+    [ids].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 fn arguments(text: &str) -> Result<Json, Failure> {

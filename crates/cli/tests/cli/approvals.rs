@@ -2,7 +2,10 @@
 
 use archon_testkit::MockServer;
 
-use crate::setup::{Place, answer, asks_for};
+use crate::{
+    setup::{Place, answer, asks_for},
+    terminal::Terminal,
+};
 
 const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 
@@ -88,4 +91,66 @@ async fn rules_in_the_users_settings_allow_and_a_project_cannot() {
     std::fs::write(place.path("archon.toml"), "[permissions]\ndeny = ['bash(']\n").unwrap();
     let ran = place.archon("run --base-url http://127.0.0.1:1/v1 --model m", &["x"]).await;
     ran.check_refused(2, "the closing bracket is missing", "bash(git status:*)");
+}
+
+/// What a model wants to write: more than a person is shown unasked, and its end is what matters.
+fn long() -> String {
+    let lines: String = (1..=200).map(|n| format!("line {n}\n")).collect();
+    serde_json::json!({"path": "notes.txt", "content": format!("{lines}the end\u{1b}[8m\u{202e}\n")})
+        .to_string()
+}
+
+// spec: AP-05, AP-06
+#[tokio::test]
+async fn a_question_that_waits_is_printed_whole_and_nothing_of_it_is_hidden() {
+    let server = MockServer::start([asks_for("write_file", &long())]).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let listed = place.archon("approvals list", &[]).await;
+    assert!(listed.err.contains("archon approvals show QUESTION"), "{listed:?}");
+    let question = listed.out.split_whitespace().next().unwrap();
+    let shown = place.archon("approvals show", &[question]).await;
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.starts_with(&listed.out.trim_end()[..question.len()]), "{shown:?}");
+    for line in [
+        "? Create 'notes.txt'",
+        "  | +line 1",
+        "  | +line 200",
+        "  | +the end\\u{1b}[8m\\u{202e}",
+        "  content:",
+        "  | line 100",
+    ] {
+        assert!(shown.out.lines().any(|other| other == line), "{line}: {}", shown.out);
+    }
+    assert!(!shown.out.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    let json = place.archon("approvals show --json", &[question]).await;
+    assert!(
+        json.json()[0]["details"]["arguments"]["content"].as_str().unwrap().contains("the end"),
+        "{json:?}"
+    );
+    place.archon("approvals show", &["no-such-question"]).await.check_refused(2, "no-such", "approvals list");
+}
+
+// spec: AP-05, CL-09
+#[tokio::test]
+async fn on_a_terminal_what_does_not_fit_is_seen_whole_before_it_is_agreed_to() {
+    let server = MockServer::start([asks_for("write_file", &long()), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    let mut terminal = Terminal::open();
+    let mut command = place.command("run --tools write_file", &["Write notes."]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    terminal.read_until("more characters (").await;
+    terminal.read_until("v show all of it").await;
+    assert!(!place.path("notes.txt").exists());
+    terminal.say("v\n");
+    terminal.read_until("+the end\\u{1b}[8m\\u{202e}").await;
+    terminal.read_until("v show all of it").await;
+    terminal.say("y\n");
+    let status = child.wait().await.expect("it ends");
+    let shown = terminal.rest().await;
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert!(std::fs::read_to_string(place.path("notes.txt")).unwrap().contains("the end"));
 }

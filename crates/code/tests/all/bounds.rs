@@ -245,6 +245,11 @@ async fn calls_that_make_no_sense_are_refused_before_anything_runs() {
     let tool = executor();
     let preview = tool.preview(&json!({ "language": "python", "code": "1 + 1" }), &context().run).unwrap();
     assert_eq!(preview.unwrap().summary, "Run python:\n1 + 1");
+    // What does not fit is marked: it stands in the arguments.
+    let long = format!("{}\nsteal()", "#".repeat(1_999));
+    let preview =
+        tool.preview(&json!({ "language": "python", "code": long }), &context().run).unwrap().unwrap();
+    assert!(preview.summary.ends_with("#\n\n... 7 more characters in the arguments"), "{}", preview.summary);
     assert!(tool.preview(&json!({ "language": "ruby", "code": "" }), &context().run).is_err());
 }
 

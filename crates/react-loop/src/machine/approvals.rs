@@ -5,7 +5,7 @@
 //! here their answer means that the call is to be looked at again.
 
 use archon_types::{
-    Answer, ApprovalRequest, ApprovalSettings, CallId, OnDeny, OnExpiry, Outcome, OutcomeStatus,
+    Answer, ApprovalRequest, ApprovalSettings, CallId, Json, OnDeny, OnExpiry, Outcome, OutcomeStatus,
     QuestionKind, Record, RecordBody, Timestamp, ToolResult, ToolResultStatus, metadata,
 };
 
@@ -188,13 +188,10 @@ impl CallState {
         let CallStage::Asked { attempts, requests, escalated } = &mut self.stage else { return };
         let (attempts, is_first) = (*attempts, !*escalated);
         let Some(request) = requests.first_mut() else { return };
-        // Whoever is asked whether a call that was cut off is to run again sees it as it was changed.
-        let earlier = match request.kind {
-            QuestionKind::InDoubt => self.consent.as_ref().and_then(|consent| consent.edited.clone()),
-            _ => None,
-        };
+        // Whoever is asked about a call once more sees it as it was changed.
+        let earlier = self.consent.as_ref().and_then(|consent| consent.edited.as_ref());
         let edited = match answer {
-            Answer::Approve | Answer::Trust { .. } => earlier,
+            Answer::Approve | Answer::Trust { .. } => earlier.cloned(),
             Answer::Edit { arguments } if request.allow_modification => Some(arguments.clone()),
             // It cannot be done as it was wanted, and nobody agreed to anything else.
             Answer::Edit { .. } => return self.settle(cancelled(&self.call.name, "it must not be changed")),
@@ -222,7 +219,10 @@ impl CallState {
             _ => return self.settle(expired()),
         };
         let binding = std::mem::take(&mut request.binding);
-        self.consent = Some(Consent { binding, edited });
+        let shown = request.details.get_mut("arguments").map(Json::take);
+        let asked =
+            edited.is_some().then(|| shown.or(earlier.cloned()).unwrap_or(self.call.arguments.clone()));
+        self.consent = Some(Consent { binding, edited, asked });
         self.stage = CallStage::Requested { attempts };
     }
 

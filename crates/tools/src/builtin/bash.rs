@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 use crate::{
     Workspace,
-    arguments::clip,
     sandbox::{self, Cage, Ended, Finished, Network, SandboxOptions},
 };
 
@@ -224,9 +223,24 @@ impl Tool for Bash {
     fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
         let command = arguments.get("command").and_then(Json::as_str).unwrap_or_default();
         self.objection(command)?;
-        Ok(Some(Preview::new(format!("Run `{}`", clip(command, 500)))))
+        Ok(Some(Preview::new(format!("Run {}", quoted(command)))))
     }
 }
+
+/// The command, or as much of it as is read in a line, with a mark that says where the rest is.
+fn quoted(command: &str) -> String {
+    match command.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!(
+            "`{}` ... {} more characters in the arguments",
+            &command[..end],
+            command[end..].chars().count()
+        ),
+        None => format!("`{command}`"),
+    }
+}
+
+/// Characters of a command that a preview has; the arguments have all.
+const SHOWN: usize = 500;
 
 #[cfg(test)]
 mod tests {
@@ -234,6 +248,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    // spec: AP-05
+    #[test]
+    fn a_preview_says_how_much_of_a_command_it_leaves_out() {
+        let workspace = Workspace::new(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut options = BashOptions::default();
+        options.sandbox.isolation = sandbox::Isolation::WithoutKernel;
+        let bash = Bash::new(workspace, options);
+        let clock = std::sync::Arc::new(archon_testkit::VirtualClock::new());
+        let run = Context::new(
+            "r".into(),
+            "s".into(),
+            clock,
+            std::sync::Arc::new(archon_testkit::SeededIds::new(1)),
+        );
+        let say =
+            |command: &str| bash.preview(&json!({ "command": command }), &run).unwrap().unwrap().summary;
+        assert_eq!(say("ls"), "Run `ls`");
+        let harmless = "true;".repeat(100);
+        assert_eq!(say(&harmless), format!("Run `{harmless}`"));
+        assert_eq!(
+            say(&format!("{harmless}rm é")),
+            format!("Run `{harmless}` ... 4 more characters in the arguments")
+        );
+    }
 
     // spec: TE-39
     #[test]

@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
-use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::FilePattern;
-use crate::{Workspace, workspace::walker};
+use crate::{Workspace, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 2_000;
@@ -47,14 +47,15 @@ impl Glob {
         Self { spec, workspace }
     }
 
-    fn find(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    fn find(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { pattern, path, limit } = crate::macro_support::arguments(arguments)?;
         let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
         let folder = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
         let wanted = FilePattern::new(&pattern)?;
         let mut found = Vec::new();
-        for entry in walker(&folder).build().flatten().take(LOOKED_AT) {
-            if cancel.is_cancelled() {
+        let places = Places::new(&self.workspace, &folder, &self.spec, None, context);
+        for entry in places.walk(&folder).take(LOOKED_AT) {
+            if context.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
             let relative = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
@@ -77,7 +78,8 @@ impl Glob {
         if there > limit {
             result.content.push(format!("({} more. Narrow the pattern or the path.)", there - limit).into());
         }
-        Ok(result.with_metadata("matches", there).with_metadata("truncated", there > limit))
+        let result = result.with_metadata("matches", there).with_metadata("truncated", there > limit);
+        Ok(places.tell(result))
     }
 }
 
@@ -95,6 +97,6 @@ impl Tool for Glob {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.find(arguments, &context.cancel) })
+        Box::pin(async move { self.find(arguments, context) })
     }
 }

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path};
 
-use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::FilePattern;
-use crate::{Workspace, workspace::walker};
+use crate::{Workspace, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 200;
 const HIGHEST_LIMIT: usize = 2_000;
@@ -48,7 +48,7 @@ impl ListFiles {
         Self { spec, workspace }
     }
 
-    fn list(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    fn list(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, pattern, recursive, limit } = crate::macro_support::arguments(arguments)?;
         let path = path.unwrap_or_default();
         let folder = self.workspace.resolve(&path)?;
@@ -60,19 +60,29 @@ impl ListFiles {
         let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
         let pattern =
             pattern.filter(|pattern| !pattern.is_empty()).map(|p| FilePattern::new(&p)).transpose()?;
+        let places = Places::new(&self.workspace, &folder, &self.spec, None, context);
         let found = match (pattern, recursive.unwrap_or(false)) {
-            (None, false) => self.entries(&folder)?,
-            (pattern, _) => self.files_below(&folder, pattern.as_ref(), limit, cancel)?,
+            (None, false) => self.entries(&folder, &places)?,
+            (pattern, _) => {
+                let below = places.walk(&folder).take_while(|_| !context.cancel.is_cancelled());
+                self.files_below(&folder, pattern.as_ref(), limit, below)
+            }
         };
-        Ok(self.result(&folder, found, limit))
+        if context.cancel.is_cancelled() {
+            return Err(ToolError::Cancelled);
+        }
+        Ok(places.tell(self.result(&folder, found, limit)))
     }
 
-    fn entries(&self, folder: &Path) -> Result<Vec<String>, ToolError> {
+    fn entries(&self, folder: &Path, places: &Places) -> Result<Vec<String>, ToolError> {
         let failed =
             |e| ToolError::Failed(format!("'{}' cannot be listed: {e}", self.workspace.display(folder)));
         let mut names = Vec::new();
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
+            if !places.allow(&entry.path()) {
+                continue;
+            }
             let slash = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
             names.push(self.workspace.display(&entry.path()) + slash);
         }
@@ -86,13 +96,10 @@ impl ListFiles {
         folder: &Path,
         pattern: Option<&FilePattern>,
         limit: usize,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<String>, ToolError> {
+        below: impl Iterator<Item = ignore::DirEntry>,
+    ) -> Vec<String> {
         let mut found = Vec::new();
-        for entry in walker(folder).build().flatten() {
-            if cancel.is_cancelled() {
-                return Err(ToolError::Cancelled);
-            }
+        for entry in below {
             let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
             let is_dir = entry.file_type().is_none_or(|kind| kind.is_dir());
             if is_dir || pattern.is_some_and(|pattern| !pattern.matches(relative)) {
@@ -103,7 +110,7 @@ impl ListFiles {
                 break;
             }
         }
-        Ok(found)
+        found
     }
 
     fn result(&self, folder: &Path, mut found: Vec<String>, limit: usize) -> ToolResult {
@@ -134,6 +141,6 @@ impl Tool for ListFiles {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.list(arguments, &context.cancel) })
+        Box::pin(async move { self.list(arguments, context) })
     }
 }

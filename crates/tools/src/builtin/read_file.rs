@@ -73,7 +73,8 @@ impl ReadFile {
             Some(mime_type) => file.image(&path, mime_type)?,
             None if head.contains(&0) => {
                 return Err(ToolError::InvalidArgs(format!(
-                    "'{path}' is a binary file of {size} bytes. Only text and pictures can be read."
+                    "'{path}' is a binary file of {size} bytes. Only text and pictures can be read. Go on without it, or \
+                     use another tool for it."
                 )));
             }
             None => match lines {
@@ -168,7 +169,7 @@ impl Opened<'_> {
             self.take_lines((last - first).saturating_add(1), Some(MAX_TEXT as usize)).map_err(failed)?;
         if part.lines == 0 {
             return Err(ToolError::InvalidArgs(format!(
-                "'{path}' has {skipped} lines; line {first} is not among them."
+                "'{path}' has {skipped} lines; line {first} is not among them. Ask for lines from 1 to {skipped}."
             )));
         }
         let end = first + part.lines - 1;

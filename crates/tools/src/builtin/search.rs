@@ -3,13 +3,13 @@
 
 use std::{io::Read, path::Path};
 
-use archon_types::{BoxFuture, CancellationToken, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::FilePattern;
-use crate::{Workspace, arguments::clip, workspace::walker};
+use crate::{Workspace, arguments::clip, workspace::Places};
 
 const DEFAULT_LIMIT: usize = 100;
 const HIGHEST_LIMIT: usize = 1_000;
@@ -20,7 +20,8 @@ const MAX_FILE: u64 = 10_000_000;
 /// Characters of a line that are shown.
 const LINE_SHOWN: usize = 200;
 
-/// Searches the text files of a [`Workspace`], hidden and ignored ones left out.
+/// Searches the text files of a [`Workspace`], hidden and ignored ones left out, and those that rules about `search` or
+/// `read_file` speak of.
 #[derive(Clone, Debug)]
 pub struct Search {
     spec: ToolSpec,
@@ -58,7 +59,7 @@ impl Search {
         Self { spec, workspace }
     }
 
-    fn search(&self, arguments: Json, cancel: &CancellationToken) -> Result<ToolResult, ToolError> {
+    fn search(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { pattern, path, glob, case_sensitive, limit } =
             crate::macro_support::arguments(arguments)?;
         if pattern.is_empty() {
@@ -70,8 +71,9 @@ impl Search {
         let files = glob.filter(|glob| !glob.is_empty()).map(|glob| FilePattern::new(&glob)).transpose()?;
         let needle = Needle::new(&pattern, case_sensitive.unwrap_or(false))?;
         let mut hits = Hits { limit: limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT), ..Hits::default() };
-        for entry in walker(&place).build().flatten() {
-            if cancel.is_cancelled() {
+        let places = Places::new(&self.workspace, &place, &self.spec, Some("read_file"), context);
+        for entry in places.walk(&place) {
+            if context.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
             let relative = match entry.path().strip_prefix(&place) {
@@ -86,7 +88,7 @@ impl Search {
                 break;
             }
         }
-        Ok(hits.into_result(&pattern, &needle))
+        Ok(places.tell(hits.into_result(&pattern, &needle)))
     }
 
     /// Files that cannot be read or are no text are passed over, as every search does.
@@ -130,7 +132,7 @@ impl Tool for Search {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.search(arguments, &context.cancel) })
+        Box::pin(async move { self.search(arguments, context) })
     }
 }
 

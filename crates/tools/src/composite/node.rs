@@ -57,7 +57,8 @@ pub enum OnNodeFailure {
     /// The others go on without its result; those that need it are left out. Of a call for each item of a list, the items
     /// that failed are left out.
     Continue,
-    /// It is made again, so many times, and then the composite fails. Only for tools that may be called again.
+    /// It is made again, so many times, and then the composite fails. Only for tools that may be called again; one that
+    /// turns out to be none by the time of the call is not, if nobody knows what the call did.
     Retry(u32),
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::{Context, Json, ToolContext, ToolResult, metadata};
+use archon_types::{Context, Json, ToolContext, ToolResult, ToolResultStatus, metadata};
 use futures_util::{
     StreamExt,
     future::BoxFuture,
@@ -276,15 +276,29 @@ impl NodeCall<'_> {
         loop {
             calls += 1;
             let arguments = Json::from(arguments.clone());
+            let may_repeat = self.may_repeat();
             let result = self.engine.execute_tool_call(&self.node.tool, arguments, &self.run).await;
             if !result.is_error() {
                 return (Ok(Output::of(&result)), calls);
+            }
+            // A side effect is never silently repeated.
+            if !may_repeat && is_unknown(&result) {
+                return (Err(Failure::in_doubt(&result)), calls);
             }
             let delay = self.engine.options().retry.delay_before(calls + 1);
             if calls >= tries || retry::wait(&*self.run.clock, delay, &self.run.cancel).await {
                 return (Err(Failure::of(&result)), calls);
             }
         }
+    }
+
+    /// Whether a second call of the tool, as it is now, does no harm.
+    fn may_repeat(&self) -> bool {
+        let tool = self.engine.registry().get(&self.node.tool);
+        tool.is_some_and(|tool| {
+            let annotations = &tool.spec().annotations;
+            annotations.effect.may_repeat() && !annotations.agent
+        })
     }
 
     /// The results for all items of a list, in its order.
@@ -347,7 +361,28 @@ impl Output {
     }
 }
 
+/// Whether nobody knows if a call that failed took effect: it was cut off, and did not end by saying how.
+fn is_unknown(result: &ToolResult) -> bool {
+    let kind = result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str);
+    result.status == ToolResultStatus::Timeout
+        || matches!(kind, Some("panic" | IN_DOUBT))
+        || result.metadata.contains_key("left_behind")
+}
+
+/// The kind of failure of a call whose effect is unknown, as in a run.
+const IN_DOUBT: &str = "in_doubt";
+
 impl Failure {
+    /// It may have taken effect.
+    fn in_doubt(result: &ToolResult) -> Self {
+        let Self { text, .. } = Self::of(result);
+        let text = format!(
+            "{}. Its effect is unknown and it was not run again: check what it did before you repeat it",
+            text.lines().next().unwrap_or_default().trim_end_matches(['.', ' '])
+        );
+        Self { kind: IN_DOUBT.to_owned(), text }
+    }
+
     fn of(result: &ToolResult) -> Self {
         let kind =
             result.metadata.get(metadata::ERROR_TYPE).and_then(Json::as_str).unwrap_or("execution_error");

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::{
     Ask, Ruling,
-    arguments::excerpt,
     guard::{Guard, Inspection, Verdict},
     permissions::suggestions,
 };
@@ -19,14 +18,18 @@ impl Guard for Consent {
             return Verdict::Pass;
         }
         let (name, arguments) = (&inspection.call.name, inspection.arguments());
+        let binding = archon_types::binding(&tool.spec, arguments);
+        if inspection.run.agreed.as_deref() == Some(&*binding) {
+            return Verdict::Pass;
+        }
         let mut details = json!({ "tool": name, "arguments": arguments });
-        let mut summary = format!("Run {name} with {}", excerpt(arguments, 80));
+        let mut summary = format!("Run {name} with {}", beginning(&arguments.to_string()));
         if let Some(preview) = &inspection.preview {
             summary.clone_from(&preview.summary);
             details["preview"] = json!(preview);
         }
         let mut question = ApprovalRequest::new(inspection.run.ids.fresh("approval"), summary, details);
-        question.binding = archon_types::binding(&tool.spec, arguments);
+        question.binding = binding;
         if let Some(preview) = inspection.preview.as_ref().filter(|preview| !preview.options.is_empty()) {
             question.options.clone_from(&preview.options);
             question.allow_modification = preview.options.iter().any(|option| option == "edit");
@@ -39,6 +42,20 @@ impl Guard for Consent {
         Verdict::Ask(Box::new(question))
     }
 }
+
+/// As much of the arguments as is read in a line, with a mark that says how much more there is.
+fn beginning(arguments: &str) -> String {
+    match arguments.char_indices().nth(SUMMARY) {
+        Some((end, _)) => {
+            let more = arguments[end..].chars().count();
+            format!("{} ... {more} more characters in the arguments", &arguments[..end])
+        }
+        None => arguments.to_owned(),
+    }
+}
+
+/// Characters of the arguments that a question has in its first line.
+const SUMMARY: usize = 80;
 
 /// Rules go before what is usual for a tool, except that one that wants consent each time gets it.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {

@@ -87,6 +87,34 @@ fn deny_goes_before_ask_and_ask_before_allow() {
     assert!(matches!(rules.ruling("write_file", &Subject::Unknown, &[]), Ruling::Deny(_)));
 }
 
+// spec: AP-11
+#[test]
+fn a_rule_that_denies_means_folders_with_all_in_them_and_one_that_allows_only_what_it_says() {
+    for (of, path, expected) in [
+        ("secrets/**", "secrets", true),
+        ("secrets/**", "secrets/a/b", true),
+        ("secrets/**", "secretsx", false),
+        ("secrets/**", "", false),
+        ("**/secrets/**", "docs/secrets", true),
+        ("/w/secrets/**", "secrets", true),
+        ("./secrets/**", "secrets", true),
+        ("secrets/*", "secrets", false),
+        ("secrets/*", "secrets/a/b", true),
+        ("secrets", "secrets/a/b", true),
+        ("/w/secrets", "secrets/a/b", true),
+        ("*.md", "docs/a.md", false),
+        ("*.d", "conf.d/a/b", true),
+    ] {
+        let rule = format!("search({of})");
+        let denies = Permissions::parse(&[rule.as_str()], &[], &[]).unwrap();
+        let is_denied = matches!(denies.ruling("search", &file(path), &[]), Ruling::Deny(_));
+        assert_eq!(is_denied, expected, "{of} {path}");
+    }
+    assert!(!allows(&["search(docs/**)"], "search", &file("docs")));
+    assert!(!allows(&["search(docs)"], "search", &file("docs/a")));
+    assert!(allows(&["search(docs/**)"], "search", &file("docs/a")));
+}
+
 #[cfg(unix)]
 // spec: AP-11, TE-55
 #[test]

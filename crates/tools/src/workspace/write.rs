@@ -41,7 +41,7 @@ impl Workspace {
             return Err(self.outside(path));
         };
         if real == root || path.ends_with('/') {
-            return Err(ToolError::InvalidArgs(format!("'{}' is a directory, not a file.", shown(path))));
+            return Err(is_directory(path));
         }
         let existing = match self.open_resolved(&real) {
             Ok(file) => {
@@ -50,7 +50,7 @@ impl Workspace {
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
-                return Err(ToolError::InvalidArgs(format!("'{}' is a directory, not a file.", shown(path))));
+                return Err(is_directory(path));
             }
             Err(e) => return Err(unusable(path, &e)),
         };
@@ -156,7 +156,7 @@ impl Workspace {
         }
         if !real.is_dir() {
             return Err(ToolError::InvalidArgs(format!(
-                "'{}' is a file, not a directory.",
+                "'{}' is a file, not a directory. Take another path.",
                 self.display(&real)
             )));
         }
@@ -195,4 +195,11 @@ impl Existing {
 
 fn unusable(path: &str, why: &io::Error) -> ToolError {
     ToolError::Failed(format!("'{}' cannot be used: {why}", shown(path)))
+}
+
+fn is_directory(path: &str) -> ToolError {
+    ToolError::InvalidArgs(format!(
+        "'{}' is a directory, not a file. Use the path of a file in it, or another name.",
+        shown(path)
+    ))
 }

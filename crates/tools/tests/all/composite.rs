@@ -161,6 +161,54 @@ async fn a_call_that_fails_ends_it_is_left_out_or_is_made_again() {
     assert_eq!((result.text().as_str(), trace(&result)), ("worked", vec!["try done 3".to_owned()]));
 }
 
+/// `send`, which never ends, or panics; what it does twice may do harm unless said otherwise.
+fn send(effect: Effect, panics: bool, called: &Arc<Mutex<u32>>) -> Arc<dyn Tool> {
+    let mut annotations = ToolAnnotations::default();
+    (annotations.effect, annotations.timeout_ms) = (effect, Some(500));
+    let called = called.clone();
+    let spec = ToolSpec::new("send", "Sends something, for a test.", schema(&[], &[]));
+    Arc::new(FnTool::new(spec.with_annotations(annotations), move |_, _| {
+        *called.lock().unwrap() += 1;
+        assert!(!panics, "out of paper");
+        std::future::pending()
+    }))
+}
+
+// spec: EX-02, TE-19
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_done_is_not_done_again() {
+    for (effect, panics, policy, calls, kind) in [
+        (Effect::SideEffect, false, OnNodeFailure::Retry(2), 1, "in_doubt"),
+        (Effect::SideEffect, true, OnNodeFailure::Retry(2), 1, "in_doubt"),
+        (Effect::SideEffect, false, OnNodeFailure::Abort, 1, "in_doubt"),
+        (Effect::Idempotent, false, OnNodeFailure::Retry(2), 3, "timeout"),
+        (Effect::Idempotent, true, OnNodeFailure::Retry(2), 3, "panic"),
+    ] {
+        let called = Arc::new(Mutex::new(0));
+        let mut options = archon_tools::EngineOptions::default();
+        options.retry.max_retries = 0;
+        let below = engine([send(Effect::Idempotent, panics, &called)]).with_options(options);
+        let mut once = Composite::new("once", "Sends it once, for a test.");
+        once.add_node(ToolNode::new("sends", "send").on_failure(policy)).unwrap();
+        let tool = once.into_tool(below.clone()).unwrap();
+        // The tool is another one by the time of the call.
+        below.registry().unregister("send");
+        below.registry().register_all([send(effect, panics, &called)]).unwrap();
+        let run = context_at(Arc::new(TokioClock(tokio::time::Instant::now())));
+        let tool: Arc<dyn Tool> = Arc::new(tool);
+        let result = run_call(&engine([tool]), &ToolCall::new("c", "once", json!({})), &run).await;
+        let said = format!("{effect:?} {panics} {policy:?}: {}", result.text());
+        assert_eq!(
+            (*called.lock().unwrap(), &result.metadata["error_type"]),
+            (calls, &json!(kind)),
+            "{said}"
+        );
+        let advises =
+            said.contains("Its effect is unknown and it was not run again: check what it did before");
+        assert_eq!(advises, kind == "in_doubt", "{said}");
+    }
+}
+
 // spec: EX-02
 #[tokio::test]
 async fn what_needs_a_result_that_is_not_there_is_left_out_and_the_rest_goes_on() {

@@ -85,7 +85,7 @@ async fn what_cannot_be_brought_back_is_asked_about_where_one_wants_that() {
 async fn nobody_to_ask_means_no() {
     check(None, expect![[r#"
         Error
-        Error: Tool 'delete' needs a person's consent and there is nobody to ask. It was not run.
+        Error: Tool 'delete' needs a person's consent and there is nobody to ask. It was not run. Go on without it.
         {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
 }
@@ -105,12 +105,12 @@ async fn a_person_agrees_declines_changes_or_takes_their_time() {
     .await;
     check(Some(Decision::Now(Answer::Cancel { reason: String::new() })), expect![[r#"
         Error
-        Error: A person declined this call of 'delete'. It was not run.
+        Error: A person declined this call of 'delete'. It was not run. Go on without it, or ask what they want instead.
         {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
     check(Some(Decision::Now(Answer::Cancel { reason: "keep it".to_owned() })), expect![[r#"
         Error
-        Error: A person declined this call of 'delete': keep it. It was not run.
+        Error: A person declined this call of 'delete': keep it. It was not run. Go on as they want it.
         {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
     let edit = |arguments: Json| Some(Decision::Now(Answer::Edit { arguments }));
@@ -127,6 +127,7 @@ async fn a_person_agrees_declines_changes_or_takes_their_time() {
     check(edit(json!({ "path": 7 })), expect![[r#"
         Error
         Error: Parameter validation error: expected string, received integer 7 at path '$.path'
+        The tool was not run. Call it again with arguments that fit.
         {"error_type":"validation_error","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
     check(
@@ -179,4 +180,26 @@ async fn a_call_that_was_approved_while_the_run_slept_is_not_asked_about_again()
     let Executed::Done(result) = engine.execute(ready, &context()).await else { panic!("suspended") };
     assert_eq!(result.text(), "done");
     assert_eq!(recorder.take(), [json!({ "path": "a.txt" })]);
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn a_question_says_how_much_of_the_arguments_its_line_leaves_out() {
+    let engine = delete_tool(&Recorder::default());
+    let mut run = context();
+    run.can_ask = true;
+    for (path, expected) in [
+        ("é".repeat(69), format!("Run delete with {{\"path\":\"{}\"}}", "é".repeat(69))),
+        (
+            "é".repeat(75),
+            format!("Run delete with {{\"path\":\"{} ... 6 more characters in the arguments", "é".repeat(71)),
+        ),
+    ] {
+        let call = ToolCall::new("c", "delete", json!({ "path": path }));
+        let Prepared::Ask(question) = engine.prepare(call_id(), &call, &run).await else {
+            panic!("nobody is asked")
+        };
+        assert_eq!(question.action_summary, expected);
+        assert_eq!(question.details["arguments"]["path"], path);
+    }
 }

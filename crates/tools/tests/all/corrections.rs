@@ -7,8 +7,8 @@ use std::{
 
 use archon_tools::{EngineOptions, FnTool, ToolEngine, Workspace, builtin::file_tools};
 use archon_types::{
-    BoxFuture, Context, Correction, Executed, Json, Prepared, ReadyCall, Tool, ToolCall, ToolContext,
-    ToolError, ToolResult, ToolSpec, Toolbox, metadata,
+    Answer, ApprovalRequest, Approver, BoxFuture, Context, Correction, Decision, Executed, Json, Prepared,
+    Preview, ReadyCall, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec, Toolbox, metadata,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -126,4 +126,140 @@ async fn it_is_tried_once_and_after_a_crash_as_before() {
     let Executed::Done(result) = engine.execute(ready, &context()).await else { panic!("it waits") };
     assert!(result.text().starts_with("[The arguments of this call were corrected: n is one more]"));
     assert_eq!(*called.lock().unwrap(), [json!({ "n": 2 }), json!({ "n": 2 })]);
+}
+
+/// Answers with what it is told; meanwhile the file changes so that the call that was agreed to cannot work.
+struct Slow {
+    file: std::path::PathBuf,
+    asked: Mutex<Vec<Json>>,
+    says: Mutex<Vec<Decision>>,
+}
+
+impl Approver for Slow {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        self.asked.lock().unwrap().push(request.details["arguments"].clone());
+        fs::write(&self.file, "one two one\n").unwrap();
+        Box::pin(std::future::ready(self.says.lock().unwrap().remove(0)))
+    }
+}
+
+// spec: TE-33, AP-05
+#[tokio::test]
+async fn nothing_is_corrected_after_a_person_has_agreed_without_asking_them_again() {
+    let edit = json!({ "path": "a.txt", "old_text": "one", "new_text": "1" });
+    let mut everywhere = edit.clone();
+    everywhere["replace_all"] = true.into();
+    let no = || Answer::Cancel { reason: String::new() };
+    for (second, becomes) in [(Answer::Approve, "1 two 1\n"), (no(), "one two one\n")] {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("a.txt");
+        fs::write(&file, "one two\n").unwrap();
+        let workspace = Workspace::new(folder.path()).unwrap();
+        let mut options = EngineOptions::default().granting(["fs_write"]).correcting(["replace_all"]);
+        options.ask = archon_tools::Ask::BeforeChanges;
+        let slow = Arc::new(Slow {
+            file: file.clone(),
+            asked: Mutex::default(),
+            says: Mutex::new(vec![Decision::Now(Answer::Approve), Decision::Now(second)]),
+        });
+        let tool: Arc<dyn Tool> = Arc::new(Edits::new(&workspace));
+        let engine = engine([tool]).with_options(options).with_approver(slow.clone());
+        let result = say(&engine, "edits", edit.clone()).await;
+        assert_eq!(*slow.asked.lock().unwrap(), [edit.clone(), everywhere.clone()], "{}", result.text());
+        assert_eq!(fs::read_to_string(&file).unwrap(), becomes, "{}", result.text());
+    }
+}
+
+/// Replaces a text in a file, in all places if it is told to, and knows how to set a call right that says too little.
+struct Edits(ToolSpec, std::path::PathBuf);
+
+impl Edits {
+    fn new(workspace: &Workspace) -> Self {
+        let spec = ToolSpec::new("edits", "Replaces a text in a file.", json!({ "type": "object" }));
+        Self(spec, workspace.root().join("a.txt"))
+    }
+
+    fn fits(&self, arguments: &Json) -> Result<(), ToolError> {
+        let text = fs::read_to_string(&self.1).unwrap();
+        let places = text.matches(arguments["old_text"].as_str().unwrap()).count();
+        match places == 1 || arguments["replace_all"] == Json::Bool(true) {
+            true => Ok(()),
+            false => Err(ToolError::InvalidArgs(format!("it stands {places} times"))),
+        }
+    }
+}
+
+impl Tool for Edits {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        self.fits(arguments).map(|()| None)
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        _: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            self.fits(&arguments)?;
+            let text = |name: &str| arguments[name].as_str().unwrap().to_owned();
+            let new = fs::read_to_string(&self.1).unwrap().replace(&text("old_text"), &text("new_text"));
+            fs::write(&self.1, new).unwrap();
+            Ok("done".into())
+        })
+    }
+
+    fn correction(&self, arguments: &Json, _: &Context) -> Option<Correction> {
+        let mut all = arguments.clone();
+        all["replace_all"] = true.into();
+        Some(Correction::new("replace_all", all, "replace_all was set"))
+    }
+}
+
+// spec: TE-33, AP-05
+#[tokio::test]
+async fn a_question_is_about_the_corrected_arguments_and_a_yes_to_others_does_not_count() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("a.txt"), "one two one\n").unwrap();
+    let workspace = Workspace::new(folder.path()).unwrap();
+    let mut options = EngineOptions::default().granting(["fs_write"]).correcting(["replace_all"]);
+    options.ask = archon_tools::Ask::BeforeChanges;
+    let tool: Arc<dyn Tool> = Arc::new(Edits::new(&workspace));
+    let spec = tool.spec().clone();
+    let engine = engine([tool]).with_options(options);
+    let sent = json!({ "path": "a.txt", "old_text": "one", "new_text": "1" });
+    let call = ToolCall::new("c", "edits", sent.clone());
+    let mut run = context();
+    run.can_ask = true;
+    let Prepared::Ask(question) = engine.prepare(call_id(), &call, &run).await else {
+        panic!("nobody is asked")
+    };
+    let corrected = question.details["arguments"].clone();
+    assert_eq!(corrected["replace_all"], true);
+    assert_eq!(question.binding, archon_types::binding(&spec, &corrected));
+    run.agreed = Some(archon_types::binding(&spec, &sent).into());
+    assert!(
+        matches!(engine.prepare(call_id(), &call, &run).await, Prepared::Ask(_)),
+        "a yes to other arguments"
+    );
+    run.agreed = Some(question.binding.as_str().into());
+    let Prepared::Ready(ready) = engine.prepare(call_id(), &call, &run).await else {
+        panic!("it was agreed to")
+    };
+    let Executed::Done(result) = engine.execute(ready, &run).await else { panic!("it waits") };
+    assert_eq!(result.text(), "[The arguments of this call were corrected: replace_all was set]\ndone");
+    // What only the execution corrects is asked about, too: the file is as it was.
+    fs::write(folder.path().join("a.txt"), "one two one\n").unwrap();
+    let ready = ReadyCall::new(call_id(), call, archon_types::Effect::SideEffect);
+    assert!(matches!(engine.execute(ready, &run_that_can_ask()).await, Executed::Suspended(_)));
+    assert_eq!(fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one two one\n");
+}
+
+fn run_that_can_ask() -> Context {
+    let mut run = context();
+    run.can_ask = true;
+    run
 }

@@ -68,6 +68,24 @@ fn tools(workspace: &Workspace) -> Vec<Arc<dyn Tool>> {
     all
 }
 
+/// How a text says what to do next.
+const ADVICE: [&str; 14] = [
+    "Available tools: ",
+    "Call it again ",
+    "Send ",
+    "Example: ",
+    "Go on ",
+    "Try ",
+    "check what it did",
+    "Use ",
+    "Did you mean ",
+    "Ask for ",
+    "Take ",
+    "Read it again ",
+    "Read the file again ",
+    "or set ",
+];
+
 /// A row of the table: what was called, the kind of failure, what the model reads, and what people read beyond.
 async fn row(engine: &ToolEngine, call: ToolCall) -> String {
     let run = context_at(Arc::new(TokioClock(tokio::time::Instant::now())));
@@ -76,6 +94,17 @@ async fn row(engine: &ToolEngine, call: ToolCall) -> String {
     let result: ToolResult = run_call(engine, &call, &run).await;
     assert!(result.is_error(), "{name} {shown}: {}", result.text());
     let kind = result.metadata.get("error_type").and_then(Json::as_str).unwrap_or("-");
+    // A tool's own words go on as they are.
+    let is_own = ["fails", "has_no_room"].contains(&&*name);
+    assert!(
+        is_own || ADVICE.iter().any(|advice| result.text().contains(advice)),
+        "{name}: {}",
+        result.text()
+    );
+    assert!(
+        result.error_message.as_deref().is_some_and(|what| !what.is_empty()),
+        "{name}: a person reads nothing"
+    );
     let cell = |text: &str| text.replace('\n', "<br>").replace('|', "\\|");
     let text = cell(&result.text());
     let detail = result.error_message.filter(|detail| {

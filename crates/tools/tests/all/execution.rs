@@ -62,6 +62,8 @@ async fn a_tool_that_sleeps_is_stopped_at_its_limit_and_dropped() {
     expect![[r#"
         Timeout
         Tool execution timed out after 0.5 seconds
+        It may have taken effect: check what it did before you call it again.
+        detail: Tool execution timed out after 0.5 seconds
         {"error_type":"timeout","validation_time_ms":0,"execution_time_ms":500,"attempts":1,"tool_version":"1.0.0"}
     "#]].assert_eq(&show(&result));
 }
@@ -144,6 +146,8 @@ async fn a_cancelled_call_ends_at_once_and_is_dropped() {
     expect![[r#"
         Cancelled
         Cancelled
+        It may have taken effect: check what it did before you call it again.
+        detail: Cancelled
         {"error_type":"cancelled","validation_time_ms":0,"execution_time_ms":0,"attempts":1,"tool_version":"1.0.0"}
     "#]].assert_eq(&show(&call(stopper.clone(), &run).await));
     assert_eq!(drops.count(), 1);
@@ -265,6 +269,7 @@ async fn a_tool_that_blocks_has_a_thread_of_its_own_which_is_left_behind_when_it
         Timeout
         Tool execution timed out after 30 seconds
         It runs on a thread that cannot be stopped, so it may still be at work.
+        It may have taken effect: check what it did before you call it again.
         detail: Tool execution timed out after 30 seconds
         {"left_behind":true,"error_type":"timeout","validation_time_ms":0,"execution_time_ms":30000,"attempts":1,"tool_version":"1.0.0"}
     "#]].assert_eq(&show(&result));

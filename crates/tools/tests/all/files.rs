@@ -96,7 +96,9 @@ fn a_file_is_read_as_it_is_or_in_part() {
     );
     check(
         json!({ "path": "notes.txt", "start_line": 5 }),
-        expect!["invalid_parameters: 'notes.txt' has 4 lines; line 5 is not among them."],
+        expect![
+            "invalid_parameters: 'notes.txt' has 4 lines; line 5 is not among them. Ask for lines from 1 to 4."
+        ],
     );
     check(
         json!({ "path": "notes.txt", "start_line": 3, "end_line": 2 }),
@@ -113,7 +115,7 @@ fn a_file_is_read_as_it_is_or_in_part() {
     check(
         json!({ "path": "blob.bin" }),
         expect![
-            "invalid_parameters: 'blob.bin' is a binary file of 3 bytes. Only text and pictures can be read."
+            "invalid_parameters: 'blob.bin' is a binary file of 3 bytes. Only text and pictures can be read. Go on without it, or use another tool for it."
         ],
     );
     check(

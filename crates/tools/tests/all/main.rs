@@ -11,6 +11,7 @@ mod corrections;
 mod engine;
 mod error_texts;
 mod execution;
+mod file_rules;
 mod files;
 mod fixture;
 #[cfg(all(unix, feature = "git"))]

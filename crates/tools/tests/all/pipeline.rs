@@ -142,7 +142,7 @@ async fn a_tool_that_only_reads_is_not_asked_about_before_changes() {
     let refused = call(&engine, "set", &context()).await.text();
     assert_eq!(
         refused,
-        "Error: Tool 'set' needs a person's consent and there is nobody to ask. It was not run. The person can allow \
+        "Error: Tool 'set' needs a person's consent and there is nobody to ask. It was not run. Go on without it. The person can allow \
          it beforehand with a rule, for instance `set`."
     );
 }
@@ -213,7 +213,10 @@ async fn each_try_has_more_time_unless_the_caller_gives_up() {
     let result = alone(&engine, "slow", &paused()).await;
     // 1 s, a wait of 1 s, 2 s, a wait of 1.5 s, 4 s.
     assert_eq!(started.elapsed(), Duration::from_millis(9_500));
-    assert_eq!(result.text(), "Tool execution timed out after 4 seconds");
+    assert_eq!(
+        result.text(),
+        "Tool execution timed out after 4 seconds\nTry it with less, or go on without it."
+    );
     let mut request = ToolInvocationRequest::new("r", "slow", json!({}));
     (request.timeout_ms, request.retry_on_timeout) = (1_000, false);
     assert_eq!(engine.invoke(request, &paused()).await.metadata["attempts"], 1);
@@ -250,6 +253,7 @@ async fn what_there_was_when_the_time_was_up_is_not_lost() {
     expect![[r#"
         Timeout
         Tool execution timed out after 0.1 seconds
+        It may have taken effect: check what it did before you call it again.
         What there was until then:
         one two
         detail: Tool execution timed out after 0.1 seconds

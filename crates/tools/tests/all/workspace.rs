@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, fs, os::unix::fs::symlink, path::PathBuf};
 
+use archon_testkit::cases;
 use archon_tools::{
     Workspace,
     builtin::{ListFiles, ReadFile, Search},
@@ -115,7 +116,7 @@ fn no_path_leads_out() {
     let fixture = fixture();
     let (outer, root) = (fixture.outer(), fixture.workspace.root().to_owned());
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 2_000,
+        cases: u32::try_from(cases(2_000, 100_000)).unwrap(),
         failure_persistence: None,
         ..ProptestConfig::default()
     });

@@ -284,7 +284,7 @@ fn files_are_found_by_pattern_the_newest_first() {
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("ARCHON_ACCEPT").is_some_and(|v| v == "full") { 100_000 } else { 1_000 }
+    u32::try_from(archon_testkit::cases(1_000, 100_000)).unwrap()
 }
 
 /// Paths made of pieces that lead in, out and round about.

@@ -13,7 +13,8 @@ use crate::{
     app::App,
     failure::Failure,
     output::Look,
-    text::{one_line, printable},
+    question::{barred, cut},
+    text::{one_line, visible},
 };
 
 /// Characters of a question that are shown.
@@ -24,8 +25,8 @@ pub(super) fn show(app: &App, records: &[Arc<Record>]) {
     let Some(machine) = fold(records).filter(|_| !app.json) else { return };
     if open_questions(records).iter().any(|(call, _)| machine.node(*call).is_none()) {
         let text = match machine.proposal() {
-            Some((diff, _)) => printable(&show_diff(diff)),
-            None => printable(&render(&machine.task(), PlanFormat::Text)),
+            Some((diff, _)) => visible(&show_diff(diff)),
+            None => visible(&render(&machine.task(), PlanFormat::Text)),
         };
         text.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
     }
@@ -40,12 +41,15 @@ pub(super) async fn ask(
 ) -> Result<Option<Answer>, Failure> {
     let is_plan = machine.node(call).is_none();
     let proposal = machine.proposal().filter(|_| is_plan);
+    let result = || barred(request.details["result"].as_str().filter(|_| !is_plan).unwrap_or_default());
+    let (shown, missing) = cut(result());
     if !app.json {
-        app.output.note(Look::Warning, one_line(&request.action_summary, SHOWN));
-        let change = proposal.as_ref().map(|(diff, _)| printable(&show_diff(diff))).unwrap_or_default();
+        app.output.note(Look::Warning, visible(&request.action_summary));
+        let change = proposal.as_ref().map(|(diff, _)| visible(&show_diff(diff))).unwrap_or_default();
         change.lines().for_each(|line| app.output.note(Look::Plain, format!("  {line}")));
-        if let Some(result) = request.details["result"].as_str().filter(|_| !is_plan) {
-            app.output.note(Look::Plain, format!("  {}", one_line(result, SHOWN)));
+        print(app, shown);
+        if let Some(missing) = missing {
+            app.output.note(Look::Warning, format!("  ... {missing} not shown: `v` shows all"));
         }
     }
     let task = proposal.map_or_else(|| machine.task(), |(_, task)| task);
@@ -54,12 +58,15 @@ pub(super) async fn ask(
     }
     loop {
         let edit = if is_plan { ", e to edit it" } else { "" };
-        app.output.note_piece(Look::Plain, &format!("y for yes, n for no{edit}, enter to decide later: "));
+        let view = if missing.is_some() { ", v to see all" } else { "" };
+        app.output
+            .note_piece(Look::Plain, &format!("y for yes, n for no{edit}{view}, enter to decide later: "));
         let Some(line) = line().await else { return Ok(None) };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(Some(Answer::Approve)),
             "n" | "no" => return Ok(Some(Answer::Cancel { reason: "declined at the terminal".to_owned() })),
             "" => return Ok(None),
+            "v" | "view" => print(app, result()),
             "e" | "edit" if is_plan => match edited_by_hand(app, &task) {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(failure) => app.output.failure(&failure),
@@ -67,6 +74,10 @@ pub(super) async fn ask(
             _ => {}
         }
     }
+}
+
+fn print(app: &App, lines: Vec<String>) {
+    lines.iter().for_each(|line| app.output.note(Look::Plain, line));
 }
 
 /// Without somebody to ask the answer is not yes. How it can be given later.

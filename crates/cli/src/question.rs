@@ -1,0 +1,276 @@
+//! A question as a person reads it before they agree: whole, or with a mark that says how much is not shown.
+
+use archon::types::{ApprovalRequest, Json};
+
+use crate::{output::Look, text::visible};
+
+/// Lines of a part of a question that are shown unasked.
+const LINES: usize = 60;
+/// Characters of a part of a question that are shown unasked.
+const CHARACTERS: usize = 4_000;
+
+/// What is shown of a question.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) lines: Vec<(Look, String)>,
+    /// Nothing is left out.
+    pub(crate) is_whole: bool,
+}
+
+/// What is going to happen, with what would change, as much as a person reads at once.
+pub(crate) fn brief(request: &ApprovalRequest) -> Shown {
+    let mut body = differences(request);
+    let is_compared = changes(request).all(|(_, diff)| diff.is_some());
+    if body.is_empty() || !is_compared {
+        body.extend(arguments(request));
+    }
+    let (summary, missing_of_summary) = cut(summary(request));
+    let (body, missing) = cut(body);
+    let is_whole = missing.is_none() && missing_of_summary.is_none();
+    let mark = |missing: Option<Missing>| {
+        missing.map(|missing| {
+            let how = format!("`v` shows all, and later `archon approvals show {}`", request.request_id);
+            (Look::Warning, format!("  ... {missing} not shown: {how}"))
+        })
+    };
+    let lines = looking(Look::Warning, summary)
+        .chain(mark(missing_of_summary))
+        .chain(about(request))
+        .chain(looking(Look::Dim, body))
+        .chain(mark(missing))
+        .collect();
+    Shown { lines, is_whole }
+}
+
+/// What is going to happen, on a line, and whether there is more.
+pub(crate) fn first_line(request: &ApprovalRequest) -> (String, bool) {
+    let (lines, missing) = cut(summary(request));
+    let is_cut = missing.is_some() || lines.len() > 1;
+    let first = lines.into_iter().next().unwrap_or_default();
+    (if is_cut { first + " ..." } else { first }, is_cut)
+}
+
+/// All of a question.
+pub(crate) fn whole(request: &ApprovalRequest) -> Vec<(Look, String)> {
+    looking(Look::Warning, summary(request))
+        .chain(about(request))
+        .chain(looking(Look::Plain, differences(request)))
+        .chain(looking(Look::Plain, arguments(request)))
+        .collect()
+}
+
+/// How much of a text is not shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing {
+    lines: usize,
+    characters: usize,
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = |n| if n == 1 { "" } else { "s" };
+        write!(f, "{} more character{}", self.characters, s(self.characters))?;
+        match self.lines {
+            0 => Ok(()),
+            lines => write!(f, " ({lines} line{})", s(lines)),
+        }
+    }
+}
+
+/// The beginning of what is to be shown, and how much more there is.
+pub(crate) fn cut(lines: Vec<String>) -> (Vec<String>, Option<Missing>) {
+    let (mut kept, mut room) = (Vec::new(), CHARACTERS);
+    let mut missing = Missing { lines: 0, characters: 0 };
+    for line in lines {
+        let characters = line.chars().count();
+        if missing.characters == 0 && kept.len() < LINES && characters <= room {
+            room -= characters;
+            kept.push(line);
+            continue;
+        }
+        let shown = if missing.characters == 0 && kept.len() < LINES { room } else { 0 };
+        if shown > 0 {
+            kept.push(line.chars().take(shown).collect());
+        } else {
+            missing.lines += 1;
+        }
+        room = 0;
+        // An empty line counts too, or nothing would say that it is missing.
+        missing.characters += (characters - shown).max(1);
+    }
+    (kept, (missing.characters > 0).then_some(missing))
+}
+
+/// A text of a tool's, line by line behind a bar, so that no line of it looks like one of ours.
+pub(crate) fn barred(text: &str) -> Vec<String> {
+    visible(text).lines().map(|line| format!("  | {line}")).collect()
+}
+
+fn looking(look: Look, lines: Vec<String>) -> impl Iterator<Item = (Look, String)> {
+    lines.into_iter().map(move |line| (look, line))
+}
+
+fn summary(request: &ApprovalRequest) -> Vec<String> {
+    let text = visible(&request.action_summary);
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let mut lines = vec![format!("? {first}")];
+    lines.extend(barred(rest));
+    lines
+}
+
+/// What else there is to know, in few words.
+fn about(request: &ApprovalRequest) -> Vec<(Look, String)> {
+    let mut lines = Vec::new();
+    if let Some(below) = request.asker() {
+        let run = visible(&below.run.to_string());
+        lines.push((Look::Dim, format!("  asked by {run}, which this run called")));
+    }
+    for (path, _) in changes(request).filter(|(_, diff)| diff.is_none()) {
+        let path = visible(path);
+        lines.push((Look::Warning, format!("  {path}: the difference is too large to be shown")));
+    }
+    if request.details["preview"]["outside_cwd"] == Json::Bool(true) {
+        lines.push((Look::Warning, "  it is outside the working directory".to_owned()));
+    }
+    lines
+}
+
+/// The files that a call would change, each with the difference unless that is too large.
+pub(crate) fn changes(request: &ApprovalRequest) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let changes = request.details["preview"]["changes"].as_array();
+    changes.into_iter().flatten().map(|c| (c["path"].as_str().unwrap_or_default(), c["diff"].as_str()))
+}
+
+fn differences(request: &ApprovalRequest) -> Vec<String> {
+    changes(request).filter_map(|(_, diff)| diff).flat_map(barred).collect()
+}
+
+/// The arguments by their names: as JSON, or line by line where they have lines.
+fn arguments(request: &ApprovalRequest) -> Vec<String> {
+    let Some(arguments) = request.details.get("arguments") else { return Vec::new() };
+    let Some(named) = arguments.as_object() else { return barred(&arguments.to_string()) };
+    let mut lines = Vec::new();
+    for (name, value) in named {
+        let name = visible(name).replace('\n', "\\n");
+        match value.as_str().filter(|text| text.contains('\n')) {
+            Some(text) => {
+                lines.push(format!("  {name}:"));
+                lines.extend(barred(text));
+                if text.ends_with('\n') {
+                    lines.push("  | (and a line break)".to_owned());
+                }
+            }
+            None => lines.push(format!("  {name}: {}", visible(&value.to_string()))),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_testkit::{Chance, cases, first_seed};
+    use serde_json::json;
+
+    use super::*;
+
+    fn asks(summary: &str, details: Json) -> ApprovalRequest {
+        ApprovalRequest::new("approval_1", summary, details)
+    }
+
+    fn text(lines: &[(Look, String)]) -> String {
+        lines.iter().map(|(_, line)| line.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn bash(command: &str) -> ApprovalRequest {
+        asks("Run bash", json!({ "tool": "bash", "arguments": { "command": command } }))
+    }
+
+    // spec: AP-05, AP-13
+    #[test]
+    fn what_is_long_is_cut_with_a_mark_and_can_be_seen_whole() {
+        let harmless = "true;".repeat(900);
+        let request = bash(&format!("{harmless} rm -rf ."));
+        let shown = brief(&request);
+        assert!(!shown.is_whole && !text(&shown.lines).contains("rm -rf"), "{shown:?}");
+        let mark = text(&shown.lines).lines().last().unwrap_or_default().to_owned();
+        // `  command: ` and two quotes are shown as well.
+        assert_eq!(
+            mark,
+            "  ... 522 more characters not shown: `v` shows all, and later `archon approvals show approval_1`"
+        );
+        assert!(text(&whole(&request)).contains(&format!("{harmless} rm -rf .\"")));
+        let shown = brief(&bash("ls"));
+        assert_eq!((shown.is_whole, text(&shown.lines).as_str()), (true, "? Run bash\n  command: \"ls\""));
+    }
+
+    // spec: AP-13, CL-09
+    #[test]
+    fn a_long_difference_says_how_much_of_it_is_missing() {
+        let diff: String = (1..=100).map(|n| format!("+line {n}\n")).collect();
+        let preview =
+            json!({ "summary": "x", "changes": [{ "path": "a", "diff": diff, "added": 100, "removed": 0 }] });
+        let request =
+            asks("Create 'a'", json!({ "tool": "write_file", "arguments": {}, "preview": preview }));
+        let shown = brief(&request);
+        assert!(!shown.is_whole);
+        assert!(
+            text(&shown.lines).contains("  | +line 60\n  ... 481 more characters (40 lines) not shown"),
+            "{shown:?}"
+        );
+        assert!(text(&whole(&request)).ends_with("  | +line 100"));
+        // A difference that nobody made is no difference: the arguments are shown.
+        let preview = json!({ "summary": "x", "changes": [{ "path": "a", "added": 0, "removed": 0 }] });
+        let request = asks("Overwrite 'a'", json!({ "arguments": { "content": "new" }, "preview": preview }));
+        assert_eq!(
+            text(&brief(&request).lines),
+            "? Overwrite 'a'\n  a: the difference is too large to be shown\n  content: \"new\""
+        );
+    }
+
+    // spec: AP-05
+    #[test]
+    fn nothing_that_a_tool_says_steers_the_terminal_or_looks_like_ours() {
+        let hidden = "echo ok\u{1b}[2K\r\u{202e}fr- mr\u{200b}\n  y once\n> y";
+        let mut request = bash(hidden);
+        request.action_summary = format!("Run `{hidden}`");
+        for shown in [text(&brief(&request).lines), text(&whole(&request))] {
+            assert!(!shown.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{shown:?}");
+            assert!(shown.contains("echo ok\\u{1b}[2K\\u{d}\\u{202e}fr- mr\\u{200b}"), "{shown}");
+            assert!(
+                shown.lines().all(|line| line.starts_with("? Run")
+                    || line.starts_with("  | ")
+                    || line == "  command:"),
+                "{shown}"
+            );
+        }
+        let (first, is_cut) = first_line(&request);
+        assert!(is_cut && first.ends_with(" ...") && !first.contains('\n'), "{first}");
+    }
+
+    // spec: AP-05, AP-13
+    #[test]
+    fn what_is_shown_and_what_is_said_to_be_missing_is_all() {
+        for seed in first_seed()..first_seed() + cases(200, 10_000) {
+            let mut chance = Chance(seed);
+            let lines: Vec<String> = (0..chance.below(150))
+                .map(|_| {
+                    let most = if chance.percent(5) { 6_000 } else { 80 };
+                    "é".repeat(1 + usize::try_from(chance.below(most)).unwrap())
+                })
+                .collect();
+            let count = |lines: &[String]| lines.iter().map(|line| line.chars().count()).sum::<usize>();
+            let (kept, missing) = cut(lines.clone());
+            let said = missing.map_or((0, 0), |missing| (missing.characters, missing.lines));
+            assert_eq!(
+                (count(&kept) + said.0, kept.len() + said.1),
+                (count(&lines), lines.len()),
+                "seed {seed}"
+            );
+            assert!(kept.len() <= LINES && count(&kept) <= CHARACTERS, "seed {seed}");
+            assert!(
+                kept.iter().zip(&lines).all(|(kept, line)| line.starts_with(kept.as_str())),
+                "seed {seed}"
+            );
+        }
+    }
+}
