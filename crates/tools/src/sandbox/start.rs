@@ -18,22 +18,11 @@ use tempfile::TempDir;
 use tokio::process::Child;
 
 use super::Cage;
-use crate::process::RUN_VARIABLE;
+use crate::process::{self, RUN_VARIABLE};
 
-/// Variables that are passed on to commands: none of them is a secret.
-const PASSED_ON: &[&str] = &[
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "TZ",
-    "TERM",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-];
+/// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
+#[cfg(target_os = "linux")]
+const RESERVED: u64 = 12 << 30;
 
 /// A command that runs. Dropping it ends its process group.
 pub(super) struct Started {
@@ -139,7 +128,7 @@ fn held(
     held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
     held.arg(command.get_program()).args(command.get_args());
     held.env_clear();
-    held.envs(std::env::vars_os().filter(|(name, _)| PASSED_ON.iter().any(|passed| name == passed)));
+    held.envs(process::passed_on());
     held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());
