@@ -38,6 +38,8 @@ pub struct SandboxOptions {
     pub write: Vec<PathBuf>,
     /// The network. Default denied.
     pub network: Network,
+    /// Sockets of this machine's own services. Default denied, also with a network.
+    pub unix_sockets: UnixSockets,
     /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
     /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
     pub env: BTreeMap<String, String>,
@@ -64,7 +66,19 @@ pub enum Network {
     /// No socket can be made, of whatever kind.
     #[default]
     Denied,
-    /// As any other program.
+    /// Sockets of IPv4 and IPv6, and what a program needs to look up its addresses and interfaces.
+    Granted,
+}
+
+/// Whether a command reaches services of this machine by their Unix sockets: docker, D-Bus, an agent for ssh keys. Such
+/// a service does what it is asked with rights of its own, outside the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnixSockets {
+    /// None can be made; pairs of connected ones can, by which processes of a command talk to each other.
+    #[default]
+    Denied,
+    /// As any other program. The kernel does not see to which folder a socket belongs.
     Granted,
 }
 
@@ -96,6 +110,7 @@ impl Default for SandboxOptions {
             env: BTreeMap::new(),
             max_processes: 256,
             max_memory: 4 << 30,
+            unix_sockets: UnixSockets::default(),
             max_file_size: 1 << 30,
             max_cpu_time: Duration::from_secs(600),
             max_output: 256 * 1024,

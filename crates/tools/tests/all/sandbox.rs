@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::TcpListener,
+    os::unix::net::UnixListener,
     path::Path,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -12,7 +13,7 @@ use archon_testkit::SeededIds;
 use archon_tools::{
     EngineOptions, ToolEngine, Workspace,
     builtin::{Bash, BashOptions},
-    sandbox::{self, Isolation, Network},
+    sandbox::{self, Isolation, Network, UnixSockets},
 };
 use archon_types::{
     BoxFuture, Clock, Context, DeltaKind, Event, Json, Timestamp, Tool, ToolCall, ToolResult,
@@ -454,3 +455,89 @@ async fn nothing_is_left_of_a_call() {
         assert!(!Path::new("/sys/fs/cgroup/pids").join(path).exists(), "{line}");
     }
 }
+// spec: TE-39
+#[tokio::test]
+async fn a_granted_network_is_no_way_to_services_of_this_machine() {
+    if !can_be_held() {
+        return;
+    }
+    let connect = "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) or die \"socket: $!\"; \
+                   connect(S, sockaddr_un(\"service\")) or die \"connect: $!\"; print \"connected\"";
+    // A pair of datagram sockets could be connected elsewhere, a pair of streams cannot.
+    let pair = |kind: &str| {
+        format!(
+            "perl -e 'use Socket; print socketpair(A, B, AF_UNIX, {kind}, 0) ? \"made\" : \"refused: $!\"'"
+        )
+    };
+    for (network, unix_sockets) in [
+        (Network::Denied, UnixSockets::Denied),
+        (Network::Granted, UnixSockets::Denied),
+        (Network::Denied, UnixSockets::Granted),
+        (Network::Granted, UnixSockets::Granted),
+    ] {
+        let fixture = fixture(|options| {
+            (options.sandbox.network, options.sandbox.unix_sockets) = (network, unix_sockets);
+        });
+        let service = UnixListener::bind(fixture.outer.path().join("ws/service")).unwrap();
+        service.set_nonblocking(true).unwrap();
+        let granted = unix_sockets == UnixSockets::Granted;
+        let text = fixture.say("bash", &format!("perl -e '{connect}'")).await;
+        assert_eq!(text.contains("connected"), granted, "{network:?}, {unix_sockets:?}: {text}");
+        assert_eq!(service.accept().is_ok(), granted, "{network:?}, {unix_sockets:?}");
+        assert!(granted || text.contains("socket: Operation not permitted"), "{text}");
+        let streams = fixture.say("bash", &pair("SOCK_STREAM")).await;
+        assert!(streams.contains("made"), "{streams}");
+        let datagrams = fixture.say("bash", &pair("SOCK_DGRAM")).await;
+        assert_eq!(datagrams.contains("made"), granted, "{unix_sockets:?}: {datagrams}");
+        let internet = fixture
+            .say("bash", "perl -e 'use Socket; print socket(S, AF_INET, SOCK_STREAM, 0) ? 1 : 0'")
+            .await;
+        assert_eq!(internet.ends_with(": 1"), network == Network::Granted, "{internet}");
+        // AF_VSOCK leads to the host of a virtual machine.
+        let host =
+            fixture.say("bash", "perl -e 'print socket(S, 40, 1, 0) ? \"made\" : \"refused: $!\"'").await;
+        assert!(host.contains("refused: Operation not permitted"), "{host}");
+    }
+    let granted = fixture(|options| options.sandbox.network = Network::Granted);
+    let found = granted.say("bash", "getent ahosts localhost").await;
+    assert!(found.starts_with("Success 0") && found.contains("localhost"), "names are looked up: {found}");
+}
+
+/// Ways to change a file's attributes that are newer than many lists, by their numbers, and with arguments with which the
+/// kernel itself would not answer EPERM.
+// spec: TE-39
+#[tokio::test]
+async fn new_system_calls_are_no_way_around_the_old_ones() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    for (call, expected) in [
+        // setxattrat, removexattrat, open_tree_attr, file_setattr, mount_setattr, fsopen
+        (463, "Operation not permitted"),
+        (466, "Operation not permitted"),
+        (467, "Operation not permitted"),
+        (469, "Operation not permitted"),
+        (442, "Operation not permitted"),
+        (430, "Operation not permitted"),
+        // clone3
+        (435, "Function not implemented"),
+    ] {
+        for tool in ["bash", "bash_readonly"] {
+            let text =
+                fixture.say(tool, &format!("perl -e 'syscall({call}, -1, 0, 0, 0, 0); print $!'")).await;
+            assert!(text.contains(expected), "{call}: {text}");
+        }
+    }
+    // FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR of a file that is open for reading.
+    for request in ["0x40086602", "0x401c5820"] {
+        let script =
+            format!("open(F, \"<\", \"a.txt\"); my $f = \"\\0\" x 64; ioctl(F, {request}, $f) or print $!");
+        let text = fixture.say("bash_readonly", &format!("perl -e '{script}'")).await;
+        assert!(text.contains("Operation not permitted"), "{request}: {text}");
+    }
+    let threads =
+        fixture.say("bash", "perl -e 'exit(fork() ? (wait() > 0 ? 0 : 1) : 0)' && echo forked").await;
+    assert_eq!(threads, "Success 0: forked\n");
+}
+
