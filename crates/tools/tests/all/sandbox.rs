@@ -83,7 +83,7 @@ impl Fixture {
 }
 
 /// Processes whose command line holds this text, ours left out.
-fn processes_with(text: &str) -> usize {
+pub(crate) fn processes_with(text: &str) -> usize {
     let ours = std::process::id().to_string();
     fs::read_dir("/proc")
         .unwrap()
@@ -159,7 +159,7 @@ async fn a_cancelled_command_is_gone_with_all_that_it_started() {
     assert_eq!(processes_with("sleep 72.5"), 0);
 }
 
-struct Watch(Box<dyn Fn(String) + Send + Sync>);
+pub(crate) struct Watch(pub(crate) Box<dyn Fn(String) + Send + Sync>);
 
 impl archon_types::Sink for Watch {
     fn emit(&self, event: Event) {
@@ -229,11 +229,16 @@ async fn a_fork_bomb_has_no_more_processes_than_it_may() {
 // spec: TE-58
 #[test]
 fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
-    if !can_be_held() {
-        return;
+    if can_be_held() {
+        as_nobody("a_fork_bomb_has_no_more_processes_than_it_may");
     }
+}
+
+/// Runs one of these tests once more, as a user without rights.
+#[allow(clippy::print_stdout, reason = "a test says that it was left out")]
+fn as_nobody(test: &str) {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIP: not root, so the test above has shown it");
+        println!("SKIP: not root, so the test itself has shown it");
         return;
     }
     // Where nobody may go.
@@ -249,7 +254,7 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     let run = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["--exact", "sandbox::a_fork_bomb_has_no_more_processes_than_it_may", "--nocapture"])
+        .args(["--exact", &format!("sandbox::{test}"), "--nocapture"])
         .current_dir(folder.path())
         .env("TMPDIR", folder.path())
         .output();
@@ -259,6 +264,75 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     };
     let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Whether a cgroup limits memory here: then the addresses of a command are not limited.
+async fn memory_is_counted() -> bool {
+    let version_1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
+    let root = rustix::process::geteuid().is_root();
+    root && (version_1 || fixture(|_| ()).say("bash", "ulimit -v").await.contains("unlimited"))
+}
+
+/// Takes memory that is no process's own: mapped and shared, and in a file without a name.
+#[cfg(target_arch = "x86_64")]
+const SHARED: [&str; 2] = [
+    // mmap, then madvise with MADV_POPULATE_WRITE.
+    "$at = syscall(9, 0, SIZE, 3, 0x21, -1, 0); $r = syscall(28, $at, SIZE, 23); print \"took \", \"all\" if $r == 0;",
+    // memfd_create
+    "open(F, q(>&=), syscall(319, my $name = q(x), 0)) or die $!; \
+     print F q(x) x (1 << 20) for 1..(SIZE >> 20); print \"took \", \"all\";",
+];
+
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn memory_that_processes_share_is_limited_too() {
+    if !can_be_held() || !memory_is_counted().await {
+        println!("SKIP: no cgroup can be made here");
+        return;
+    }
+    for script in SHARED {
+        for (size, fits) in [("(16 << 20)", true), ("(300 << 20)", false)] {
+            let fixture = fixture(|options| options.sandbox.max_memory = 100 << 20);
+            let result =
+                fixture.call("bash", &format!("perl -e '{}'; echo end", script.replace("SIZE", size))).await;
+            let text = result.text();
+            assert!(text.contains("end\n"), "{script}: {text}");
+            assert_eq!(text.contains("took all"), fits, "{script}: {text}");
+            let told = "[a program was ended: the command used more than its 104857600 bytes of memory]";
+            assert_eq!(text.ends_with(told), !fits, "{script}: {text}");
+            assert_eq!(result.metadata.contains_key("out_of_memory"), !fits);
+        }
+    }
+}
+
+/// Without a cgroup what a process can address is limited, which is more than it may have.
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn addresses_are_limited_where_memory_is_not_counted() {
+    if !can_be_held() || memory_is_counted().await {
+        println!("SKIP: memory is counted here");
+        return;
+    }
+    let fixture = fixture(|options| options.sandbox.max_memory = 100 << 20);
+    // 8 GiB is what programs set aside, 16 GiB is too much; neither is touched (MAP_NORESERVE).
+    for (size, fits) in [(8_u64 << 30, true), (16 << 30, false)] {
+        let script =
+            format!("$! = 0; $at = syscall(9, 0, {size}, 3, 0x4021, -1, 0); print $at == -1 ? $! : 'mapped'");
+        let text = fixture.say("bash", &format!("perl -e '{script}'")).await;
+        assert_eq!(text.contains("mapped"), fits, "{size}: {text}");
+        assert_eq!(text.contains("Cannot allocate memory"), !fits, "{size}: {text}");
+    }
+}
+
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn addresses_of_an_ordinary_user_are_limited() {
+    if can_be_held() {
+        as_nobody("addresses_are_limited_where_memory_is_not_counted");
+    }
 }
 
 // spec: TE-58
@@ -387,76 +461,6 @@ async fn the_network_is_reached_only_where_it_was_granted() {
 
 // spec: TE-39
 #[tokio::test]
-async fn a_command_cannot_signal_others_raise_its_limits_or_see_our_environment() {
-    if !can_be_held() {
-        return;
-    }
-    let fixture = fixture(|options| {
-        options.sandbox.env.insert("GIVEN".to_owned(), "yes".to_owned());
-    });
-    let us = std::process::id();
-    for command in [format!("kill -0 {us}"), "ulimit -f unlimited".to_owned(), "ulimit -c 100".to_owned()] {
-        let text = fixture.say("bash", &command).await;
-        assert!(text.contains("not permitted") || text.contains("cannot modify"), "{command}: {text}");
-    }
-    let names = fixture.say("bash", "env | cut -d= -f1 | sort | tr '\\n' ' '; echo $GIVEN").await;
-    assert!(names.contains("HOME") && names.ends_with("yes\n"), "{names}");
-    assert!(!names.contains("CARGO"), "the environment of this test is not passed on: {names}");
-}
-
-// spec: TE-40
-#[tokio::test]
-async fn denied_words_are_refused_before_anything_runs() {
-    let fixture = fixture(|options| options.deny.push("git push".to_owned()));
-    for (command, word) in
-        [("git push --force", "git push"), ("sudo rm -rf / --no-preserve-root", "rm -rf /")]
-    {
-        let text = fixture.call("bash", command).await.text();
-        if can_be_held() {
-            assert_eq!(
-                text,
-                format!(
-                    "Error: Commands with '{word}' are not run here. Use another command, or ask the person to run it."
-                )
-            );
-        }
-        assert!(text.starts_with("Error: "));
-    }
-}
-
-// spec: TE-37, TE-39
-#[tokio::test]
-async fn a_shell_needs_a_permission() {
-    let fixture = fixture(|_| ());
-    let engine = fixture.engine.clone().with_options(EngineOptions::default());
-    let call = ToolCall::new("c", "bash", json!({ "command": "echo hi" }));
-    let text = run_call(&engine, &call, &run()).await.text();
-    expect!["Error: Tool 'bash' needs the permission shell_exec, which was not granted. It was not run. Go on without it, or ask the person to grant it."].assert_eq(&text);
-}
-
-// spec: TE-39
-#[tokio::test]
-async fn without_the_kernel_s_help_commands_run_only_where_that_is_known() {
-    let fixture = fixture(|options| options.sandbox.isolation = Isolation::WithoutKernel);
-    assert_eq!(fixture.say("bash", "cat a.txt").await, "Success 0: inside\n");
-}
-
-#[tokio::test]
-async fn nothing_is_left_of_a_call() {
-    if !can_be_held() {
-        return;
-    }
-    let fixture = fixture(|_| ());
-    let folder = fixture.call("bash", "echo x > $TMPDIR/f; echo -n $TMPDIR").await.text();
-    assert!(folder.contains("archon-call-") && !Path::new(&folder).exists(), "{folder}");
-    let group = fixture.call("bash", "cat /proc/self/cgroup").await.text();
-    for line in group.lines().filter(|line| line.contains("archon-")) {
-        let path = line.rsplit(':').next().unwrap().trim_start_matches('/');
-        assert!(!Path::new("/sys/fs/cgroup/pids").join(path).exists(), "{line}");
-    }
-}
-// spec: TE-39
-#[tokio::test]
 async fn a_granted_network_is_no_way_to_services_of_this_machine() {
     if !can_be_held() {
         return;
@@ -541,3 +545,73 @@ async fn new_system_calls_are_no_way_around_the_old_ones() {
     assert_eq!(threads, "Success 0: forked\n");
 }
 
+// spec: TE-39
+#[tokio::test]
+async fn a_command_cannot_signal_others_raise_its_limits_or_see_our_environment() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| {
+        options.sandbox.env.insert("GIVEN".to_owned(), "yes".to_owned());
+    });
+    let us = std::process::id();
+    for command in [format!("kill -0 {us}"), "ulimit -f unlimited".to_owned(), "ulimit -c 100".to_owned()] {
+        let text = fixture.say("bash", &command).await;
+        assert!(text.contains("not permitted") || text.contains("cannot modify"), "{command}: {text}");
+    }
+    let names = fixture.say("bash", "env | cut -d= -f1 | sort | tr '\\n' ' '; echo $GIVEN").await;
+    assert!(names.contains("HOME") && names.ends_with("yes\n"), "{names}");
+    assert!(!names.contains("CARGO"), "the environment of this test is not passed on: {names}");
+}
+
+// spec: TE-40
+#[tokio::test]
+async fn denied_words_are_refused_before_anything_runs() {
+    let fixture = fixture(|options| options.deny.push("git push".to_owned()));
+    for (command, word) in
+        [("git push --force", "git push"), ("sudo rm -rf / --no-preserve-root", "rm -rf /")]
+    {
+        let text = fixture.call("bash", command).await.text();
+        if can_be_held() {
+            assert_eq!(
+                text,
+                format!(
+                    "Error: Commands with '{word}' are not run here. Use another command, or ask the person to run it."
+                )
+            );
+        }
+        assert!(text.starts_with("Error: "));
+    }
+}
+
+// spec: TE-37, TE-39
+#[tokio::test]
+async fn a_shell_needs_a_permission() {
+    let fixture = fixture(|_| ());
+    let engine = fixture.engine.clone().with_options(EngineOptions::default());
+    let call = ToolCall::new("c", "bash", json!({ "command": "echo hi" }));
+    let text = run_call(&engine, &call, &run()).await.text();
+    expect!["Error: Tool 'bash' needs the permission shell_exec, which was not granted. It was not run. Go on without it, or ask the person to grant it."].assert_eq(&text);
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn without_the_kernel_s_help_commands_run_only_where_that_is_known() {
+    let fixture = fixture(|options| options.sandbox.isolation = Isolation::WithoutKernel);
+    assert_eq!(fixture.say("bash", "cat a.txt").await, "Success 0: inside\n");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_call() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let folder = fixture.call("bash", "echo x > $TMPDIR/f; echo -n $TMPDIR").await.text();
+    assert!(folder.contains("archon-call-") && !Path::new(&folder).exists(), "{folder}");
+    let group = fixture.call("bash", "cat /proc/self/cgroup").await.text();
+    for line in group.lines().filter(|line| line.contains("archon-")) {
+        let path = line.rsplit(':').next().unwrap().trim_start_matches('/');
+        assert!(!Path::new("/sys/fs/cgroup/pids").join(path).exists(), "{line}");
+    }
+}
