@@ -4,9 +4,12 @@
 //! hands it to [`register_process`](ToolContext::register_process). From then on the engine sees to it: whatever
 //! the processes of a call left running when it returned, was cancelled or ran out of time gets SIGTERM, and
 //! SIGKILL 150 ms later; when the call is dropped, SIGKILL at once. Whoever takes up a run whose process died ends
-//! what is left of its groups first, as far as `process/table.rs` can prove that they are the run's.
+//! what is left of its groups first, as far as `process/table.rs` and `process/mark.rs` can prove that they are the
+//! run's.
 
 mod call;
+#[cfg(target_os = "linux")]
+mod mark;
 mod table;
 
 use std::{
@@ -21,10 +24,32 @@ use archon_types::{Clock, ProcessGroup, RunId, ToolContext, ToolError};
 use rustix::process::{Pid, Signal};
 
 pub(crate) use call::CallProcesses;
+#[cfg(target_os = "linux")]
+pub(crate) use mark::mark;
 pub(crate) use table::Table;
+#[cfg(all(target_os = "linux", feature = "bash"))]
+pub(crate) use {mark::kill_if, table::start_ticks};
 
 /// The variable by which a process knows the run that started it, and by which its run knows it again.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";
+
+/// Variables of ours that are passed on: none of them is a secret.
+const PASSED_ON: &[&str] = &[
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "TZ",
+    "TERM",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+];
+
+/// Beside them for processes that are not held within a scratch folder.
+const FOLDERS: &[&str] = &["HOME", "TMPDIR"];
 
 /// From SIGTERM to SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_millis(150);
@@ -36,8 +61,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Starts a command in a process group of its own, which is in the run's log before the command does anything
 /// and ends with the call at the latest.
 ///
-/// The program, its arguments, directory and added variables are taken from `command`. Its input is empty, its
-/// two outputs are pipes. A program that is not there exits with code 127, as in a shell.
+/// The program, its arguments, directory and added variables are taken from `command`. Of our own environment it has
+/// `PATH`, the language, the time zone, the terminal's kind, the user's name and shell, `HOME` and `TMPDIR`, and
+/// nothing else: keys are not passed on, unless `command` adds them. Its input is empty, its two outputs are pipes. A program that is not there exits with code 127, as in a shell.
 ///
 /// # Errors
 /// [`ToolError::Resource`] when no process can be started, [`ToolError::Cancelled`] when the call is over.
@@ -62,6 +88,8 @@ fn held(command: &Command, context: &ToolContext) -> Command {
     let mut held = Command::new("/bin/sh");
     held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
     held.arg(command.get_program()).args(command.get_args());
+    held.env_clear().envs(passed_on());
+    held.envs(FOLDERS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => held.env(name, value),
@@ -76,6 +104,11 @@ fn held(command: &Command, context: &ToolContext) -> Command {
     held
 }
 
+/// What every process of a tool has of our environment.
+pub(crate) fn passed_on() -> impl Iterator<Item = (&'static str, std::ffi::OsString)> {
+    PASSED_ON.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
+}
+
 /// Kills the groups that `run` started before its process died, as far as they are the run's beyond doubt, and
 /// returns those that are there all the same.
 pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn Clock) -> Vec<ProcessGroup> {
@@ -85,6 +118,12 @@ pub(crate) async fn end_left(groups: &[ProcessGroup], run: &RunId, clock: &dyn C
         signal(group, Signal::KILL);
     }
     until_gone(&mut ours, REMOVAL, clock, &Table::default()).await;
+    #[cfg(target_os = "linux")]
+    for group in mark::end_strays(groups, clock).await {
+        if !ours.contains(&group) {
+            ours.push(group);
+        }
+    }
     ours
 }
 

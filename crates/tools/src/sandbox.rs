@@ -4,7 +4,7 @@
 //! leaves it the granted folders, a seccomp filter takes the network and the ways out of its process group.
 //! Both pass on to what the thread starts, and the thread ends. Limits of memory, files and processor time are
 //! set from outside on a shell that waits for a word before it becomes the command, and where the system lets
-//! us the processes are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
+//! us processes and memory are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
 //! our process, so it takes no `unsafe`; `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md` says more.
 //!
 //! Since no process of a command can leave the group, one signal ends them all, whatever they
@@ -14,9 +14,9 @@
 //! [`Isolation::WithoutKernel`] says that this is known.
 
 #[cfg(target_os = "linux")]
-mod kernel;
+mod cgroup;
 #[cfg(target_os = "linux")]
-mod pids;
+mod kernel;
 mod run;
 mod start;
 #[cfg(target_os = "linux")]
@@ -38,12 +38,17 @@ pub struct SandboxOptions {
     pub write: Vec<PathBuf>,
     /// The network. Default denied.
     pub network: Network,
+    /// Sockets of this machine's own services. Default denied, also with a network.
+    pub unix_sockets: UnixSockets,
     /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
     /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
     pub env: BTreeMap<String, String>,
     /// Processes and threads at a time. Default 256.
     pub max_processes: u32,
-    /// Bytes of memory of each process. Default 4 GiB.
+    /// Bytes of memory of a command with all that it started, memory that its processes share and files in memory
+    /// included. Default 4 GiB. Where there is no cgroup for memory (version 1 or 2, which an ordinary user often
+    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it: then
+    /// shared memory is held loosely, and files in memory only by [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
     /// Bytes of each file that is written. Default 1 GiB.
     pub max_file_size: u64,
@@ -64,7 +69,19 @@ pub enum Network {
     /// No socket can be made, of whatever kind.
     #[default]
     Denied,
-    /// As any other program.
+    /// Sockets of IPv4 and IPv6, and what a program needs to look up its addresses and interfaces.
+    Granted,
+}
+
+/// Whether a command reaches services of this machine by their Unix sockets: docker, D-Bus, an agent for ssh keys. Such
+/// a service does what it is asked with rights of its own, outside the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnixSockets {
+    /// None can be made; pairs of connected ones can, by which processes of a command talk to each other.
+    #[default]
+    Denied,
+    /// As any other program. The kernel does not see to which folder a socket belongs.
     Granted,
 }
 
@@ -93,6 +110,7 @@ impl Default for SandboxOptions {
             read: Vec::new(),
             write: Vec::new(),
             network: Network::default(),
+            unix_sockets: UnixSockets::default(),
             env: BTreeMap::new(),
             max_processes: 256,
             max_memory: 4 << 30,
@@ -114,7 +132,7 @@ impl Default for SandboxOptions {
 /// ```
 pub fn missing() -> Option<String> {
     #[cfg(target_os = "linux")]
-    return kernel::missing().or_else(pids::missing);
+    return kernel::missing().or_else(cgroup::missing);
     #[cfg(not(target_os = "linux"))]
     return Some("there is no sandbox for this system".to_owned());
 }

@@ -146,7 +146,7 @@ impl Bash {
     }
 
     fn result(&self, finished: Finished, limit: Duration) -> ToolResult {
-        let Finished { ended, stdout, stderr } = finished;
+        let Finished { ended, stdout, stderr, out_of_memory } = finished;
         let mut text = stdout.text;
         if !stderr.text.is_empty() {
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -167,6 +167,13 @@ impl Bash {
         if !end.is_empty() {
             text.push_str(&format!("{gap}{end}"));
         }
+        if out_of_memory {
+            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            let most = self.options.sandbox.max_memory;
+            text.push_str(&format!(
+                "{gap}[a program was ended: the command used more than its {most} bytes of memory]"
+            ));
+        }
         let mut result = match ended {
             Ended::TimedOut => {
                 let detail = format!("The command was stopped after {} seconds", limit.as_secs_f64());
@@ -175,6 +182,9 @@ impl Bash {
             }
             _ => ToolResult::success(text),
         };
+        if out_of_memory {
+            result = result.with_metadata("out_of_memory", true);
+        }
         if let Some(code) = code {
             result = result.with_metadata("exit_code", code);
         }
@@ -193,6 +203,12 @@ impl Bash {
             153 => ": a file grew beyond the limit",
             137 => ": it was killed, perhaps for want of memory",
             127 => ": no such program",
+            _ if ["Cannot allocate memory", "Out of memory", "MemoryError"]
+                .iter()
+                .any(|said| text.contains(said)) =>
+            {
+                ": it asked for more memory than it may have"
+            }
             _ if text.contains("Operation not permitted") && network => {
                 ": there is no network here, and files outside the workspace cannot be changed"
             }

@@ -87,6 +87,10 @@ impl Processes for Registered {
     fn register<'a>(&'a self, leader: u32) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
             let group = table::group_of(leader)?;
+            #[cfg(target_os = "linux")]
+            if let Some(leader) = super::number(leader) {
+                super::mark(leader, group.id);
+            }
             let logged = self.keep(&group)
                 && match &self.log {
                     Some(log) => log.spawned(self.call, group.clone()).await,

@@ -3,7 +3,7 @@
 //! Numbers of processes are used again, but none while a group has it. So a group is the one that a log names
 //! if the process of its number was started when the log says, and it is not if that process was started at
 //! another time. When its leader is gone and others of the group are left, the group is the run's if one of
-//! them has the run's name in its environment, which it inherited from the leader.
+//! them has the group's mark (`mark.rs`) or the run's name in its environment, both inherited from the leader.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,13 +82,25 @@ pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
     is_alive(group) && system::is_of(group, run)
 }
 
+/// When a process was started, in clock ticks since the system was; nothing if there is none.
+#[cfg(target_os = "linux")]
+pub(crate) fn start_ticks(process: u32) -> Option<u64> {
+    system::start_ticks(process)
+}
+
+/// The same of the group's leader, gone or not, if the group is one of this start of the system.
+#[cfg(target_os = "linux")]
+pub(super) fn ticks_of(group: &ProcessGroup) -> Option<u64> {
+    group.started.strip_prefix(&system::boot())?.strip_prefix('/')?.parse().ok()
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::{fs, io, io::Read, thread, time::Duration};
 
     use archon_types::{ProcessGroup, RunId};
 
-    use crate::process::RUN_VARIABLE;
+    use crate::process::{RUN_VARIABLE, mark};
 
     /// A process as `/proc/PID/stat` shows it; see proc(5).
     pub(super) struct Process {
@@ -120,13 +132,17 @@ mod system {
     }
 
     /// Another one after each start of the system.
-    fn boot() -> String {
+    pub(super) fn boot() -> String {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         id.trim().to_owned()
     }
 
     pub(super) fn started(pid: u32) -> String {
         Process::read(pid).map(|process| process.mark()).unwrap_or_default()
+    }
+
+    pub(super) fn start_ticks(pid: u32) -> Option<u64> {
+        Process::read(pid).filter(|process| !process.has_ended()).map(|process| process.started)
     }
 
     /// All processes.
@@ -158,7 +174,9 @@ mod system {
             return true;
         }
         let since_boot = group.started.starts_with(&boot());
-        since_boot && living_members(&all().collect::<Vec<_>>(), group).any(|member| belongs_to(member, run))
+        since_boot
+            && living_members(&all().collect::<Vec<_>>(), group)
+                .any(|member| mark::is_of(member.pid, group) || belongs_to(member, run))
     }
 
     fn belongs_to(process: &Process, run: &RunId) -> bool {

@@ -8,7 +8,7 @@ use landlock::{
 };
 use seccompiler::BpfProgram;
 
-use super::{Access, Cage, Network, syscalls};
+use super::{Access, Cage, Network, UnixSockets, syscalls};
 
 /// The first version that guards everything that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
@@ -69,16 +69,16 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 /// What a thread has to give up; made before, applied there.
 pub(super) struct Restrictions {
     files: RulesetCreated,
-    calls: BpfProgram,
+    calls: [BpfProgram; 2],
 }
 
 impl Restrictions {
     /// For a command in the process group `group` with a scratch folder of its own.
     pub(super) fn new(cage: &Cage, group: u32, scratch: &Path) -> Result<Self, String> {
         let files = files(cage, scratch).map_err(|e| format!("Landlock: {e}"))?;
-        let network = cage.options.network;
-        let calls = syscalls::filter(group, cage.access, network).map_err(|e| format!("seccomp: {e}"))?;
-        Ok(Self { files, calls })
+        let known =
+            syscalls::filter(group, cage.access, &cage.options).map_err(|e| format!("seccomp: {e}"))?;
+        Ok(Self { files, calls: [known, syscalls::absent()] })
     }
 
     /// Takes it from the calling thread, and from all that it starts, for good.
@@ -88,7 +88,10 @@ impl Restrictions {
             return Err("Landlock: the kernel did not take the rules".to_owned());
         }
         give_up_capabilities().map_err(|e| format!("capabilities: {e}"))?;
-        seccompiler::apply_filter(&self.calls).map_err(|e| format!("seccomp: {e}"))
+        self.calls
+            .iter()
+            .try_for_each(|calls| seccompiler::apply_filter(calls))
+            .map_err(|e| format!("seccomp: {e}"))
     }
 }
 
@@ -125,7 +128,11 @@ fn files(cage: &Cage, scratch: &Path) -> Result<RulesetCreated, RulesetError> {
         // What later kernels guard is guarded there.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI::V5))?
-        .scope(Scope::from_all(ABI::V6))?;
+        .scope(Scope::Signal)?;
+    if cage.options.unix_sockets == UnixSockets::Denied {
+        // Those that have a name and no file.
+        rules = rules.scope(Scope::AbstractUnixSocket)?;
+    }
     if cage.options.network == Network::Denied {
         rules = rules.handle_access(AccessNet::from_all(ABI::V4))?;
     }

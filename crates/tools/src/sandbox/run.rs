@@ -29,6 +29,8 @@ pub(crate) struct Finished {
     pub(crate) ended: Ended,
     pub(crate) stdout: Output,
     pub(crate) stderr: Output,
+    /// Whether a process of it was killed for want of memory.
+    pub(crate) out_of_memory: bool,
 }
 
 /// How a command ended.
@@ -100,9 +102,10 @@ pub(crate) async fn run(
     if !pumps.is_terminated() {
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
     }
+    let out_of_memory = started.ran_out_of_memory();
     started.finish().await;
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
-    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output() })
+    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory })
 }
 
 async fn pump(from: Option<impl AsyncRead + Unpin>, kept: &Kept) {

@@ -18,22 +18,11 @@ use tempfile::TempDir;
 use tokio::process::Child;
 
 use super::Cage;
-use crate::process::RUN_VARIABLE;
+use crate::process::{self, RUN_VARIABLE};
 
-/// Variables that are passed on to commands: none of them is a secret.
-const PASSED_ON: &[&str] = &[
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LC_MESSAGES",
-    "TZ",
-    "TERM",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-];
+/// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
+#[cfg(target_os = "linux")]
+const RESERVED: u64 = 12 << 30;
 
 /// A command that runs. Dropping it ends its process group.
 pub(super) struct Started {
@@ -41,7 +30,7 @@ pub(super) struct Started {
     leader: Child,
     group: Pid,
     #[cfg(target_os = "linux")]
-    pids: Option<super::pids::Pids>,
+    cgroup: Option<super::cgroup::Cgroup>,
     scratch: Option<TempDir>,
 }
 
@@ -50,6 +39,14 @@ impl Started {
     pub(super) fn kill(&self) {
         // The leader was not waited for, so the number is still the group's.
         let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
+    }
+
+    /// Whether something of it was killed for want of memory, as far as the system says so.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::ran_out_of_memory);
+        #[cfg(not(target_os = "linux"))]
+        return false;
     }
 
     /// Waits for what was killed and takes away what was made for the command.
@@ -68,10 +65,10 @@ impl Drop for Started {
         }
         let scratch = self.scratch.take();
         #[cfg(target_os = "linux")]
-        if let Some(pids) = self.pids.take().filter(|pids| !pids.remove()) {
+        if let Some(cgroup) = self.cgroup.take().filter(|cgroup| !cgroup.remove()) {
             // The last of a large group may take a moment, for which nobody should wait.
             std::thread::spawn(move || {
-                pids.remove_soon();
+                cgroup.remove_soon();
                 drop(scratch);
             });
             return;
@@ -106,7 +103,7 @@ pub(super) async fn start(
         leader,
         group: pid(group).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?,
         #[cfg(target_os = "linux")]
-        pids: None,
+        cgroup: None,
         scratch: Some(scratch),
     };
     #[cfg(target_os = "linux")]
@@ -118,10 +115,15 @@ pub(super) async fn start(
     Ok(started)
 }
 
-/// Leads the group, and does nothing until we say a word, which we never do, or die.
+/// Leads the group, and does nothing until we say a word, which we never do, or die. Then it takes the group
+/// with it, whatever has become of the group's environment.
 fn leader(context: &ToolContext) -> tokio::process::Command {
     let mut leader = Command::new("/bin/sh");
-    leader.args(["-c", "read -r _"]).env_clear().env(RUN_VARIABLE, context.run.run.as_str()).process_group(0);
+    leader
+        .args(["-c", "read -r _; kill -KILL 0"])
+        .env_clear()
+        .env(RUN_VARIABLE, context.run.run.as_str())
+        .process_group(0);
     leader.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut leader = tokio::process::Command::from(leader);
     leader.kill_on_drop(true);
@@ -139,7 +141,7 @@ fn held(
     held.args(["-c", "read -r _ && exec \"$0\" \"$@\" </dev/null"]);
     held.arg(command.get_program()).args(command.get_args());
     held.env_clear();
-    held.envs(std::env::vars_os().filter(|(name, _)| PASSED_ON.iter().any(|passed| name == passed)));
+    held.envs(process::passed_on());
     held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());
@@ -196,27 +198,71 @@ fn not_held(why: String) -> ToolError {
 /// Limits the waiting shell, and what it will become.
 #[cfg(target_os = "linux")]
 fn limit(started: &mut Started, process: Pid, cage: &Cage) -> io::Result<()> {
+    use super::cgroup::{self, Cgroup};
     use rustix::process::{Resource, Rlimit, prlimit};
 
     let options = &cage.options;
+    let group = started.group.as_raw_nonzero().get().unsigned_abs();
+    let cgroup = Cgroup::create(group, options.max_processes, options.max_memory);
+    let holds_memory = cgroup.as_ref().is_some_and(Cgroup::holds_memory);
+    started.cgroup = cgroup;
+    // What processes share is no data of any of them, so without a cgroup all they can address is limited.
+    let addresses = (!holds_memory).then(|| (Resource::As, options.max_memory.saturating_add(RESERVED)));
     let limits = [
         (Resource::Core, 0),
         (Resource::Fsize, options.max_file_size),
         (Resource::Data, options.max_memory),
         (Resource::Cpu, options.max_cpu_time.as_secs().max(1)),
     ];
-    for (resource, most) in limits {
+    for (resource, most) in limits.into_iter().chain(addresses) {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         prlimit(Some(process), resource, limit)?;
     }
-    let group = started.group.as_raw_nonzero().get().unsigned_abs();
-    started.pids = super::pids::Pids::create(group, options.max_processes);
-    match &started.pids {
-        Some(pids) => pids.add(process.as_raw_nonzero().get().unsigned_abs()),
-        None => super::pids::limit_user(process, options.max_processes),
+    process::mark(process, group);
+    match &started.cgroup {
+        Some(cgroup) => cgroup.add(process.as_raw_nonzero().get().unsigned_abs()),
+        // No limit of a user binds root.
+        None if cage.is_closed() && rustix::process::geteuid().is_root() => {
+            Err(io::Error::other(cgroup::cannot_count()))
+        }
+        None => cgroup::limit_user(process, options.max_processes),
     }
 }
 
 fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Access, SandboxOptions, cgroup::Cgroup, missing};
+
+    // spec: TE-58
+    #[tokio::test]
+    async fn root_starts_nothing_where_its_processes_cannot_be_counted() {
+        if missing().is_some() || !rustix::process::geteuid().is_root() {
+            println!("SKIP: not root, or no cgroup can be made here");
+            return;
+        }
+        let wait = || {
+            let mut shell = tokio::process::Command::new("/bin/sh");
+            shell.args(["-c", "read -r _"]).stdin(Stdio::piped()).process_group(0).kill_on_drop(true);
+            shell.spawn().unwrap()
+        };
+        let (child, leader) = (wait(), wait());
+        let (process, group) = (pid(child.id().unwrap()).unwrap(), leader.id().unwrap());
+        // The name is taken, so that none can be made.
+        let taken = Cgroup::create(group, 9, 1 << 20).unwrap();
+        let group = pid(group).unwrap();
+        let mut started = Started { child, leader, group, cgroup: None, scratch: None };
+        let mut cage = Cage::new(Vec::new(), Access::Read, SandboxOptions::default());
+        let refused = limit(&mut started, process, &cage).unwrap_err().to_string();
+        assert!(refused.contains("cannot be counted"), "{refused}");
+        cage.missing = Some("something".to_owned());
+        assert!(limit(&mut started, process, &cage).is_ok(), "it is known that nothing is held");
+        drop(started);
+        assert!(taken.remove());
+    }
 }

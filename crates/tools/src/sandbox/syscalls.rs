@@ -3,17 +3,34 @@
 //! Landlock guards files by their path. What it does not see is refused here: sockets, ways out of the process
 //! group, the limits that were set, changes of owners (and, without write access, of modes and times), and the
 //! administration of the machine, for the case that we are root. The list names what is refused and
-//! not what is allowed, because what it is there for is this closed set.
+//! not what is allowed, because what it is there for is this closed set. Calls that are newer than the list are not there
+//! at all, which programs have to expect on older kernels anyway.
 
 use std::collections::BTreeMap;
 
 use libc::{c_long, *};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch,
+    TargetArch, sock_filter,
 };
 
-use super::{Access, Network};
+use super::{Access, Network, SandboxOptions, UnixSockets};
+
+/// Calls that `libc` has no names for yet. Their numbers are the same on all processors, as all from 424 on are.
+mod new {
+    use libc::c_long;
+
+    pub(super) const SETXATTRAT: c_long = 463;
+    pub(super) const REMOVEXATTRAT: c_long = 466;
+    pub(super) const OPEN_TREE_ATTR: c_long = 467;
+    pub(super) const FILE_SETATTR: c_long = 469;
+    /// The highest number of Linux 6.18. Whoever raises it has looked at what the calls up to there can do.
+    pub(super) const HIGHEST: c_long = FILE_SETATTR;
+}
+
+/// What sets the attributes of a file by `ioctl`, for which it need not be opened to be written; `linux/fs.h`:
+/// `FS_IOC_SETFLAGS`, `FS_IOC32_SETFLAGS`, `FS_IOC_FSSETXATTR`.
+const ATTRIBUTES: [u64; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 
 /// Refused whatever was granted.
 const ADMINISTRATION: &[c_long] = &[
@@ -26,6 +43,10 @@ const ADMINISTRATION: &[c_long] = &[
     SYS_clock_settime,
     SYS_delete_module,
     SYS_finit_module,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fsopen,
+    SYS_fspick,
     SYS_init_module,
     // It makes sockets and opens files without these calls.
     SYS_io_uring_setup,
@@ -33,14 +54,19 @@ const ADMINISTRATION: &[c_long] = &[
     SYS_kexec_load,
     SYS_keyctl,
     SYS_mount,
+    SYS_mount_setattr,
     SYS_move_mount,
     SYS_open_by_handle_at,
+    SYS_open_tree,
+    new::OPEN_TREE_ATTR,
     SYS_perf_event_open,
+    SYS_pidfd_getfd,
     SYS_pivot_root,
     SYS_process_vm_readv,
     SYS_process_vm_writev,
     SYS_ptrace,
     SYS_quotactl,
+    SYS_quotactl_fd,
     SYS_reboot,
     SYS_request_key,
     SYS_setdomainname,
@@ -63,6 +89,9 @@ const OWNERS: &[c_long] = &[
     SYS_lsetxattr,
     SYS_removexattr,
     SYS_setxattr,
+    new::FILE_SETATTR,
+    new::REMOVEXATTRAT,
+    new::SETXATTRAT,
     #[cfg(target_arch = "x86_64")]
     SYS_chown,
     #[cfg(target_arch = "x86_64")]
@@ -86,27 +115,33 @@ const MODES: &[c_long] = &[
 ];
 
 /// The filter for a command in the process group `group`; each refused call fails with EPERM.
-pub(super) fn filter(group: u32, access: Access, network: Network) -> Result<BpfProgram, seccompiler::Error> {
+pub(super) fn filter(
+    group: u32,
+    access: Access,
+    options: &SandboxOptions,
+) -> Result<BpfProgram, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let mut refuse = |call: c_long, when: Vec<SeccompRule>| {
-        rules.insert(call, when.clone());
-        // The same call in the 32-bit interface of x86-64, which the kernel may have as well.
-        #[cfg(target_arch = "x86_64")]
-        rules.insert(call | 0x4000_0000, when);
+        rules.insert(call, when);
     };
     let always = [ADMINISTRATION, OWNERS];
     always.into_iter().flatten().for_each(|call| refuse(*call, Vec::new()));
     if access == Access::Read {
         MODES.iter().for_each(|call| refuse(*call, Vec::new()));
     }
-    if network == Network::Denied {
-        refuse(SYS_socket, Vec::new());
+    let attributes = ATTRIBUTES.into_iter().map(|request| rule([is(1, request)?]));
+    refuse(SYS_ioctl, attributes.collect::<Result<_, _>>()?);
+    if let Some(when) = refused_sockets(options)? {
+        refuse(SYS_socket, when);
+    }
+    if options.unix_sockets == UnixSockets::Denied {
+        refuse(SYS_socketpair, refused_pairs()?);
     }
     // A new session or another group would be out of reach of the signal that ends the call.
     refuse(SYS_setsid, Vec::new());
-    refuse(SYS_setpgid, vec![when_not(1, SeccompCmpArgLen::Dword, u64::from(group))?]);
+    refuse(SYS_setpgid, vec![rule([is_not(1, u64::from(group))?])?]);
     // Root could raise the limits that were set.
-    refuse(SYS_prlimit64, vec![when_not(2, SeccompCmpArgLen::Qword, 0)?]);
+    refuse(SYS_prlimit64, vec![rule([is_set(2)?])?]);
     refuse(SYS_setrlimit, Vec::new());
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter =
@@ -114,12 +149,119 @@ pub(super) fn filter(group: u32, access: Access, network: Network) -> Result<Bpf
     Ok(filter.try_into()?)
 }
 
+/// When a socket is refused; `None` if it never is. The list of families is one of what is allowed: there are
+/// forty-five, among them some that reach the host of a virtual machine.
+fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>, seccompiler::Error> {
+    let mut families = Vec::new();
+    if options.network == Network::Granted {
+        families.extend([AF_INET, AF_INET6, AF_NETLINK]);
+    }
+    if options.unix_sockets == UnixSockets::Granted {
+        families.push(AF_UNIX);
+    }
+    if families.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let of_none = families.iter().map(|family| is_not(0, u64::from(family.unsigned_abs())));
+    let other = rule(of_none.collect::<Result<Vec<_>, _>>()?)?;
+    // Of the kernel's own services the one that lists addresses and routes.
+    let netlink =
+        [is(0, u64::from(AF_NETLINK.unsigned_abs()))?, is_not(2, u64::from(NETLINK_ROUTE.unsigned_abs()))?];
+    Ok(Some(vec![other, rule(netlink)?]))
+}
+
+/// When a pair of connected sockets is refused. One of datagrams could be connected to any other socket afterwards;
+/// a stream cannot.
+fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    const KIND: u64 = 0xf;
+    let of_kind = |kind: c_int| {
+        let (length, kind) = (SeccompCmpArgLen::Dword, u64::from(kind.unsigned_abs()));
+        rule([SeccompCondition::new(1, length, SeccompCmpOp::MaskedEq(KIND), kind)?])
+    };
+    let other = rule([is_not(0, u64::from(AF_UNIX.unsigned_abs()))?])?;
+    Ok(vec![other, of_kind(SOCK_DGRAM)?, of_kind(SOCK_RAW)?])
+}
+
+/// A second filter, for calls that are as if they were not there: they fail with ENOSYS.
+///
+/// These are all that are newer than the lists, and on x86-64 the 32-bit interface to the 64-bit kernel, whose numbers lie
+/// higher still. And `clone3`, whose arguments a filter cannot see: it could start a process in another
+/// cgroup. The libraries use `clone` instead.
+pub(super) fn absent() -> BpfProgram {
+    // What a filter reads begins with the call's number; `struct seccomp_data`. Values of `linux/filter.h` fit 16 bits.
+    const LOAD: u32 = BPF_LD | BPF_W | BPF_ABS;
+    let step = |code: u32, (jt, jf): (u8, u8), k: u32| sock_filter { code: code as u16, jt, jf, k };
+    let number = |call: c_long| u32::try_from(call).unwrap_or(u32::MAX);
+    vec![
+        step(LOAD, (0, 0), 0),
+        step(BPF_JMP | BPF_JGT | BPF_K, (2, 0), number(new::HIGHEST)),
+        step(BPF_JMP | BPF_JEQ | BPF_K, (1, 0), number(SYS_clone3)),
+        step(BPF_RET | BPF_K, (0, 0), SECCOMP_RET_ALLOW),
+        step(BPF_RET | BPF_K, (0, 0), SECCOMP_RET_ERRNO | ENOSYS.unsigned_abs()),
+    ]
+}
+
 /// Whether there is a filter for this processor.
 pub(super) fn is_supported() -> bool {
     TargetArch::try_from(std::env::consts::ARCH).is_ok()
 }
 
-fn when_not(argument: u8, length: SeccompCmpArgLen, value: u64) -> Result<SeccompRule, seccompiler::Error> {
-    let condition = SeccompCondition::new(argument, length, SeccompCmpOp::Ne, value)?;
-    Ok(SeccompRule::new(vec![condition])?)
+/// A rule that holds when all of its conditions do.
+fn rule(conditions: impl Into<Vec<SeccompCondition>>) -> Result<SeccompRule, seccompiler::Error> {
+    Ok(SeccompRule::new(conditions.into())?)
+}
+
+fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)?)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
+}
+
+/// Whether an address is given.
+fn is_set(argument: u8) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the filter answers to a call, by the few steps that it is made of.
+    fn answer(filter: &[sock_filter], call: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            let step = &filter[at];
+            let (code, k) = (u32::from(step.code), step.k);
+            let holds = match code {
+                _ if code == BPF_RET | BPF_K => return k,
+                _ if code == BPF_JMP | BPF_JGT | BPF_K => call > k,
+                _ if code == BPF_JMP | BPF_JEQ | BPF_K => call == k,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            };
+            at += 1 + usize::from(if holds { step.jt } else { step.jf });
+        }
+    }
+
+    // spec: TE-39
+    #[test]
+    fn calls_newer_than_the_lists_are_not_there() {
+        let (there, absent) = (SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO | 38);
+        let cases = [
+            (0, there),
+            (434, there),
+            (435, absent),
+            (436, there),
+            (469, there),
+            (470, absent),
+            (0x4000_0027, absent),
+        ];
+        for (call, expected) in cases {
+            assert_eq!(answer(&super::absent(), call), expected, "{call}");
+        }
+    }
 }

@@ -335,7 +335,9 @@ fn long_lines_and_large_files_do_not_flood_the_model() {
 #[test]
 fn the_default_set_goes_by_its_names_and_only_what_reads_is_given_unasked() {
     let fixture = project();
-    let mut set = file_tools(&fixture.workspace);
+    let set = file_tools(&fixture.workspace);
+    #[cfg(all(unix, feature = "bash"))]
+    let mut set = set;
     #[cfg(all(unix, feature = "bash"))]
     set.push(std::sync::Arc::new(Bash::new(fixture.workspace.clone(), BashOptions::default())));
     let in_set = |name: &str| set.iter().find(|tool| tool.spec().name == name);

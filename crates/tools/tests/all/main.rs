@@ -18,6 +18,8 @@ mod fixture;
 mod git;
 mod patterns;
 mod pipeline;
+#[cfg(all(target_os = "linux", feature = "git"))]
+mod processes;
 mod registry;
 #[cfg(all(unix, feature = "bash"))]
 mod sandbox;

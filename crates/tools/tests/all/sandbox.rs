@@ -3,6 +3,7 @@
 use std::{
     fs,
     net::TcpListener,
+    os::unix::net::UnixListener,
     path::Path,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -12,7 +13,7 @@ use archon_testkit::SeededIds;
 use archon_tools::{
     EngineOptions, ToolEngine, Workspace,
     builtin::{Bash, BashOptions},
-    sandbox::{self, Isolation, Network},
+    sandbox::{self, Isolation, Network, UnixSockets},
 };
 use archon_types::{
     BoxFuture, Clock, Context, DeltaKind, Event, Json, Timestamp, Tool, ToolCall, ToolResult,
@@ -82,7 +83,7 @@ impl Fixture {
 }
 
 /// Processes whose command line holds this text, ours left out.
-fn processes_with(text: &str) -> usize {
+pub(crate) fn processes_with(text: &str) -> usize {
     let ours = std::process::id().to_string();
     fs::read_dir("/proc")
         .unwrap()
@@ -158,7 +159,7 @@ async fn a_cancelled_command_is_gone_with_all_that_it_started() {
     assert_eq!(processes_with("sleep 72.5"), 0);
 }
 
-struct Watch(Box<dyn Fn(String) + Send + Sync>);
+pub(crate) struct Watch(pub(crate) Box<dyn Fn(String) + Send + Sync>);
 
 impl archon_types::Sink for Watch {
     fn emit(&self, event: Event) {
@@ -228,11 +229,16 @@ async fn a_fork_bomb_has_no_more_processes_than_it_may() {
 // spec: TE-58
 #[test]
 fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
-    if !can_be_held() {
-        return;
+    if can_be_held() {
+        as_nobody("a_fork_bomb_has_no_more_processes_than_it_may");
     }
+}
+
+/// Runs one of these tests once more, as a user without rights.
+#[allow(clippy::print_stdout, reason = "a test says that it was left out")]
+fn as_nobody(test: &str) {
     if !rustix::process::geteuid().is_root() {
-        println!("SKIP: not root, so the test above has shown it");
+        println!("SKIP: not root, so the test itself has shown it");
         return;
     }
     // Where nobody may go.
@@ -248,7 +254,7 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     let run = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
-        .args(["--exact", "sandbox::a_fork_bomb_has_no_more_processes_than_it_may", "--nocapture"])
+        .args(["--exact", &format!("sandbox::{test}"), "--nocapture"])
         .current_dir(folder.path())
         .env("TMPDIR", folder.path())
         .output();
@@ -258,6 +264,75 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     };
     let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Whether a cgroup limits memory here: then the addresses of a command are not limited.
+async fn memory_is_counted() -> bool {
+    let version_1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
+    let root = rustix::process::geteuid().is_root();
+    root && (version_1 || fixture(|_| ()).say("bash", "ulimit -v").await.contains("unlimited"))
+}
+
+/// Takes memory that is no process's own: mapped and shared, and in a file without a name.
+#[cfg(target_arch = "x86_64")]
+const SHARED: [&str; 2] = [
+    // mmap, then madvise with MADV_POPULATE_WRITE.
+    "$at = syscall(9, 0, SIZE, 3, 0x21, -1, 0); $r = syscall(28, $at, SIZE, 23); print \"took \", \"all\" if $r == 0;",
+    // memfd_create
+    "open(F, q(>&=), syscall(319, my $name = q(x), 0)) or die $!; \
+     print F q(x) x (1 << 20) for 1..(SIZE >> 20); print \"took \", \"all\";",
+];
+
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn memory_that_processes_share_is_limited_too() {
+    if !can_be_held() || !memory_is_counted().await {
+        println!("SKIP: no cgroup can be made here");
+        return;
+    }
+    for script in SHARED {
+        for (size, fits) in [("(16 << 20)", true), ("(300 << 20)", false)] {
+            let fixture = fixture(|options| options.sandbox.max_memory = 100 << 20);
+            let result =
+                fixture.call("bash", &format!("perl -e '{}'; echo end", script.replace("SIZE", size))).await;
+            let text = result.text();
+            assert!(text.contains("end\n"), "{script}: {text}");
+            assert_eq!(text.contains("took all"), fits, "{script}: {text}");
+            let told = "[a program was ended: the command used more than its 104857600 bytes of memory]";
+            assert_eq!(text.ends_with(told), !fits, "{script}: {text}");
+            assert_eq!(result.metadata.contains_key("out_of_memory"), !fits);
+        }
+    }
+}
+
+/// Without a cgroup what a process can address is limited, which is more than it may have.
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn addresses_are_limited_where_memory_is_not_counted() {
+    if !can_be_held() || memory_is_counted().await {
+        println!("SKIP: memory is counted here");
+        return;
+    }
+    let fixture = fixture(|options| options.sandbox.max_memory = 100 << 20);
+    // 8 GiB is what programs set aside, 16 GiB is too much; neither is touched (MAP_NORESERVE).
+    for (size, fits) in [(8_u64 << 30, true), (16 << 30, false)] {
+        let script =
+            format!("$! = 0; $at = syscall(9, 0, {size}, 3, 0x4021, -1, 0); print $at == -1 ? $! : 'mapped'");
+        let text = fixture.say("bash", &format!("perl -e '{script}'")).await;
+        assert_eq!(text.contains("mapped"), fits, "{size}: {text}");
+        assert_eq!(text.contains("Cannot allocate memory"), !fits, "{size}: {text}");
+    }
+}
+
+// spec: TE-58
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn addresses_of_an_ordinary_user_are_limited() {
+    if can_be_held() {
+        as_nobody("addresses_are_limited_where_memory_is_not_counted");
+    }
 }
 
 // spec: TE-58
@@ -382,6 +457,92 @@ async fn the_network_is_reached_only_where_it_was_granted() {
     let granted = fixture(|options| options.sandbox.network = Network::Granted);
     assert_eq!(granted.say("bash_readonly", &connect).await, "Success 0: connected\n");
     assert!(listener.accept().is_ok());
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_granted_network_is_no_way_to_services_of_this_machine() {
+    if !can_be_held() {
+        return;
+    }
+    let connect = "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0) or die \"socket: $!\"; \
+                   connect(S, sockaddr_un(\"service\")) or die \"connect: $!\"; print \"connected\"";
+    // A pair of datagram sockets could be connected elsewhere, a pair of streams cannot.
+    let pair = |kind: &str| {
+        format!(
+            "perl -e 'use Socket; print socketpair(A, B, AF_UNIX, {kind}, 0) ? \"made\" : \"refused: $!\"'"
+        )
+    };
+    for (network, unix_sockets) in [
+        (Network::Denied, UnixSockets::Denied),
+        (Network::Granted, UnixSockets::Denied),
+        (Network::Denied, UnixSockets::Granted),
+        (Network::Granted, UnixSockets::Granted),
+    ] {
+        let fixture = fixture(|options| {
+            (options.sandbox.network, options.sandbox.unix_sockets) = (network, unix_sockets);
+        });
+        let service = UnixListener::bind(fixture.outer.path().join("ws/service")).unwrap();
+        service.set_nonblocking(true).unwrap();
+        let granted = unix_sockets == UnixSockets::Granted;
+        let text = fixture.say("bash", &format!("perl -e '{connect}'")).await;
+        assert_eq!(text.contains("connected"), granted, "{network:?}, {unix_sockets:?}: {text}");
+        assert_eq!(service.accept().is_ok(), granted, "{network:?}, {unix_sockets:?}");
+        assert!(granted || text.contains("socket: Operation not permitted"), "{text}");
+        let streams = fixture.say("bash", &pair("SOCK_STREAM")).await;
+        assert!(streams.contains("made"), "{streams}");
+        let datagrams = fixture.say("bash", &pair("SOCK_DGRAM")).await;
+        assert_eq!(datagrams.contains("made"), granted, "{unix_sockets:?}: {datagrams}");
+        let internet = fixture
+            .say("bash", "perl -e 'use Socket; print socket(S, AF_INET, SOCK_STREAM, 0) ? 1 : 0'")
+            .await;
+        assert_eq!(internet.ends_with(": 1"), network == Network::Granted, "{internet}");
+        // AF_VSOCK leads to the host of a virtual machine.
+        let host =
+            fixture.say("bash", "perl -e 'print socket(S, 40, 1, 0) ? \"made\" : \"refused: $!\"'").await;
+        assert!(host.contains("refused: Operation not permitted"), "{host}");
+    }
+    let granted = fixture(|options| options.sandbox.network = Network::Granted);
+    let found = granted.say("bash", "getent ahosts localhost").await;
+    assert!(found.starts_with("Success 0") && found.contains("localhost"), "names are looked up: {found}");
+}
+
+/// Ways to change a file's attributes that are newer than many lists, by their numbers, and with arguments with which the
+/// kernel itself would not answer EPERM.
+// spec: TE-39
+#[tokio::test]
+async fn new_system_calls_are_no_way_around_the_old_ones() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    for (call, expected) in [
+        // setxattrat, removexattrat, open_tree_attr, file_setattr, mount_setattr, fsopen
+        (463, "Operation not permitted"),
+        (466, "Operation not permitted"),
+        (467, "Operation not permitted"),
+        (469, "Operation not permitted"),
+        (442, "Operation not permitted"),
+        (430, "Operation not permitted"),
+        // clone3
+        (435, "Function not implemented"),
+    ] {
+        for tool in ["bash", "bash_readonly"] {
+            let text =
+                fixture.say(tool, &format!("perl -e 'syscall({call}, -1, 0, 0, 0, 0); print $!'")).await;
+            assert!(text.contains(expected), "{call}: {text}");
+        }
+    }
+    // FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR of a file that is open for reading.
+    for request in ["0x40086602", "0x401c5820"] {
+        let script =
+            format!("open(F, \"<\", \"a.txt\"); my $f = \"\\0\" x 64; ioctl(F, {request}, $f) or print $!");
+        let text = fixture.say("bash_readonly", &format!("perl -e '{script}'")).await;
+        assert!(text.contains("Operation not permitted"), "{request}: {text}");
+    }
+    let threads =
+        fixture.say("bash", "perl -e 'exit(fork() ? (wait() > 0 ? 0 : 1) : 0)' && echo forked").await;
+    assert_eq!(threads, "Success 0: forked\n");
 }
 
 // spec: TE-39

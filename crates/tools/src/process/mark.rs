@@ -1,0 +1,181 @@
+//! A mark that processes inherit and do not lose: by it what a group's leader started is known, whatever has
+//! become of its environment, its group and the leader.
+//!
+//! Every limit of a process is inherited and can be read by others. The one for time in the real-time class
+//! (`RLIMIT_RTTIME`, microseconds) is none in practice once it is a hundred thousand years, so its low bits have room
+//! for what tells one group from all others since the system was started: the leader's number and when it was
+//! started. Only the soft limit is set, so that a process may still set its own.
+
+use std::{fs, os::fd::OwnedFd};
+
+use archon_types::{Clock, ProcessGroup};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, prlimit,
+};
+
+use super::{LOOK, REMOVAL, number, table};
+
+/// Above all times that anybody would set as a limit.
+const MARKED: u64 = 1 << 62;
+/// Numbers of processes are lower than 2 to this; see `kernel.pid_max` in proc(5).
+const NUMBER: u32 = 22;
+/// In clock ticks a system has been on for less than 2 to this.
+const TICKS: u32 = 62 - NUMBER;
+
+/// Marks a process, and what it will start, as one of the group that `leader` leads. Where the system refuses
+/// that, the processes are known by their environment alone.
+pub(crate) fn mark(process: Pid, leader: u32) {
+    let Some(mark) = table::start_ticks(leader).and_then(|ticks| of_parts(leader, ticks)) else { return };
+    // Inherited from us, and no lower than ours unless we are marked ourselves.
+    let maximum = getrlimit(Resource::Rttime).maximum;
+    if let Err(e) = prlimit(Some(process), Resource::Rttime, Rlimit { current: Some(mark), maximum }) {
+        tracing::debug!(target: "archon::tools", %e, "a process is not marked");
+    }
+}
+
+/// Whether a process has the mark of the group, which is one of this start of the system.
+pub(super) fn is_of(process: u32, group: &ProcessGroup) -> bool {
+    let mark = table::ticks_of(group).and_then(|ticks| of_parts(group.id, ticks));
+    mark.is_some() && mark == of_process(process)
+}
+
+/// Kills what carries the mark of these groups, in whatever group it is now, and returns the groups of which
+/// something is left all the same.
+pub(super) async fn end_strays(groups: &[ProcessGroup], clock: &dyn Clock) -> Vec<ProcessGroup> {
+    let end = clock.now() + REMOVAL;
+    loop {
+        let strays = strays(groups);
+        for (process, group) in &strays {
+            tracing::info!(target: "archon::tools", group = group.id, process, "a process of before is ended");
+            kill_if(*process, || is_of(*process, group));
+        }
+        let now = clock.now();
+        if strays.is_empty() || now >= end {
+            return strays.into_iter().map(|(_, group)| group.clone()).collect();
+        }
+        clock.sleep_until(end.min(now + LOOK)).await;
+    }
+}
+
+/// Kills a process if it still is what it is taken for when its number cannot be another's any more.
+pub(crate) fn kill_if(process: u32, is_it: impl FnOnce() -> bool) {
+    let Some(handle) = handle(process) else { return };
+    if is_it() {
+        // One that has ended takes no signal, which is as well.
+        let _ = pidfd_send_signal(handle, Signal::KILL);
+    }
+}
+
+fn handle(process: u32) -> Option<OwnedFd> {
+    pidfd_open(number(process)?, PidfdFlags::empty()).ok()
+}
+
+fn strays(groups: &[ProcessGroup]) -> Vec<(u32, &ProcessGroup)> {
+    let marks: Vec<_> = groups
+        .iter()
+        .filter_map(|group| Some((of_parts(group.id, table::ticks_of(group)?)?, group)))
+        .collect();
+    if marks.is_empty() {
+        return Vec::new();
+    }
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|process| {
+            let mark = of_process(process)?;
+            marks.iter().find(|(of, _)| *of == mark).map(|(_, group)| (process, *group))
+        })
+        .collect()
+}
+
+fn of_parts(leader: u32, ticks: u64) -> Option<u64> {
+    let fits = leader < 1 << NUMBER && ticks < 1 << TICKS;
+    fits.then(|| MARKED | ticks << NUMBER | u64::from(leader))
+}
+
+/// Of a process that has ended and that nobody has buried yet, none.
+fn of_process(process: u32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
+    line.split_ascii_whitespace().next()?.parse().ok().filter(|soft| *soft >= MARKED)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        os::unix::process::CommandExt,
+        process::{Child, Command, Stdio},
+    };
+
+    use super::*;
+    use crate::process::{RUN_VARIABLE, end_left, signal};
+
+    /// The system removes what was killed in its own time.
+    struct RealClock(std::time::Instant);
+
+    impl Clock for RealClock {
+        fn now(&self) -> archon_types::Timestamp {
+            archon_types::Timestamp::from_millis(self.0.elapsed().as_millis().try_into().unwrap())
+        }
+
+        fn sleep_until(&self, _: archon_types::Timestamp) -> archon_types::BoxFuture<'static, ()> {
+            Box::pin(tokio::task::yield_now())
+        }
+    }
+
+    /// A marked group whose leader has gone and left a process with an empty environment, which reads as long as
+    /// the second value is open; its number.
+    fn orphan(before: &str) -> (ProcessGroup, std::process::ChildStdin, u32) {
+        let script =
+            format!("read -r _; exec 3<&0; {before} env -i /bin/sh -c 'echo $$; read -r _ <&3; exit' & exit");
+        let mut leader: Child = Command::new("/bin/sh")
+            .args(["-c", &script])
+            .env(RUN_VARIABLE, "r1")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let group = table::group_of(leader.id()).unwrap();
+        mark(number(group.id).unwrap(), group.id);
+        let mut input = leader.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, b"\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(leader.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        leader.wait().unwrap();
+        (group, input, line.trim().parse().unwrap())
+    }
+
+    // spec: TE-39, TE-58
+    #[test]
+    fn a_process_that_cleared_its_environment_is_its_groups_all_the_same() {
+        let (group, _input, process) = orphan("");
+        assert!(is_of(process, &group) && table::is_of(&group, &"another".into()));
+        let (boot, ticks) = group.started.split_once('/').unwrap();
+        let ticks: u64 = ticks.parse().unwrap();
+        for other in [
+            ProcessGroup::new(group.id, format!("{boot}/{}", ticks + 1)),
+            ProcessGroup::new(group.id, format!("other/{ticks}")),
+            ProcessGroup::new(group.id + 1, group.started.clone()),
+        ] {
+            assert!(!is_of(process, &other), "{other:?}");
+        }
+        signal(&group, Signal::KILL);
+    }
+
+    // spec: TE-39, TE-58
+    #[tokio::test]
+    async fn a_process_that_left_its_group_is_ended_with_the_rest() {
+        let (group, _input, process) = orphan("setsid");
+        assert!(!table::is_alive(&group) && is_of(process, &group));
+        let earlier = ProcessGroup::new(group.id, "an earlier start of the system/1");
+        let clock = RealClock(std::time::Instant::now());
+        end_left(&[earlier], &"r1".into(), &clock).await;
+        assert!(is_of(process, &group), "another's group is left alone");
+        let left = end_left(std::slice::from_ref(&group), &"r1".into(), &clock).await;
+        assert!(left.is_empty(), "{left:?}");
+        assert!(!is_of(process, &group));
+    }
+}

@@ -1,0 +1,377 @@
+//! The cgroups of a command: how many processes and how much memory all of it may have, whatever user it runs
+//! as and whatever kind of memory it takes.
+//!
+//! Version 2 has one folder for a command, version 1 one in the tree of each controller. Its name says which
+//! process made it, so that a later one takes away what a crash left. Where no cgroup can be made, the limits of
+//! a user and of a process's address space stand in; they are weaker, and the first does not bind root.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Once,
+    time::Duration,
+};
+
+use rustix::process::{Pid, Resource, Rlimit};
+
+use crate::process::{kill_if, start_ticks};
+
+/// Before the names of our cgroups.
+const PREFIX: &str = "archon-";
+
+/// The cgroups of one command.
+#[derive(Debug)]
+pub(super) struct Cgroup {
+    /// The first one counts processes.
+    folders: Vec<PathBuf>,
+    memory: Option<Memory>,
+}
+
+/// Where memory is limited.
+#[derive(Debug)]
+struct Memory {
+    /// The file that counts the processes that were killed for want of memory.
+    events: PathBuf,
+}
+
+/// The folders in which cgroups can be made: our own.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Parents {
+    /// Of version 1 or 2.
+    pids: PathBuf,
+    /// Of version 1. Version 2 has one folder for both.
+    memory: Option<PathBuf>,
+}
+
+impl Cgroup {
+    /// Cgroups for at most so many processes and threads and so many bytes; `leader` makes their name unlike others'.
+    pub(super) fn create(leader: u32, processes: u32, bytes: u64) -> Option<Self> {
+        Self::create_in(&Parents::ours()?, &name(&leader.to_string())?, processes, bytes)
+    }
+
+    fn create_in(parents: &Parents, name: &str, processes: u32, bytes: u64) -> Option<Self> {
+        let folder = parents.pids.join(name);
+        fs::create_dir(&folder).ok()?;
+        let mut cgroup = Self { folders: vec![folder.clone()], memory: None };
+        if write(&folder.join("pids.max"), &processes.to_string()).is_err() {
+            cgroup.remove();
+            return None;
+        }
+        cgroup.memory = match &parents.memory {
+            None => limit_memory(&folder, bytes).ok(),
+            Some(parent) => {
+                let folder = parent.join(name);
+                let made = fs::create_dir(&folder);
+                cgroup.folders.extend(made.is_ok().then(|| folder.clone()));
+                made.and_then(|()| limit_memory_1(&folder, bytes)).ok()
+            }
+        };
+        Some(cgroup)
+    }
+
+    /// Whether the memory of all processes is limited, that which they share and files in memory included.
+    pub(super) fn holds_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Whether a process was killed for want of memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        let events = self.memory.as_ref().and_then(|memory| fs::read_to_string(&memory.events).ok());
+        events.is_some_and(|events| kills(&events) > 0)
+    }
+
+    /// Counts a process and all that it starts.
+    pub(super) fn add(&self, process: u32) -> io::Result<()> {
+        self.folders.iter().try_for_each(|folder| write(&folder.join("cgroup.procs"), &process.to_string()))
+    }
+
+    /// Takes it away as soon as its processes have gone; true if it is gone.
+    pub(super) fn remove(&self) -> bool {
+        let left = self.folders.iter().filter(|folder| fs::remove_dir(folder).is_err() && folder.exists());
+        left.count() == 0
+    }
+
+    /// The same, for as long as processes that got a signal may take; those that got none get one.
+    pub(super) fn remove_soon(&self) {
+        for _ in 0..400 {
+            self.kill();
+            if self.remove() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        tracing::warn!(target: "archon::tools", cgroups = ?self.folders, "a cgroup cannot be removed");
+    }
+
+    /// Kills every process in it, also those that left their process group or cleared their environment.
+    fn kill(&self) {
+        for folder in &self.folders {
+            // Version 2, since Linux 5.14, at one blow. Else none can be added while the list is gone through.
+            if write(&folder.join("cgroup.kill"), "1").is_ok() {
+                continue;
+            }
+            let _ = write(&folder.join("pids.max"), "0");
+            for process in members(folder) {
+                kill_if(process, || members(folder).contains(&process));
+            }
+        }
+    }
+}
+
+/// Why processes cannot be counted here.
+pub(super) fn missing() -> Option<String> {
+    remove_left();
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let probe = Parents::ours().zip(name("probe")).map(|(parents, name)| parents.pids.join(name));
+    let made = probe.map(|probe| (fs::create_dir(&probe), probe));
+    match made {
+        Some((Ok(()), probe)) => {
+            let counts = probe.join("pids.max").exists();
+            let _ = fs::remove_dir(&probe);
+            (!counts).then(cannot_count)
+        }
+        // Another thread asks at the same time.
+        Some((Err(e), _)) if e.kind() == io::ErrorKind::AlreadyExists => None,
+        _ => Some(cannot_count()),
+    }
+}
+
+pub(super) fn cannot_count() -> String {
+    "root's processes cannot be counted: no cgroup with pids can be made".to_owned()
+}
+
+/// Limits the processes of the user of `process`, which are those there are and `max` more.
+pub(super) fn limit_user(process: Pid, max: u32) -> io::Result<()> {
+    let all = rustix::process::geteuid().as_raw();
+    let there: u64 = fs::read_dir("/proc")?
+        .flatten()
+        .filter(|entry| {
+            use std::os::unix::fs::MetadataExt;
+            entry.metadata().is_ok_and(|of| of.uid() == all)
+        })
+        .map(|entry| threads(&entry.path()))
+        .sum();
+    let most = Some(there + u64::from(max));
+    rustix::process::prlimit(Some(process), Resource::Nproc, Rlimit { current: most, maximum: most })?;
+    Ok(())
+}
+
+fn threads(process: &Path) -> u64 {
+    let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
+}
+
+/// Ends the commands of processes of ours that died before they could, and takes their cgroups away. Once is
+/// enough: what this process makes it takes away itself.
+fn remove_left() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Some((parents, namespace)) = Parents::ours().zip(namespace()) else { return };
+        for parent in std::iter::once(parents.pids).chain(parents.memory) {
+            remove_left_in(&parent, &namespace);
+        }
+    });
+}
+
+fn remove_left_in(parent: &Path, namespace: &str) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(|name| is_left(name, namespace)) {
+            let left = Cgroup { folders: vec![entry.path()], memory: None };
+            tracing::info!(target: "archon::tools", cgroups = ?left.folders, "a command of before is ended");
+            left.kill();
+            if !left.remove() {
+                std::thread::spawn(move || left.remove_soon());
+            }
+        }
+    }
+}
+
+/// Whether a cgroup of this name was made by a process that is not there any more. Processes of another namespace
+/// cannot be seen from here, so theirs are left alone.
+fn is_left(name: &str, namespace: &str) -> bool {
+    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('-');
+    let (Some(of), Some(pid), Some(ticks), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let Some((pid, ticks)) = pid.parse().ok().zip(ticks.parse().ok()) else { return false };
+    of == namespace && start_ticks(pid) != Some(ticks)
+}
+
+/// A name that says who we are: our namespace of processes, our number there, and when we were started.
+fn name(of: &str) -> Option<String> {
+    let us = std::process::id();
+    Some(format!("{PREFIX}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
+}
+
+/// The number in `pid:[4026531836]`.
+fn namespace() -> Option<String> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(link.to_str()?.chars().filter(char::is_ascii_digit).collect())
+}
+
+impl Parents {
+    fn ours() -> Option<Self> {
+        let is_2 = Path::new("/sys/fs/cgroup/cgroup.controllers").exists();
+        Self::of(&fs::read_to_string("/proc/self/cgroup").ok()?, is_2)
+    }
+
+    /// From the lines of `/proc/self/cgroup`, `number:controllers:path`. Of version 2 there is one line, without
+    /// controllers, which counts only if version 2 is what is mounted at the usual place (`is_2`).
+    fn of(lines: &str, is_2: bool) -> Option<Self> {
+        let find = |wanted: &str| {
+            lines.lines().find_map(|line| {
+                let mut parts = line.splitn(3, ':').skip(1);
+                let (controllers, path) = (parts.next()?, parts.next()?);
+                let path = path.trim_start_matches('/');
+                controllers
+                    .split(',')
+                    .any(|one| one == wanted)
+                    .then(|| Path::new("/sys/fs/cgroup").join(wanted).join(path))
+            })
+        };
+        match find("").filter(|_| is_2) {
+            Some(pids) => Some(Self { pids, memory: None }),
+            None => Some(Self { pids: find("pids")?, memory: find("memory") }),
+        }
+    }
+}
+
+/// Limits memory in a folder of version 2, swapped-out memory included.
+fn limit_memory(folder: &Path, bytes: u64) -> io::Result<Memory> {
+    write(&folder.join("memory.max"), &bytes.to_string())?;
+    // Not there where nothing can be swapped out.
+    let _ = write(&folder.join("memory.swap.max"), "0");
+    Ok(Memory { events: folder.join("memory.events") })
+}
+
+/// The same in a folder of version 1.
+fn limit_memory_1(folder: &Path, bytes: u64) -> io::Result<Memory> {
+    write(&folder.join("memory.limit_in_bytes"), &bytes.to_string())?;
+    let _ = write(&folder.join("memory.memsw.limit_in_bytes"), &bytes.to_string());
+    let _ = write(&folder.join("memory.swappiness"), "0");
+    Ok(Memory { events: folder.join("memory.oom_control") })
+}
+
+/// The number in the line `oom_kill 3`, which both versions have.
+fn kills(events: &str) -> u64 {
+    let line = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or_default()
+}
+
+fn members(folder: &Path) -> Vec<u32> {
+    let list = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Writes to a file that is there: a cgroup has a file for each thing that it can do.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    // spec: TE-58
+    #[test]
+    fn folders_of_both_versions_are_found() {
+        let one = "8:pids:/a\n4:memory:/b/c\n1:cpu,cpuacct:/\n0::/d\n";
+        let of_1 = Parents {
+            pids: "/sys/fs/cgroup/pids/a".into(),
+            memory: Some("/sys/fs/cgroup/memory/b/c".into()),
+        };
+        assert_eq!(Parents::of(one, false), Some(of_1));
+        let of_2 = Parents { pids: "/sys/fs/cgroup/d".into(), memory: None };
+        assert_eq!(Parents::of("0::/d\n", true), Some(of_2));
+        assert_eq!(Parents::of("0::/d\n", false), None);
+        assert_eq!(Parents::of("3:cpuset:/\n", false), None);
+    }
+
+    // spec: TE-58
+    #[test]
+    fn memory_of_version_2_is_limited_where_its_files_are() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(limit_memory(folder.path(), 4096).is_err(), "no controller");
+        for name in ["memory.max", "memory.swap.max"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let cgroup = Cgroup {
+            folders: vec![folder.path().to_owned()],
+            memory: Some(limit_memory(folder.path(), 4096).unwrap()),
+        };
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!((read("memory.max"), read("memory.swap.max")), ("4096".to_owned(), "0".to_owned()));
+        for (events, expected) in
+            [("oom 2\noom_kill 0\n", false), ("oom 2\noom_kill 2\noom_group_kill 0\n", true)]
+        {
+            fs::write(folder.path().join("memory.events"), events).unwrap();
+            assert_eq!(cgroup.ran_out_of_memory(), expected, "{events}");
+        }
+    }
+
+    // spec: TE-58
+    #[test]
+    fn cgroups_of_processes_that_are_gone_are_told_from_others() {
+        let ours = namespace().unwrap();
+        let us = std::process::id();
+        let ticks = start_ticks(us).unwrap();
+        for (name, expected) in [
+            (name("17").unwrap(), false),
+            (format!("archon-{ours}-{us}-{}-17", ticks + 1), true),
+            (format!("archon-1-{us}-{}-17", ticks + 1), false),
+            (format!("archon-{ours}-{us}-17"), false),
+            ("archon-17".to_owned(), false),
+            ("system.slice".to_owned(), false),
+        ] {
+            assert_eq!(is_left(&name, &ours), expected, "{name}");
+        }
+    }
+
+    /// A process that cleared its environment and left its group is still in its cgroup.
+    // spec: TE-58
+    #[test]
+    fn what_a_crash_left_in_a_cgroup_is_ended_and_the_cgroup_taken_away() {
+        let made = Parents::ours().zip(namespace()).and_then(|(parents, namespace)| {
+            // As a process of this number that was started at another time would have named it.
+            let name = format!("{PREFIX}{namespace}-{}-0-1", std::process::id());
+            Some((Cgroup::create_in(&parents, &name, 20, 64 << 20)?, parents, namespace))
+        });
+        let Some((cgroup, parents, namespace)) = made else {
+            println!("SKIP: no cgroup can be made here");
+            return;
+        };
+        let mut child = Command::new("setsid");
+        child.args(["env", "-i", "/bin/sh", "-c", "read -r _; sleep 75.5 & wait"]).stdin(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        cgroup.add(child.id()).unwrap();
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        while members(&cgroup.folders[0]).len() < 2 {
+            std::thread::yield_now();
+        }
+        for parent in std::iter::once(&parents.pids).chain(&parents.memory) {
+            remove_left_in(parent, &namespace);
+        }
+        assert!(!child.wait().unwrap().success());
+        while !cgroup.remove() {
+            std::thread::yield_now();
+        }
+    }
+
+    // spec: TE-58
+    #[test]
+    fn no_cgroup_is_made_where_processes_cannot_be_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let parents = Parents { pids: folder.path().to_owned(), memory: None };
+        assert!(Cgroup::create_in(&parents, "archon-x", 9, 4096).is_none(), "there is no pids.max");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
