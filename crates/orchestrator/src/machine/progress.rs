@@ -241,8 +241,10 @@ impl TeamMachine {
             }
             return;
         }
-        let last = self.jobs.last().cloned();
-        match last {
+        // Others may have been asked for something meanwhile: their jobs come behind, and change nothing here.
+        let is_about_answer =
+            |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. } | Purpose::Review { .. });
+        match self.jobs.iter().rev().find(is_about_answer).cloned() {
             Some(Job { purpose: Purpose::Synthesize { round, .. }, .. }) if !self.review(round) => {
                 self.answer = Some(self.draft());
             }

@@ -4,6 +4,7 @@
 mod agents;
 mod assistant;
 mod bus;
+mod concluding;
 mod desk;
 mod growth;
 mod mini_loop;
