@@ -1,9 +1,15 @@
 //! The driver of a team: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use archon_types::{
-    BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest, JournalError,
+    Answer, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest, JournalError,
     Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext, RecordBody,
     SharedItem, Task, TeamRecord, Timestamp,
 };
@@ -36,6 +42,8 @@ pub(crate) struct Driver<'a> {
     said: mpsc::Receiver<Said>,
     asks: Vec<(CommandId, CallId, Reply)>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
+    /// Messages of others that stand in the log already.
+    received: HashSet<String>,
 }
 
 /// Where the answer to what a member asked goes.
@@ -90,12 +98,22 @@ impl<'a> Driver<'a> {
             said,
             asks: Vec::new(),
             waits: Vec::new(),
+            received: HashSet::new(),
         }
+    }
+
+    /// The same driver, for a log that has these messages already.
+    pub(crate) fn with_received(mut self, received: HashSet<String>) -> Self {
+        self.received = received;
+        self
     }
 
     /// Drives the run to its outcome, or until it waits for somebody.
     pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
-        for call in self.machine.under_way() {
+        // Who was cancelled or answered while the run was at rest does not begin to work first.
+        self.receive().await?;
+        let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
+        for call in under_way {
             self.run_member(call);
         }
         loop {
@@ -151,7 +169,16 @@ impl<'a> Driver<'a> {
             },
             _ => None,
         };
-        self.record(vec![body]).await?;
+        let unanswered = match &body {
+            RecordBody::ToolAsked { call, .. } if !self.context.can_ask => Some(*call),
+            _ => None,
+        };
+        let mut bodies = vec![body];
+        bodies.extend(unanswered.map(|call| {
+            let answer = Answer::Withdrawn { reason: "nobody can be asked here".to_owned() };
+            RecordBody::ToolAnswered { call, answer }
+        }));
+        self.record(bodies).await?;
         if let Some(call) = taken {
             self.stop_taken(call);
         }
@@ -220,10 +247,19 @@ impl<'a> Driver<'a> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let mut done = Vec::new();
         for entry in inbox.waiting(&self.context.run).await? {
-            let InboxRequest::Cancel { reason } = entry.request else { continue };
-            if !self.machine.is_stopping() {
-                let received = RecordBody::Received { id: entry.id.clone() };
-                self.record(vec![received, RecordBody::CancelRequested { reason }]).await?;
+            let body = match entry.request {
+                InboxRequest::Cancel { reason } => {
+                    (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
+                }
+                // What is not asked any more needs no answer.
+                InboxRequest::Answer { request_id, answer } => self
+                    .machine
+                    .question_of(&request_id)
+                    .map(|call| RecordBody::ToolAnswered { call, answer }),
+                _ => continue,
+            };
+            if let Some(body) = body.filter(|_| !self.received.contains(&entry.id)) {
+                self.record(vec![RecordBody::Received { id: entry.id.clone() }, body]).await?;
             }
             done.push(entry.id);
         }

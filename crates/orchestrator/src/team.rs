@@ -8,7 +8,9 @@ use archon_types::{
     RunConfig, RunId, RunRefused, RunStarted, TeamRecord, TeamSettings,
 };
 
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
+use crate::{
+    Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver, received::received,
+};
 
 /// An agent whose work is done by others: a plan is made, each step goes to the member that fits it, what they say
 /// is compared, and put together. Every step is in a journal.
@@ -170,10 +172,11 @@ impl Team {
         self.take_up(None, Vec::new(), context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes it up.
+    /// Answers a question of a run that is suspended, and takes it up. [`resume`](Self::resume) does it with an answer that
+    /// was left in the run's inbox.
     ///
     /// # Errors
-    /// There is no such question, or as for [`resume`](Self::resume).
+    /// There is no such question or its time is over, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -181,7 +184,8 @@ impl Team {
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let records = context.journal(&self.parts.journal).read(&context.run).await?;
-        if !fold(&context.run, &records)?.is_waiting_for(call) {
+        let machine = fold(&context.run, &records)?;
+        if !machine.is_waiting_for(call) || machine.is_expired(call, context.clock.now()) {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
         self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
@@ -198,7 +202,7 @@ impl Team {
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
             return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
-        let context = open.context(context);
+        let (context, received) = (open.context(context), received(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
@@ -206,7 +210,10 @@ impl Team {
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
             Some(goal) => self.open(goal, machine, log, &context).await,
-            None => Ok(Driver::new(&self.parts, machine, log, &context).drive().await?),
+            None => {
+                let driver = Driver::new(&self.parts, machine, log, &context).with_received(received);
+                Ok(driver.drive().await?)
+            }
         }
     }
 

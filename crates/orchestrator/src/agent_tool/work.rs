@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, Record, RecordBody, RunConfig, RunStarted, pending_approvals,
+    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, pending_approvals,
 };
 use archon_types::{JournalError, LogAppender};
 use serde_json::Map;
@@ -13,7 +13,7 @@ use super::{
     Parts, WORK,
     form::{Form, Next},
 };
-use crate::TeamError;
+use crate::{TeamError, received::received};
 
 /// How long before its time limit a call's work has to be over.
 const TO_END_MS: u64 = 5_000;
@@ -191,13 +191,4 @@ fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {
 
 fn ended(outcome: Outcome) -> RecordBody {
     RecordBody::RunFinished(Box::new(outcome))
-}
-
-/// The messages that a log has already; one at its very end did not arrive.
-fn received(records: &[Arc<Record>]) -> HashSet<String> {
-    let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
-        RecordBody::Received { id } => Some(id.clone()),
-        _ => None,
-    });
-    ids.collect()
 }

@@ -10,6 +10,7 @@ mod growth;
 mod mini_loop;
 mod office;
 mod pool;
+mod questions;
 mod random;
 mod scenarios;
 mod support;
