@@ -20,6 +20,7 @@ use crate::{
     JobState, Purpose, SeatError, TeamCommand, TeamMachine,
     check::check_plan,
     desk::{Said, Seat, What},
+    response::{LONGEST_KEY, is_key},
     team::Parts,
     vital::{Attended, Vital, VitalSink},
 };
@@ -125,6 +126,12 @@ impl<'a> Driver<'a> {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
                 Step::Append(body) if self.is_heard_after_all(&body) => self.note_beats(Vec::new()).await?,
+                // What those used counts who lost their work and still end.
+                Step::Append(body)
+                    if matches!(*body, RecordBody::RunFinished(_)) && !self.in_flight.is_empty() =>
+                {
+                    self.drain().await?;
+                }
                 Step::Append(body) => self.append(*body).await?,
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
@@ -397,7 +404,8 @@ impl<'a> Driver<'a> {
             return self.record(vec![settled, late]).await;
         }
         match outcome.status {
-            OutcomeStatus::Cancelled if self.stop.is_cancelled() => Ok(()),
+            // It goes on with the run, if that goes on; what it used is used.
+            OutcomeStatus::Cancelled if self.stop.is_cancelled() => self.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
                 let request = Box::new(outcome.to_question(call));
                 self.record(vec![RecordBody::ToolAsked { call, request }]).await
@@ -501,6 +509,10 @@ impl<'a> Driver<'a> {
                 let _ = reply.send(self.machine.board().get(&key).cloned());
             }
             What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
+            What::Write { key, reply, .. } if !is_key(&key) => {
+                let reason = format!("a key is one line of at most {LONGEST_KEY} characters");
+                let _ = reply.send(Err(SeatError::Refused { reason }));
+            }
             What::Write { key, value, expected, reply } => {
                 if let Err(stale) = self.machine.board().check(&key, expected) {
                     let _ = reply.send(Err(stale.into()));

@@ -6,7 +6,7 @@ use archon_types::{
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
-use crate::response::Response;
+use crate::response::{Response, is_key};
 
 impl TeamMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
@@ -214,7 +214,7 @@ impl TeamMachine {
     }
 
     fn claimed(&mut self, call: CallId, member: &AgentId, response: &Response) {
-        for (key, value) in &response.claims {
+        for (key, value) in response.claims.iter().filter(|(key, _)| is_key(key)) {
             let claim = Claim::new(member.clone(), call, value.clone()).with_confidence(response.confidence);
             let claims = self.claims.entry(key.clone()).or_default();
             // The same job in the same hands says it anew.
