@@ -25,10 +25,16 @@ pub(crate) type Done = Arc<Mutex<Vec<String>>>;
 
 /// A tool that asks first, and notes what it was called with.
 pub(crate) fn careful(name: &'static str, done: &Done) -> Arc<dyn Tool> {
+    kept(true, name, "1", done)
+}
+
+/// The same in some version, which says itself that a person has to agree, or does not.
+pub(crate) fn kept(asks: bool, name: &'static str, version: &str, done: &Done) -> Arc<dyn Tool> {
     let mut annotations = ToolAnnotations::default();
-    annotations.requires_confirmation = true;
+    annotations.requires_confirmation = asks;
     let schema = json!({"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]});
-    let spec = ToolSpec::new(name, format!("Does {name}."), schema).with_annotations(annotations);
+    let mut spec = ToolSpec::new(name, format!("Does {name}."), schema).with_annotations(annotations);
+    version.clone_into(&mut spec.version);
     let done = done.clone();
     Arc::new(FnTool::new(spec, move |arguments: Json, _: ToolContext| {
         let to = arguments["to"].as_str().unwrap_or_default().to_owned();

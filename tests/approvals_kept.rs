@@ -148,7 +148,7 @@ async fn what_is_in_doubt_is_asked_about_and_runs_again_only_after_a_yes() {
     }
 }
 
-fn asking_before_changes() -> EngineOptions {
+pub(crate) fn asking_before_changes() -> EngineOptions {
     let mut options = EngineOptions::default();
     options.ask = Ask::BeforeChanges;
     options

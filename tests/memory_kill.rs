@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader},
+    os::unix::process::ExitStatusExt as _,
     process::{Command, Stdio},
 };
 
@@ -27,7 +28,8 @@ fn killed_after(place: &Place, mode: &str, round: u64, lines: usize) -> Vec<Stri
     child.kill().expect("it can be killed, or has ended");
     // What it said before the signal came counts too.
     done.extend(said.map_while(Result::ok));
-    child.wait().expect("it ended");
+    let status = child.wait().expect("it ended");
+    assert!(status.success() || status.signal().is_some(), "it failed by itself: {status}");
     done
 }
 

@@ -81,6 +81,10 @@ impl Archon {
         let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
             .with_toolbox(self.toolbox.clone())
             .with_workers(Arc::new(workers));
+        let agent = match self.agent.approver() {
+            Some(approver) => agent.with_approver(approver.clone()),
+            None => agent,
+        };
         Planning { archon: self.clone(), agent }
     }
 

@@ -3,8 +3,8 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    CallId, Citation, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared, RecordBody,
-    SubTask, ToolCall, ToolResult, metadata,
+    CallId, Citation, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared, ReadyCall,
+    RecordBody, SubTask, ToolCall, ToolResult, binding, metadata, questions_below,
 };
 use futures_util::FutureExt;
 
@@ -86,17 +86,28 @@ async fn run_tool(
     let mut context = run.context.clone();
     context.cancel = run.stop.clone();
     context.processes = Some(Arc::new(run.reports.clone()));
-    let ready = match toolbox.prepare(call, &tool_call, &context).await {
+    // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
+    let agreed = run.machine.node(call).and_then(|node| node.agreed.clone());
+    let mut asking = context.clone();
+    asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
+    asking.trusted = run.machine.trusted().iter().chain(&*context.trusted).cloned().collect();
+    let ready = match toolbox.prepare(call, &tool_call, &asking).await {
         Prepared::Ready(ready) => ready,
         Prepared::Refused(result) => {
             return run.record(vec![RecordBody::ToolRefused { call, result }]).await;
         }
-        // Who was asked and said yes is not asked twice, and nobody else can be asked here.
-        Prepared::Ask(_) if run.machine.node(call).is_some_and(|node| node.is_approved) => {
-            let why = format!("{} asks for consent again, and nobody can give it here", tool_call.name);
-            return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+        Prepared::Ask(mut request) => {
+            let Some(spec) = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned() else {
+                let why = format!("{} is not there any more", tool_call.name);
+                return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
+            };
+            request.binding = binding(&spec, &tool_call.arguments);
+            // Who was asked and said yes to exactly this is not asked twice.
+            if agreed.as_ref() != Some(&request.binding) {
+                return run.ask_about(call, request).await;
+            }
+            ReadyCall::new(call, tool_call, spec.annotations.effect)
         }
-        Prepared::Ask(request) => return run.record(vec![RecordBody::ToolAsked { call, request }]).await,
         _ => {
             let why = format!("{} is not ready", tool_call.name);
             return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
@@ -104,12 +115,18 @@ async fn run_tool(
     };
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
     run.record(vec![started]).await?;
+    let (journal, child) = (context.journal(&run.parts.journal).clone(), context.run.of_call(call));
     let work = async move { toolbox.execute(ready, &context).await };
-    let work = AssertUnwindSafe(work).catch_unwind().map(move |executed| match executed {
-        Ok(Executed::Done(result)) => Happened::Ended(vec![RecordBody::ToolFinished { call, result }]),
-        Ok(Executed::Suspended(request)) => Happened::Asked(call, request),
-        Ok(_) => ended(call, ToolResult::error("the tool came to something unknown")),
-        Err(_) => ended(call, ToolResult::error("the tool panicked")),
+    let work = AssertUnwindSafe(work).catch_unwind().then(move |executed| async move {
+        match executed {
+            Ok(Executed::Done(result)) => Happened::Ended(vec![RecordBody::ToolFinished { call, result }]),
+            // It waits for the run that it started.
+            Ok(Executed::Suspended(said)) => {
+                Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
+            }
+            Ok(_) => ended(call, ToolResult::error("the tool came to something unknown")),
+            Err(_) => ended(call, ToolResult::error("the tool panicked")),
+        }
     });
     run.in_flight.push(Box::pin(work));
     Ok(())
@@ -120,14 +137,18 @@ fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<
     let context = child_context(run, call);
     let stop = run.stop.clone();
     let child = context.run.clone();
+    let journal = context.journal(&run.parts.journal).clone();
     let work = async move { (worker.run(&task, &context).await, worker.name().to_owned()) };
-    let work = AssertUnwindSafe(work).catch_unwind().map(move |done| {
+    let work = AssertUnwindSafe(work).catch_unwind().then(move |done| async move {
         let (outcome, name) =
             done.unwrap_or_else(|_| (Outcome::failed(child.clone(), "it panicked"), "agent".into()));
         let spent = outcome.spending();
         match outcome.status {
             OutcomeStatus::Cancelled if stop.is_cancelled() => Happened::LeftOpen,
-            OutcomeStatus::Suspended => Happened::Asked(call, Box::new(outcome.to_question(call))),
+            OutcomeStatus::Suspended => {
+                let asked = questions_below(Some(&*journal), &child, call, outcome.to_question(call)).await;
+                Happened::Asked(call, asked)
+            }
             _ => {
                 let settled = RecordBody::Settled { call, child: outcome.run.clone(), spent };
                 let result = Box::new(outcome.to_result(&name));

@@ -73,6 +73,34 @@ pub fn check_diff(machine: &PlanMachine, diff: &PlanDiff, options: &CheckOptions
     problems
 }
 
+/// The change that a person wants in the place of a proposed one: `wanted` is what became of the plan that the proposed
+/// one leads to. Unlike [`difference`], it leaves nothing out that must not change: [`check_diff`] says so.
+pub(crate) fn edited(running: &Task, proposed: &PlanDiff, wanted: &Task) -> PlanDiff {
+    let shown = changed(running, proposed);
+    let mut diff = proposed.clone();
+    for new in &wanted.subtasks {
+        if shown.get_subtask(&new.id).is_some_and(|old| is_same(old, new)) {
+            continue;
+        }
+        diff.add.retain(|subtask| subtask.id != new.id);
+        diff.replace.retain(|subtask| subtask.id != new.id);
+        diff.remove.retain(|id| *id != new.id);
+        match running.get_subtask(&new.id) {
+            Some(old) if is_same(old, new) && old.status() != SubTaskStatus::Failed => {}
+            Some(_) => diff.replace.push(fresh(new)),
+            None => diff.add.push(fresh(new)),
+        }
+    }
+    for old in shown.subtasks.iter().filter(|old| wanted.get_subtask(&old.id).is_none()) {
+        diff.add.retain(|subtask| subtask.id != old.id);
+        diff.replace.retain(|subtask| subtask.id != old.id);
+        if running.get_subtask(&old.id).is_some() {
+            diff.remove.push(old.id.clone());
+        }
+    }
+    diff
+}
+
 /// The task after a change. Subtasks that failed stand as they were planned.
 pub fn changed(running: &Task, diff: &PlanDiff) -> Task {
     let mut task = running.clone();

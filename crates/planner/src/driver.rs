@@ -3,8 +3,8 @@
 use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
-    CallId, CommandId, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError, PlanRecord, RecordBody,
-    Spending, SubTask, Task, Timestamp,
+    CallId, CommandId, Decision, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError, PlanRecord,
+    RecordBody, Spending, SubTask, Task, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
@@ -46,7 +46,16 @@ impl Following {
             match self.step() {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
-                Step::Append(body) => self.record(vec![*body]).await?,
+                Step::Append(body) => match *body {
+                    // Who is being asked may answer at once.
+                    RecordBody::Suspended { .. } if self.deciding > 0 => {
+                        if let Some(happened) = self.wait(None).await? {
+                            self.take(happened).await?;
+                        }
+                    }
+                    RecordBody::ToolAsked { call, request } => self.ask(call, request).await?,
+                    body => self.record(vec![body]).await?,
+                },
                 Step::MakePlan(command, attempt, reason) => self.make_plan(command, attempt, reason).await?,
                 Step::Start(call, subtask, tool) => {
                     calls::start(&mut self, call, &subtask, tool.as_deref()).await?
@@ -104,16 +113,20 @@ impl Following {
         Ok(())
     }
 
-    /// Moves what waits in the inbox into the log. A plan can be cancelled from there; nothing else is said to it.
+    /// Moves what waits in the inbox into the log: a cancel, and answers to what the plan itself asks.
     async fn receive(&mut self) -> Result<(), JournalError> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let waiting = inbox.waiting(&self.context.run).await?;
         let mut done = Vec::new();
         for entry in waiting {
-            let InboxRequest::Cancel { reason } = entry.request else { continue };
-            let received = RecordBody::Received { id: entry.id.clone() };
-            if !self.machine.is_stopping() {
-                self.record(vec![received, RecordBody::CancelRequested { reason }]).await?;
+            let follows = match entry.request {
+                InboxRequest::Cancel { .. } if self.machine.is_stopping() => None,
+                InboxRequest::Cancel { reason } => Some(RecordBody::CancelRequested { reason }),
+                InboxRequest::Answer { request_id, answer } => self.hear_answer(&request_id, answer),
+                _ => continue,
+            };
+            if let Some(follows) = follows {
+                self.record(vec![RecordBody::Received { id: entry.id.clone() }, follows]).await?;
             }
             done.push(entry.id);
         }
@@ -199,8 +212,24 @@ impl Following {
     async fn take(&mut self, happened: Happened) -> Result<(), JournalError> {
         match happened {
             Happened::Ended(bodies) => self.record(bodies).await,
-            Happened::Asked(call, request) => {
-                self.record(vec![RecordBody::ToolAsked { call, request }]).await
+            Happened::Asked(call, requests) => {
+                for request in requests {
+                    self.ask(call, Box::new(request)).await?;
+                }
+                Ok(())
+            }
+            Happened::Decided(call, request_id, decision) => {
+                self.deciding = self.deciding.saturating_sub(1);
+                match decision {
+                    Decision::Now(answer) => match self.hear_answer(&request_id, answer) {
+                        Some(follows) => self.record(vec![follows]).await,
+                        None => Ok(()),
+                    },
+                    _ => {
+                        tracing::debug!(run = %self.context.run, %call, "the answer comes later");
+                        Ok(())
+                    }
+                }
             }
             Happened::LeftOpen => Ok(()),
             Happened::Planned(command, planned, spent) => self.planned(command, planned, spent).await,
@@ -213,7 +242,10 @@ impl Following {
     async fn take_last(&mut self, happened: Happened) -> Result<(), JournalError> {
         match happened {
             Happened::Planned(command, Err(_), spent) => self.paid(command, spent).await,
-            Happened::Concluded(_, Err(_)) | Happened::Asked(..) | Happened::LeftOpen => Ok(()),
+            Happened::Concluded(_, Err(_))
+            | Happened::Asked(..)
+            | Happened::Decided(..)
+            | Happened::LeftOpen => Ok(()),
             happened => self.take(happened).await,
         }
     }

@@ -34,6 +34,14 @@ pub enum PlanRunError {
         /// The question.
         call: CallId,
     },
+    /// Nobody answered in time.
+    #[error("question {call} of run {run} has expired")]
+    Expired {
+        /// The run.
+        run: RunId,
+        /// The question.
+        call: CallId,
+    },
     /// The run is neither begun nor taken up.
     #[error(transparent)]
     Refused(#[from] RunRefused),
@@ -56,6 +64,7 @@ impl PlanRunError {
             Self::Plan(error) => error.advice().to_owned(),
             Self::Problems { problems } => problems.first().map(PlanProblem::remedy).unwrap_or_default(),
             Self::NotChangeable { .. } => "approve it or cancel it as it is".to_owned(),
+            Self::Expired { .. } => "resume the run: that nobody answered counts as a no".to_owned(),
             Self::NotAPlan { .. } => "resume it with the agent that began it".to_owned(),
             Self::ProcessesLeft { group, .. } => {
                 format!("end them yourself (kill -9 -{group}), then resume the run")

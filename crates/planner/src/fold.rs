@@ -25,10 +25,11 @@ pub fn open_questions(records: &[Arc<Record>]) -> Vec<(CallId, &ApprovalRequest)
     for record in records {
         match &record.body {
             RecordBody::ToolAsked { call, request } => {
-                open.retain(|(asked, _)| asked != call);
+                open.retain(|(_, asked)| asked.request_id != request.request_id);
                 open.push((*call, request));
             }
             RecordBody::ToolAnswered { call, .. }
+            | RecordBody::ToolStarted { call, .. }
             | RecordBody::ToolRefused { call, .. }
             | RecordBody::ToolFinished { call, .. } => open.retain(|(asked, _)| asked != call),
             _ => {}

@@ -96,6 +96,9 @@ pub struct PlanMachine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     proposed: Option<Proposed>,
     replans: u32,
+    /// Rules under which a person wants no more questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    trusted: Vec<String>,
     /// Different subtasks that failed since the last success.
     streak: Vec<CommandId>,
     /// Why each plan was given up, in order.
@@ -174,6 +177,7 @@ impl PlanMachine {
             replan: None,
             proposed: None,
             replans: 0,
+            trusted: Vec::new(),
             streak: Vec::new(),
             given_up: Vec::new(),
             paused: false,
@@ -186,13 +190,15 @@ impl PlanMachine {
 
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
-        self.budget.see(record.at, self.suspended || self.ended.is_some());
+        // Nobody worked between the end of a log and its being taken up.
+        let is_idle = self.suspended || self.ended.is_some() || record.body == RecordBody::Resumed;
+        self.budget.see(record.at, is_idle);
         match &record.body {
             RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
                 self.asked_for(&message.as_llm().map(archon_types::Message::text).unwrap_or_default());
             }
             RecordBody::Plan(plan) => self.plan_record(plan, record.at),
-            RecordBody::ToolAsked { call, .. } => self.question_asked(*call),
+            RecordBody::ToolAsked { call, request } => self.question_asked(*call, request),
             RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer, record.at),
             RecordBody::ToolStarted { call, effect, child_run, .. } => {
                 self.started(*call, *effect, child_run.clone(), record.at);
@@ -324,7 +330,8 @@ impl PlanMachine {
 
     fn follow(&self) -> PlanCommand<'_> {
         if !self.paused {
-            if let Some(node) = self.nodes.first_gated() {
+            let is_held = |id: &SubTaskId| self.is_held(id);
+            if let Some(node) = self.nodes.first_gated(is_held) {
                 let is_done = node.state == NodeState::ToReview;
                 return PlanCommand::Append(if is_done { self.review(node) } else { self.gate(node) });
             }
@@ -334,7 +341,7 @@ impl PlanMachine {
             if let Some(command) = self.replan.as_ref().and_then(|ask| self.make_plan(ask)) {
                 return command;
             }
-            if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent, self.targets()) {
+            if let Some(node) = self.nodes.first_ready(self.settings.max_concurrent, is_held) {
                 return self.begin(node);
             }
         }
@@ -432,6 +439,7 @@ impl PlanMachine {
             self.ended = None;
         }
         (self.cancelled, self.suspended) = (false, false);
+        self.nodes.look_below();
         if let Phase::Planning(ask) = &mut self.phase {
             ask.asked = Asked::No;
         }

@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
-use archon_types::{Context, Journal, LongTerm, MemoryQuery, Planner, PlanningContext, Task, Toolbox};
+use archon_types::{
+    Answer, Approver, CallId, Context, Journal, LongTerm, MemoryQuery, PlanError, Planner, PlanningContext,
+    Task, Toolbox,
+};
 
-use crate::{CheckOptions, Conclude, PlanBudget, PlanMachine, PlanningAgentOptions, Workers};
+use crate::{
+    CheckOptions, Conclude, PlanBudget, PlanMachine, PlanProblem, PlanRunError, PlanningAgentOptions,
+    Workers, check, check_diff, diff::edited,
+};
 
 /// Who does what for a planning agent.
 #[derive(Clone)]
@@ -14,6 +20,7 @@ pub(crate) struct Parts {
     pub(crate) toolbox: Option<Arc<dyn Toolbox>>,
     pub(crate) conclude: Arc<dyn Conclude>,
     pub(crate) memory: Option<Arc<dyn LongTerm>>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) options: PlanningAgentOptions,
 }
@@ -47,6 +54,31 @@ impl Parts {
         }
         options.budget = Some(budget);
         options
+    }
+
+    /// Whether an answer can be taken: a plan that was edited has to be one that can be followed.
+    pub(crate) fn take(
+        &self,
+        machine: &PlanMachine,
+        call: CallId,
+        answer: &Answer,
+        context: &Context,
+    ) -> Result<(), PlanRunError> {
+        let Answer::Edit { arguments } = answer else { return Ok(()) };
+        if machine.node(call).is_some() {
+            return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
+        }
+        let task: Result<Task, _> = serde_json::from_value(arguments.clone());
+        let task = task.map_err(|error| PlanError::Unreadable { problem: error.to_string() })?;
+        let options = self.check_options(context, machine);
+        let problems = match machine.proposal() {
+            None => check(&task, &options),
+            Some((proposed, _)) => check_diff(machine, &edited(&machine.task(), proposed, &task), &options),
+        };
+        match problems.iter().any(PlanProblem::is_error) {
+            true => Err(PlanRunError::Problems { problems }),
+            false => Ok(()),
+        }
     }
 
     /// What was remembered for a goal. A memory that fails is no reason not to work.

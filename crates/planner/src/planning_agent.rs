@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, BoxFuture, CallId, Context, FailurePolicy, Journal, LogAppender, LongTerm, Message,
-    OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner, PromptSource, Record, RecordBody,
-    RunConfig, RunRefused, RunStarted, Spending, Task, Toolbox,
+    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry,
+    InboxRequest, Journal, LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus,
+    PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunRefused, RunStarted, Spending, Task,
+    Toolbox,
 };
 
 use crate::{
     Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
-    PlanningAgentOptions, Workers, check, check_diff, difference, driver, following::Following,
-    open_questions, parts::Parts, problem::ProblemKind, processes::left_behind,
+    PlanningAgentOptions, Workers, check, driver, following::Following, open_questions, parts::Parts,
+    problem::ProblemKind, processes::left_behind,
 };
 
 /// A plan that nobody follows yet.
@@ -47,6 +48,7 @@ impl PlanningAgent {
             toolbox: None,
             conclude: Arc::new(LastResults),
             memory: None,
+            approver: None,
             journal,
             options,
         };
@@ -71,6 +73,12 @@ impl PlanningAgent {
     /// The same agent with a memory: it is asked before planning, and told what came of the goal.
     pub fn with_memory(self, memory: Arc<dyn LongTerm>) -> Self {
         self.with(|parts| parts.memory = Some(memory))
+    }
+
+    /// The same agent with somebody who is asked at once about a tool that needs consent. What is not answered at once
+    /// waits, as everything else does that a plan asks: the run is suspended.
+    pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
+        self.with(|parts| parts.approver = Some(approver))
     }
 
     /// The same agent, whose run can be paused and redirected through `control`.
@@ -161,7 +169,7 @@ impl PlanningAgent {
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
         log.step(bodies, |record| machine.apply(record)).await?;
-        self.drive(machine, log, context).await
+        self.drive(machine, log, Vec::new(), context).await
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
@@ -175,41 +183,34 @@ impl PlanningAgent {
         self.take_up(None, Vec::new(), context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes it up. A plan that was edited is checked first.
+    /// Answers a question of a run that is suspended, and takes it up. A plan that was edited is checked first. What a
+    /// run below asks is answered there.
     ///
     /// # Errors
-    /// There is no such question, a subtask was to be edited, the edited plan cannot be followed, or as for [`resume`](Self::resume).
+    /// There is no such question, it has expired, a subtask was to be edited, the edited plan cannot be followed, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        let records = context.journal(&self.parts.journal).read(&context.run).await?;
+        let journal = context.journal(&self.parts.journal);
+        let records = journal.read(&context.run).await?;
         let machine = fold_plan(context, &records)?;
-        if !open_questions(&records).iter().any(|(asked, _)| *asked == call) {
+        let Some((_, request)) = open_questions(&records).into_iter().find(|(asked, _)| *asked == call)
+        else {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
+        };
+        if let (Some(asker), Some(inbox)) = (request.asker(), journal.inbox()) {
+            let request = InboxRequest::Answer { request_id: request.request_id.clone(), answer };
+            let now = context.clock.now();
+            inbox.post(&asker.run, InboxEntry::new(context.ids.fresh("in"), now, request)).await?;
+            return self.take_up(None, Vec::new(), context).await;
         }
-        if matches!(answer, Answer::Edit { .. }) && machine.node(call).is_some() {
-            return Err(PlanRunError::NotChangeable { run: context.run.clone(), call });
+        if request.is_expired(context.clock.now()) {
+            return Err(PlanRunError::Expired { run: context.run.clone(), call });
         }
-        if let (Answer::Edit { arguments }, None) = (&answer, machine.node(call)) {
-            let task: Result<Task, _> = serde_json::from_value(arguments.clone());
-            let problem =
-                |error: serde_json::Error| archon_types::PlanError::Unreadable { problem: error.to_string() };
-            let (task, options) = (task.map_err(problem)?, self.parts.check_options(context, &machine));
-            let problems = match machine.proposal() {
-                None => check(&task, &options),
-                Some(_) => {
-                    let (diff, mut found) = difference(&machine, &task);
-                    found.extend(check_diff(&machine, &diff, &options));
-                    found
-                }
-            };
-            if problems.iter().any(PlanProblem::is_error) {
-                return Err(PlanRunError::Problems { problems });
-            }
-        }
+        self.parts.take(&machine, call, &answer, context)?;
         self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
     }
 
@@ -237,12 +238,21 @@ impl PlanningAgent {
             Some(goal) => Some((goal, self.parts.recall(goal).await)),
             None => None,
         };
+        let open_records = open.records.clone();
         let mut log = open.log(context.clone());
-        let first = std::iter::once(RecordBody::Resumed).chain(bodies).collect();
+        let now = context.clock.now();
+        let open_questions = open_questions(&open_records);
+        let is_over = |request: &ApprovalRequest| request.path.is_empty() && request.is_expired(now);
+        let expired = open_questions.iter().filter(|(_, request)| is_over(request));
+        let expired =
+            expired.map(|(call, _)| RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
+        let first = std::iter::once(RecordBody::Resumed).chain(expired).chain(bodies).collect();
+        let asked =
+            open_questions.iter().map(|(call, request)| (*call, ApprovalRequest::clone(request))).collect();
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
             Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
-            None => self.drive(machine, log, &context).await,
+            None => self.drive(machine, log, asked, &context).await,
         }
     }
 
@@ -250,10 +260,11 @@ impl PlanningAgent {
         &self,
         machine: PlanMachine,
         log: LogAppender,
+        open: Vec<(CallId, ApprovalRequest)>,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let following =
-            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone());
+            Following::new(self.parts.clone(), machine, log, context.clone(), self.control.clone(), open);
         Ok(driver::drive(following).await?)
     }
 

@@ -188,6 +188,11 @@ impl ReactAgent {
         self
     }
 
+    /// Who is asked about calls that need a person's consent.
+    pub fn approver(&self) -> Option<&Arc<dyn Approver>> {
+        self.driver.approver.as_ref()
+    }
+
     /// The same agent, whose answers must be JSON of a form, and are sent back so often as `check` says if they
     /// are not.
     pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {

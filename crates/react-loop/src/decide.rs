@@ -3,8 +3,8 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use archon_types::{
-    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError,
-    PendingApproval, RecordBody, RunId, ToolSpec, pending_approvals,
+    ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError, RecordBody,
+    RunId, ToolSpec,
 };
 
 use crate::{Driver, ReactMachine, RunLog, interrupt::Watch};
@@ -79,26 +79,6 @@ async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Con
         tracing::warn!(%run, %error, "an answer cannot be left for the run that asked");
     }
     told.is_ok()
-}
-
-/// What the run that a call started waits for, as it is to stand in the log of the run that made the call.
-pub(crate) async fn from_below(
-    driver: &Driver,
-    child: &RunId,
-    call: CallId,
-    said: ApprovalRequest,
-) -> Vec<ApprovalRequest> {
-    let records = match &driver.journal {
-        Some(journal) => journal.read(child).await.unwrap_or_default(),
-        None => Vec::new(),
-    };
-    let pending = pending_approvals(&records).into_iter();
-    let up = |pending: PendingApproval| pending.request.from_below(child.clone(), pending.call);
-    let mut questions: Vec<_> = pending.map(up).collect();
-    if questions.is_empty() {
-        questions.push(said.from_below(child.clone(), call));
-    }
-    questions
 }
 
 /// The question with everything that the run knows of it: to what a yes is bound, and until when it waits.

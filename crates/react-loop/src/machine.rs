@@ -212,7 +212,8 @@ impl ReactMachine {
 
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
-        match self.waits_for_people() {
+        // Nobody worked between the end of a log and its being taken up.
+        match self.waits_for_people() || record.body == RecordBody::Resumed {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
         }

@@ -7,15 +7,16 @@ use crate::{LoopError, is_parallel, resume::follows_plan};
 /// Puts `entry` into the inbox of a run. Whoever works on the run reads it, or whoever takes it up next.
 ///
 /// # Errors
-/// The run is unknown or has ended, it is a parallel loop or a plan, which take nothing but a cancel, or its journal
-/// takes no messages.
+/// The run is unknown or has ended; it is a parallel loop, which takes nothing but a cancel, or a plan or a team, which
+/// take answers, too; or its journal takes no messages.
 pub async fn post(journal: &dyn Journal, run: &RunId, entry: InboxEntry) -> Result<(), LoopError> {
     let inbox = journal.inbox().ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
     let records = journal.read(run).await?;
     if matches!(records.last().map(|r| &r.body), Some(RecordBody::RunFinished(_))) {
         return Err(LoopError::Ended { run: run.clone() });
     }
-    if follows_plan(&records) && !matches!(entry.request, InboxRequest::Cancel { .. }) {
+    let is_of_leads = matches!(entry.request, InboxRequest::Cancel { .. } | InboxRequest::Answer { .. });
+    if follows_plan(&records) && !is_of_leads {
         return Err(LoopError::Plan { run: run.clone() });
     }
     if is_parallel(&records) && !matches!(entry.request, InboxRequest::Cancel { .. }) {

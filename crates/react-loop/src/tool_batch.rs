@@ -5,7 +5,7 @@ use std::{sync::Arc, task::Poll, time::Duration};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
     Prepared, QuestionKind, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
-    Toolbox,
+    Toolbox, questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -309,7 +309,7 @@ impl Batch<'_, '_> {
     /// The run that a call started waits for a person, and the call with it.
     async fn waits_below(&mut self, id: CallId, said: ApprovalRequest) -> Result<(), JournalError> {
         let child = self.context.run.of_call(id);
-        for request in decide::from_below(self.driver, &child, id, said).await {
+        for request in questions_below(self.driver.journal.as_deref(), &child, id, said).await {
             self.log
                 .step(self.machine, RecordBody::ToolAsked { call: id, request: Box::new(request) })
                 .await?;

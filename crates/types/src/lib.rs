@@ -168,7 +168,7 @@ pub use message::{
     ToolResultMessage, Usage, UserMessage,
 };
 pub use nearest::{likeness, nearest};
-pub use pending::{PendingApproval, pending_approvals};
+pub use pending::{PendingApproval, pending_approvals, questions_below};
 pub use plan::{Expenses, Plan, PlanError, Planner, PlanningContext};
 pub use plan_record::{Citation, Confirm, OnCritical, PlanDiff, PlanRecord, PlanSettings, ReplanPolicy};
 pub use pool::{AgentStatus, PoolFilter, PoolIndex};

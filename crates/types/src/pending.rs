@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentId, ApprovalRequest, CallId, Origin, Record, RecordBody, RunId, SessionId, TenantId, Timestamp,
-    TurnTrigger,
+    AgentId, ApprovalRequest, CallId, Journal, Origin, Record, RecordBody, RunId, SessionId, TenantId,
+    Timestamp, TurnTrigger,
 };
 
 /// A question that nobody has answered yet.
@@ -74,4 +74,24 @@ pub fn pending_approvals(records: &[Arc<Record>]) -> Vec<PendingApproval> {
         }
     }
     open
+}
+
+/// All that the run of a call waits for, as it comes up to the run that made the call; what the run `said` where its log
+/// tells nothing.
+pub async fn questions_below(
+    journal: Option<&dyn Journal>,
+    child: &RunId,
+    call: CallId,
+    said: ApprovalRequest,
+) -> Vec<ApprovalRequest> {
+    let records = match journal {
+        Some(journal) => journal.read(child).await.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let up = |pending: PendingApproval| pending.request.from_below(child.clone(), pending.call);
+    let mut questions: Vec<_> = pending_approvals(&records).into_iter().map(up).collect();
+    if questions.is_empty() {
+        questions.push(said.from_below(child.clone(), call));
+    }
+    questions
 }

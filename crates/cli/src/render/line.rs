@@ -146,7 +146,7 @@ fn about_plan(said: &PlanRecord) -> String {
         PlanRecord::Changed { diff, .. } => {
             let removed: Vec<_> = diff.remove.iter().map(archon::types::SubTaskId::as_str).collect();
             let (added, replaced, removed) = (names(&diff.add), names(&diff.replace), removed.join(", "));
-            format!("changed, added: {added}; begun afresh: {replaced}; removed: {removed}")
+            format!("another plan; adds: {added}; begins afresh: {replaced}; leaves out: {removed}")
         }
         PlanRecord::ReplanRequested { reason, .. } => format!("replan requested: {reason}"),
         PlanRecord::Skipped { call, reason } => format!("skipped {call}: {reason}"),

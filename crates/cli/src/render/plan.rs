@@ -137,7 +137,8 @@ impl PlanView {
                 problems.iter().for_each(problem);
             }
             PlanRecord::Changed { diff, warnings, .. } => {
-                output.note(Look::Dim, "the plan changes:");
+                // Whether it is followed may be for a person to say.
+                output.note(Look::Dim, "another plan for the rest:");
                 lines(Look::Dim, &show_diff(diff), output);
                 warnings.iter().for_each(|w| output.note(Look::Warning, one_line(w, 2 * SHOWN)));
             }

@@ -175,6 +175,25 @@ async fn without_somebody_who_says_yes_nothing_of_a_plan_is_begun_and_the_yes_ca
     place.archon("plan approve", &["run_x"]).await.check_refused(2, "run_x", "runs list");
 }
 
+// spec: PL-24, AP-06
+#[tokio::test]
+async fn a_plan_that_waits_is_listed_and_answered_with_all_other_questions() {
+    let server = MockServer::start([plan()]).await;
+    let place = Place::with_server(&server);
+    assert_eq!(place.archon("run --plan --confirm", &["What is 15% of 200?"]).await.code, Some(3));
+    let run = only_run(&place).await;
+    let listed = place.archon("approvals list --json", &[]).await.json();
+    assert_eq!((listed.len(), listed[0]["run"].as_str()), (1, Some(run.as_str())), "{listed:?}");
+    let question = listed[0]["request_id"].as_str().expect("an id");
+    let said = place.archon("approvals approve", &[question]).await;
+    assert_eq!((said.code, said.err.as_str()), (Some(0), &*format!("resume with: archon resume {run}\n")));
+    assert!(place.archon("approvals list --json", &[]).await.json().is_empty());
+    server.push(answer("It is 30."));
+    server.push(answer("It is 30 [say]."));
+    let ran = place.archon("resume", &[&run]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+}
+
 // spec: PL-24
 #[tokio::test]
 async fn a_plan_is_edited_before_it_is_followed_and_an_edit_that_cannot_be_followed_is_refused() {

@@ -17,6 +17,14 @@ impl PlanMachine {
         }
     }
 
+    /// Whether another plan may take a subtask away, so that it does not begin meanwhile.
+    pub(super) fn is_held(&self, id: &SubTaskId) -> bool {
+        let is_touched = |proposed: &Proposed| {
+            proposed.diff.remove.contains(id) || proposed.diff.replace.iter().any(|new| new.id == *id)
+        };
+        self.targets().contains(id) || self.proposed.as_ref().is_some_and(is_touched)
+    }
+
     /// What another plan would change that a person has to agree to, and the plan that it leads to.
     pub fn proposal(&self) -> Option<(&PlanDiff, Task)> {
         let diff = &self.proposed.as_ref()?.diff;
@@ -32,7 +40,7 @@ impl PlanMachine {
             Answer::Cancel { reason } => self.phase = refused(reason),
             answer if !answer.is_consent() => self.phase = refused("nobody answered in time"),
             answer => match answer.edited_plan() {
-                Some(Ok(task)) => self.changed(&diff::difference(self, &task).0),
+                Some(Ok(task)) => self.changed(&diff::edited(&self.task(), &proposed.diff, &task)),
                 Some(Err(error)) => self.phase = refused(&format!("its edit cannot be read: {error}")),
                 None => self.changed(&proposed.diff),
             },

@@ -1,6 +1,8 @@
 //! One subtask of a plan that is followed, and how far it is.
 
-use archon_types::{CallId, CommandId, Effect, Loan, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult};
+use archon_types::{
+    ApprovalRequest, CallId, CommandId, Effect, Loan, RunId, SubTask, SubTaskStatus, Timestamp, ToolResult,
+};
 use serde::{Deserialize, Serialize};
 
 /// A subtask with its place in the plan and what became of it.
@@ -29,6 +31,12 @@ pub struct PlanNode {
     pub(super) is_central: bool,
     /// A person let it begin.
     pub is_approved: bool,
+    /// To what a person agreed: the [binding](archon_types::binding) of a call that its tool asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreed: Option<String>,
+    /// Who has the open question.
+    #[serde(default)]
+    pub(super) asked_by: AskedBy,
     pub(crate) money: Loan,
     /// Places of the resources that it uses.
     pub(super) resources: Vec<u32>,
@@ -36,6 +44,29 @@ pub struct PlanNode {
     pub started_at: Option<Timestamp>,
     /// When its last call ended.
     pub ended_at: Option<Timestamp>,
+}
+
+/// Who asks a person about a subtask.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AskedBy {
+    /// The plan: may it begin, is its result good.
+    #[default]
+    Plan,
+    /// Its tool, about a call with this binding.
+    Tool(String),
+    /// The run that does it. The answer goes there, and the run is looked at again.
+    Below,
+}
+
+impl AskedBy {
+    pub(super) fn of(request: &ApprovalRequest) -> Self {
+        match (request.path.is_empty(), request.binding.as_str()) {
+            (false, _) => Self::Below,
+            (true, "") => Self::Plan,
+            (true, binding) => Self::Tool(binding.to_owned()),
+        }
+    }
 }
 
 /// How far a subtask of a followed plan is.

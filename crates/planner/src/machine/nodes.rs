@@ -6,7 +6,8 @@ use std::{
 };
 
 use archon_types::{
-    CallId, CommandId, Effect, Loan, PlanSettings, RunId, SubTask, SubTaskId, Timestamp, ToolResult,
+    ApprovalRequest, CallId, CommandId, Effect, Loan, PlanSettings, RunId, SubTask, SubTaskId, Timestamp,
+    ToolResult,
 };
 use petgraph::{
     Direction,
@@ -14,7 +15,7 @@ use petgraph::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{NodeState, PlanNode};
+use super::{NodeState, PlanNode, node::AskedBy};
 
 /// Who goes first: the longest way to the end of the plan, then the order of the plan.
 type Turn = (Reverse<u64>, NodeIndex);
@@ -82,6 +83,8 @@ impl Nodes {
             result: None,
             is_central: false,
             is_approved: false,
+            agreed: None,
+            asked_by: AskedBy::default(),
             money: Loan::default(),
             resources,
             started_at: None,
@@ -384,7 +387,7 @@ impl Nodes {
     }
 
     /// A person is asked about a call: one that waits at its gate, one that was under way, or one that is done.
-    pub(super) fn question(&mut self, call: CallId) {
+    pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
             NodeState::Gated | NodeState::Ready | NodeState::Running { .. } => NodeState::Asked,
@@ -393,6 +396,7 @@ impl Nodes {
         };
         self.leave(index);
         self.graph[index].state = asked;
+        self.graph[index].asked_by = AskedBy::of(request);
         self.asked.insert(index);
     }
 
@@ -405,7 +409,32 @@ impl Nodes {
             self.end(index, NodeState::Done, result, ended);
             return self.release(index);
         }
-        node.is_approved = true;
+        match std::mem::take(&mut node.asked_by) {
+            AskedBy::Plan => node.is_approved = true,
+            AskedBy::Tool(binding) => node.agreed = Some(binding),
+            AskedBy::Below => {}
+        }
+        self.asked.remove(&index);
+        self.make_ready(index);
+    }
+
+    /// Whether the run that does it has asked.
+    pub(super) fn is_asked_below(&self, call: CallId) -> bool {
+        self.index_of(call)
+            .is_some_and(|index| self.graph[index].asked_by == AskedBy::Below && self.asked.contains(&index))
+    }
+
+    /// Runs that asked may have their answers: they are taken up again.
+    pub(super) fn look_below(&mut self) {
+        let is_below = |index: &NodeIndex| self.graph[*index].asked_by == AskedBy::Below;
+        let below: Vec<NodeIndex> = self.asked.iter().copied().filter(is_below).collect();
+        for index in below {
+            self.look_again(index);
+        }
+    }
+
+    fn look_again(&mut self, index: NodeIndex) {
+        self.graph[index].asked_by = AskedBy::default();
         self.asked.remove(&index);
         self.make_ready(index);
     }
@@ -423,20 +452,24 @@ impl Nodes {
         self.asked.iter().map(|index| self.graph[*index].call()).collect()
     }
 
-    /// The node that begins next, if one can and may; what another plan may replace is held back.
-    pub(super) fn first_ready(&self, max_concurrent: u32, held: &[SubTaskId]) -> Option<&PlanNode> {
+    /// The node that begins next, if one can and may.
+    pub(super) fn first_ready(
+        &self,
+        max_concurrent: u32,
+        is_held: impl Fn(&SubTaskId) -> bool,
+    ) -> Option<&PlanNode> {
         let is_free = |place: &u32| {
             let resource = &self.resources[*place as usize];
             resource.used < resource.limit
         };
-        let may_begin =
-            |node: &&PlanNode| !held.contains(&node.subtask.id) && node.resources.iter().all(is_free);
+        let may_begin = |node: &&PlanNode| !is_held(&node.subtask.id) && node.resources.iter().all(is_free);
         let mut ready = self.ready.iter().map(|(_, index)| &self.graph[*index]);
         if self.running < max_concurrent.max(1) { ready.find(may_begin) } else { None }
     }
 
-    pub(super) fn first_gated(&self) -> Option<&PlanNode> {
-        self.gated.first().map(|index| &self.graph[*index])
+    pub(super) fn first_gated(&self, is_held: impl Fn(&SubTaskId) -> bool) -> Option<&PlanNode> {
+        let mut gated = self.gated.iter().map(|index| &self.graph[*index]);
+        gated.find(|node| node.state == NodeState::ToReview || !is_held(&node.subtask.id))
     }
 
     pub(super) fn next_due(&self) -> Option<Timestamp> {

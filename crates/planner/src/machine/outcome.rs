@@ -50,7 +50,8 @@ impl PlanMachine {
 
     /// What there is, subtask by subtask.
     fn partial_results(&self) -> String {
-        let done = self.nodes.live().filter(|node| node.state == NodeState::Done);
+        use NodeState::{Done, Reviewed, ToReview};
+        let done = self.nodes.live().filter(|node| matches!(node.state, Done | ToReview | Reviewed));
         let text = |node: &PlanNode| {
             let text = node.result.as_deref().map(archon_types::ToolResult::text).unwrap_or_default();
             format!("[{}] {}", node.subtask.id, text.trim())

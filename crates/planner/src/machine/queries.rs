@@ -148,6 +148,11 @@ impl PlanMachine {
         self.phase != Phase::Following || self.nodes.len() > SMALL || self.invariants().is_empty()
     }
 
+    /// Rules under which a person wants no more questions about calls of tools.
+    pub fn trusted(&self) -> &[String] {
+        &self.trusted
+    }
+
     /// Other plans that the run had so far.
     pub fn replans(&self) -> u32 {
         self.replans

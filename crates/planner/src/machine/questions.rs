@@ -51,17 +51,32 @@ impl PlanMachine {
         RecordBody::ToolAsked { call, request: Box::new(request) }
     }
 
-    pub(super) fn question_asked(&mut self, call: CallId) {
+    /// Whether a person was asked about this call, and has not answered.
+    pub fn is_waiting_for(&self, call: CallId) -> bool {
+        match &self.phase {
+            Phase::Confirming { call: open, asked: Asked::Yes } => *open == call,
+            Phase::Following => {
+                self.nodes.is_question(call)
+                    || self.proposed.as_ref().is_some_and(|p| p.call == call && p.asked == Asked::Yes)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn question_asked(&mut self, call: CallId, request: &ApprovalRequest) {
         match (&mut self.phase, &mut self.proposed) {
             (Phase::Confirming { call: open, asked }, _) if *open == call => *asked = Asked::Yes,
             (Phase::Following, Some(proposed)) if proposed.call == call => proposed.asked = Asked::Yes,
-            (Phase::Following, _) => self.nodes.question(call),
+            (Phase::Following, _) => self.nodes.question(call, request),
             _ => {}
         }
     }
 
     pub(super) fn answered(&mut self, call: CallId, answer: &Answer, at: Timestamp) {
         self.suspended = false;
+        if self.nodes.is_asked_below(call) {
+            return self.nodes.approve(call, at);
+        }
         match (&self.phase, answer) {
             (Phase::Confirming { call: open, .. }, answer) if *open == call => match answer {
                 Answer::Cancel { reason } => {
@@ -102,7 +117,14 @@ impl PlanMachine {
             (Phase::Following, answer) if !answer.is_consent() && self.nodes.is_question(call) => {
                 self.refused(call, &ToolResult::error("nobody approved it in time"), at);
             }
-            (Phase::Following, answer) if answer.is_consent() => self.nodes.approve(call, at),
+            (Phase::Following, answer) if answer.is_consent() => {
+                if let Answer::Trust { rules } = answer {
+                    self.trusted.extend(
+                        rules.iter().filter(|rule| !self.trusted.contains(rule)).cloned().collect::<Vec<_>>(),
+                    );
+                }
+                self.nodes.approve(call, at);
+            }
             _ => {}
         }
     }

@@ -358,3 +358,83 @@ fn a_no_to_another_plan_ends_the_run() {
         assert!(error.starts_with(&format!("the other plan was not approved: {why}")), "{error}");
     }
 }
+
+// spec: AP-09, PL-19
+#[test]
+fn what_another_plan_takes_away_does_not_begin_while_a_person_looks_at_it() {
+    let mut settings = PlanSettings::default();
+    settings.confirm = Confirm::Each;
+    let mut fed =
+        Fed::following(settings, vec![step("walk", &[]), step("rest", &["walk"]), step("dine", &["walk"])]);
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!() };
+    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    fed.feed(body);
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    let walk = fed.begin_all()[0].1;
+    // The walk is under way already, and what follows it is to change.
+    fed.plan(PlanRecord::ReplanRequested { reason: "it rains".into(), targets: vec!["walk".into()] });
+    let PlanCommand::MakePlan { command, attempt, reason } = fed.machine.next() else { panic!() };
+    let reason = reason.map(str::to_owned);
+    fed.plan(PlanRecord::Asked { command, attempt, reason });
+    let mut diff = PlanDiff::default();
+    diff.remove = vec!["rest".into()];
+    fed.plan(PlanRecord::Changed { command, diff: Box::new(diff), warnings: vec![] });
+    fed.finish(walk, ToolResult::success("ok"));
+    let PlanCommand::Append(body) = fed.machine.next() else { panic!("{:?}", fed.machine.next()) };
+    let RecordBody::ToolAsked { call, .. } = body else { panic!() };
+    fed.feed(body);
+    let begun: Vec<String> = fed.begin_all().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(begun, ["dine"], "the rest waits for the answer");
+    fed.feed(RecordBody::ToolAnswered { call, answer: Answer::Approve });
+    assert_eq!(ids(&fed.machine.task()), ["walk", "dine"]);
+}
+
+// spec: AP-05, PL-24
+#[tokio::test]
+async fn an_edit_of_another_plan_is_taken_whole_or_not_at_all() {
+    let mut options = PlanningAgentOptions::default();
+    options.settings.confirm = Confirm::Each;
+    options.settings.replan.same_subtask = 1;
+    let first = vec![step("bad", &[]), step("rest", &["bad"]), step("dine", &[])];
+    let second = vec![step("museum", &[]), step("dine", &[])];
+    let journal = MortalJournal::default();
+    let agent = PlanningAgent::new(
+        two(first, second),
+        Arc::new(Worker::default()),
+        Arc::new(journal.clone()),
+        options,
+    );
+    let question = |journal: &MortalJournal| {
+        let log = journal.log("run_1");
+        let asked = archon_planner::open_questions(&log)
+            .last()
+            .map(|(call, request)| (*call, request.details.clone()));
+        asked.unwrap()
+    };
+    assert_eq!(agent.start("A day out", &context()).await.unwrap().status, OutcomeStatus::Suspended);
+    let outcome = agent.answer(question(&journal).0, Answer::Approve, &context()).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
+    let (call, details) = question(&journal);
+    let shown: Task = serde_json::from_value(details["plan"].clone()).unwrap();
+    assert_eq!(ids(&shown), ["dine", "museum"]);
+    let edit = |subtasks: Vec<SubTask>| {
+        let task = shown.clone().with_subtasks(subtasks);
+        Answer::Edit { arguments: serde_json::to_value(&task).unwrap() }
+    };
+    let mut dined = shown.subtasks[0].clone();
+    dined.description = "Dine twice".to_owned();
+    for (what, subtasks) in
+        [("changed", vec![dined, step("museum", &[])]), ("left out", vec![step("museum", &[])])]
+    {
+        let error = agent.answer(call, edit(subtasks), &context()).await.unwrap_err();
+        assert!(matches!(&error, PlanRunError::Problems { .. }), "{what}: {error}");
+        assert!(error.to_string().contains("dine"), "{what}: {error}");
+    }
+    let museum = step("museum", &["dine"]);
+    let outcome =
+        agent.answer(call, edit(vec![shown.subtasks[0].clone(), museum]), &context()).await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    let task = fold(&journal.log("run_1")).unwrap().task();
+    assert_eq!(ids(&task), ["dine", "museum"]);
+    assert_eq!(task.subtasks[1].dependencies(), ["dine".into()]);
+}

@@ -1,0 +1,253 @@
+//! What a plan, its tools and the runs of its subtasks ask a person: it is listed with the rest, answered from any process,
+//! and a yes holds for exactly what was asked.
+
+use std::{sync::Arc, time::Duration};
+
+use archon::{
+    Archon, OutcomeStatus, Planning,
+    store::MemoryJournal,
+    types::{Answer, Confirm, Message, PendingApproval, Request, SubTask, SubTaskRules, Task},
+};
+use archon_planner::{PlanRunError, ScriptedPlanner};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use serde_json::json;
+
+use crate::{
+    approvals::{Done, Person, kept, now},
+    approvals_kept::asking_before_changes,
+    stage::call,
+};
+
+struct Office {
+    journal: MemoryJournal,
+    clock: VirtualClock,
+    done: Done,
+    /// What the person says at once; nothing by default.
+    says: Vec<Answer>,
+    confirm: Confirm,
+    /// Of the tool.
+    version: &'static str,
+    /// Whether the tool itself says that a person has to agree.
+    asks_itself: bool,
+}
+
+impl Default for Office {
+    fn default() -> Self {
+        Self {
+            journal: MemoryJournal::new(),
+            clock: VirtualClock::new(),
+            done: Done::default(),
+            says: Vec::new(),
+            confirm: Confirm::default(),
+            version: "1",
+            asks_itself: true,
+        }
+    }
+}
+
+impl Office {
+    /// The agent in a new process.
+    fn open(&self, seed: u16, subtasks: Vec<SubTask>) -> (Archon, Planning) {
+        let model = |_: usize, request: &Request| match &**request.messages.last().unwrap() {
+            Message::ToolResult(_) => FnProvider::text("It is written."),
+            _ => call("c", "send_email", json!({"to": "Ann"})),
+        };
+        let archon = Archon::builder()
+            .provider(Arc::new(FnProvider::new(model)), "scripted")
+            .tool(kept(self.asks_itself, "send_email", self.version, &self.done))
+            .engine_options(asking_before_changes())
+            .journal(Arc::new(self.journal.clone()))
+            .clock(Arc::new(self.clock.clone()))
+            .ids(Arc::new(SeededIds::new(seed)))
+            .approver(Arc::new(Person::saying(self.says.iter().cloned().map(now))))
+            .build()
+            .unwrap();
+        let mut options = archon.planning_options();
+        options.settings.confirm = self.confirm;
+        let planning = archon.planning_with(Arc::new(ScriptedPlanner::new(subtasks)), options);
+        (archon, planning)
+    }
+
+    fn did(&self) -> Vec<String> {
+        self.done.lock().unwrap().clone()
+    }
+}
+
+fn letter(to: &str) -> SubTask {
+    SubTask::new("letter", "Write the letter").with_tool("send_email", Some(json!({ "to": to })))
+}
+
+async fn only_question(archon: &Archon) -> PendingApproval {
+    let mut open = archon.approvals(None).await.unwrap();
+    assert_eq!(open.len(), 1, "{open:?}");
+    open.remove(0)
+}
+
+// spec: AP-04, AP-06, PL-24
+#[tokio::test]
+async fn a_yes_to_a_tool_of_a_plan_is_given_once_in_any_process() {
+    let office = Office::default();
+    let (_, planning) = office.open(1, vec![letter("Ann")]);
+    let outcome = planning.run("Write to Ann").await.unwrap();
+    assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Suspended, 0));
+
+    let (archon, planning) = office.open(2, vec![]);
+    let open = only_question(&archon).await;
+    assert!(open.request.action_summary.contains("send_email"), "{open:?}");
+    assert!(!open.request.binding.is_empty(), "a yes is to exactly this call");
+    assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
+    assert!(archon.approvals(None).await.unwrap().is_empty());
+    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, office.did()), (OutcomeStatus::Finished, vec!["send_email Ann".to_owned()]));
+}
+
+// spec: AP-06, MA-31
+#[tokio::test]
+async fn what_the_run_of_a_subtask_asks_surfaces_at_the_plan_and_is_answered_below() {
+    for through_the_plan in [false, true] {
+        let office = Office::default();
+        let subtasks =
+            vec![SubTask::new("letter", "Write to Ann"), SubTask::new("file", "File it").after(["letter"])];
+        let (_, planning) = office.open(1, subtasks);
+        let outcome = planning.run("Write to Ann").await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Suspended);
+
+        let (archon, planning) = office.open(2, vec![]);
+        let open = only_question(&archon).await;
+        assert_eq!(open.request.action_summary, r#"Run send_email with {"to":"Ann"}"#);
+        assert_eq!((&open.run, open.request.path.len()), (&outcome.run, 1));
+        let handle = match through_the_plan {
+            true => planning.answer(outcome.run.clone(), open.call, Answer::Approve).await.unwrap(),
+            false => {
+                assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
+                planning.resume(outcome.run.clone()).await.unwrap()
+            }
+        };
+        // The next subtask asks in its turn.
+        assert_eq!(handle.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+        assert_eq!(office.did(), ["send_email Ann"]);
+        let second = only_question(&archon).await;
+        assert_ne!(second.asker(), open.asker());
+        assert!(archon.answer_pending(&second, Answer::Cancel { reason: "enough".into() }).await.unwrap());
+        planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        assert_eq!(office.did(), ["send_email Ann"], "what was refused was not done");
+    }
+}
+
+// spec: AP-04
+#[tokio::test]
+async fn who_is_there_is_asked_at_once() {
+    for (says, done) in [
+        (vec![Answer::Approve, Answer::Approve], vec!["send_email Ann", "send_email Bob"]),
+        (vec![Answer::Trust { rules: vec!["send_email".into()] }], vec!["send_email Ann"]),
+        (vec![Answer::Cancel { reason: "no".into() }], vec![]),
+    ] {
+        let office = Office { says, ..Office::default() };
+        let mut second = letter("Bob").after(["letter"]);
+        second.id = "second".into();
+        let (archon, planning) = office.open(1, vec![letter("Ann"), second]);
+        let outcome = planning.run("Write to both").await.unwrap();
+        assert_eq!(outcome.is_finished(), done.len() == 2, "{outcome:?}");
+        assert_eq!(office.did(), done);
+        // A tool that says itself that a person has to agree is asked about however trusted it is, and another plan
+        // that wants the same asks anew.
+        assert_eq!(archon.approvals(None).await.unwrap().len(), usize::from(done.len() < 2));
+    }
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn a_tool_that_is_trusted_is_not_asked_about_again_in_any_process() {
+    let office = Office {
+        asks_itself: false,
+        says: vec![Answer::Trust { rules: vec!["send_email".into()] }],
+        ..Office::default()
+    };
+    let gated = |id: &str, after: &str| {
+        let mut rules = SubTaskRules::default();
+        rules.gate = Some("Another one?".into());
+        let mut step = letter(id).after([after]).with_rules(rules);
+        step.id = id.into();
+        step
+    };
+    let (archon, planning) = office.open(1, vec![letter("Ann"), gated("Bob", "letter")]);
+    let outcome = planning.run("Write to both").await.unwrap();
+    assert_eq!((outcome.status, office.did()), (OutcomeStatus::Suspended, vec!["send_email Ann".to_owned()]));
+    let gate = only_question(&archon).await;
+    assert_eq!(gate.request.action_summary, "Another one?");
+    let (archon, planning) = Office { says: vec![], ..office }.open(2, vec![]);
+    assert!(archon.answer_pending(&gate, Answer::Approve).await.unwrap());
+    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+}
+
+async fn edited(archon: &Archon, open: &PendingApproval, to: &str) {
+    let mut task: Task = serde_json::from_value(open.request.details.clone()).unwrap();
+    task.subtasks = vec![letter(to)];
+    let arguments = serde_json::to_value(&task).unwrap();
+    assert!(archon.answer_pending(open, Answer::Edit { arguments }).await.unwrap());
+}
+
+// spec: AP-05, PL-24
+#[tokio::test]
+async fn a_plan_is_answered_from_the_list_of_questions_and_a_bad_edit_leaves_it_open() {
+    let office = Office { confirm: Confirm::First, ..Office::default() };
+    let (archon, planning) = office.open(1, vec![letter("Ann")]);
+    let run = planning.run("Write to somebody").await.unwrap().run;
+    let open = only_question(&archon).await;
+    assert!(archon.answer_pending(&open, Answer::Edit { arguments: json!({"subtasks": 7}) }).await.unwrap());
+    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "nothing is lost by it");
+    let open = only_question(&archon).await;
+    assert!(open.request.action_summary.starts_with("The last answer cannot be taken: "), "{open:?}");
+
+    edited(&archon, &open, "Bob").await;
+    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended, "now the letter itself asks");
+    let open = only_question(&archon).await;
+    assert!(open.request.action_summary.contains("Bob"), "{open:?}");
+    assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
+    let outcome = planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, office.did()), (OutcomeStatus::Finished, vec!["send_email Bob".to_owned()]));
+}
+
+// spec: AP-03
+#[tokio::test]
+async fn nobody_s_answer_in_time_counts_as_a_no() {
+    let office = Office { confirm: Confirm::First, ..Office::default() };
+    let (archon, planning) = office.open(1, vec![letter("Ann")]);
+    let outcome = planning.run("Write to Ann").await.unwrap();
+    let open = only_question(&archon).await;
+    office.clock.advance(Duration::from_secs(30 * 60 - 1));
+    assert_eq!(archon.approvals(None).await.unwrap().len(), 1);
+    office.clock.advance(Duration::from_secs(1));
+    assert!(archon.approvals(None).await.unwrap().is_empty());
+    assert!(!archon.answer_pending(&open, Answer::Approve).await.unwrap());
+    let late =
+        planning.answer(outcome.run.clone(), open.call, Answer::Approve).await.unwrap().outcome().await;
+    let late = late.unwrap_err();
+    assert!(matches!(&late, archon::Error::Plan(PlanRunError::Expired { .. })), "{late:?}");
+    let outcome = planning.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert!(outcome.error.unwrap().contains("nobody answered in time"));
+    assert!(office.did().is_empty());
+}
+
+// spec: AP-04
+#[tokio::test]
+async fn a_yes_does_not_hold_for_a_tool_that_has_changed() {
+    let mut office = Office::default();
+    let (archon, planning) = office.open(1, vec![letter("Ann")]);
+    let run = planning.run("Write to Ann").await.unwrap().run;
+    let open = only_question(&archon).await;
+    assert!(archon.answer_pending(&open, Answer::Approve).await.unwrap());
+    office.version = "2";
+    let (archon, planning) = office.open(2, vec![]);
+    let outcome = planning.resume(run.clone()).await.unwrap().outcome().await.unwrap();
+    assert_eq!((outcome.status, office.did().len()), (OutcomeStatus::Suspended, 0));
+    let again = only_question(&archon).await;
+    assert_ne!(again.request.binding, open.request.binding);
+    assert!(archon.answer_pending(&again, Answer::Approve).await.unwrap());
+    planning.resume(run).await.unwrap().outcome().await.unwrap();
+    assert_eq!(office.did(), ["send_email Ann"]);
+}
