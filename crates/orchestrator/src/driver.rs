@@ -9,9 +9,9 @@ use std::{
 };
 
 use archon_types::{
-    Answer, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest, JournalError,
-    Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext, RecordBody,
-    SharedItem, Task, TeamRecord, Timestamp,
+    Answer, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest,
+    JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext,
+    RecordBody, SharedItem, Task, TeamRecord, Timestamp, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -114,6 +114,11 @@ impl<'a> Driver<'a> {
         // Who was cancelled or answered while the run was at rest does not begin to work first.
         self.receive().await?;
         let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
+        // Whoever waited for a person asks again, if it still waits.
+        let started = under_way.iter().map(|call| self.started(*call)).collect::<Vec<_>>();
+        if !started.is_empty() {
+            self.record(started).await?;
+        }
         for call in under_way {
             self.run_member(call);
         }
@@ -407,8 +412,12 @@ impl<'a> Driver<'a> {
             // It goes on with the run, if that goes on; what it used is used.
             OutcomeStatus::Cancelled if self.stop.is_cancelled() => self.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
-                let request = Box::new(outcome.to_question(call));
-                self.record(vec![RecordBody::ToolAsked { call, request }]).await
+                let journal = self.context.journal(&self.parts.journal).clone();
+                let said = outcome.to_question(call);
+                let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
+                let asked =
+                    asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
+                self.record(asked.collect()).await
             }
             _ => {
                 let result = Box::new(outcome.to_result(member.as_str()));
@@ -437,15 +446,15 @@ impl<'a> Driver<'a> {
 
     async fn start(&mut self, call: CallId) -> Result<(), JournalError> {
         let (lease, child) = (self.machine.lease(call), self.context.run.of_call(call));
-        let started = RecordBody::ToolStarted {
-            call,
-            attempt: 0,
-            effect: Effect::Idempotent,
-            child_run: Some(child.clone()),
-        };
+        let started = self.started(call);
         self.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
         self.run_member(call);
         Ok(())
+    }
+
+    fn started(&self, call: CallId) -> RecordBody {
+        let child_run = Some(self.context.run.of_call(call));
+        RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
     }
 
     /// Runs whoever has this delegation; a run that is there already goes on.

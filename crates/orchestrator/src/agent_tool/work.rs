@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, pending_approvals,
+    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
 };
 use archon_types::{JournalError, LogAppender};
 use serde_json::Map;
@@ -156,7 +156,10 @@ impl Parts {
         context: &Context,
     ) -> Vec<RecordBody> {
         if outcome.status == OutcomeStatus::Suspended {
-            return waits(outcome, child, by).await;
+            let said = outcome.to_question(WORK);
+            let asked = questions_below(Some(&*by.journal), &child.run, WORK, said).await;
+            let asked = asked.into_iter().map(Box::new);
+            return asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect();
         }
         let mut own = Outcome::new(context.run.clone(), outcome.status);
         own.answer.clone_from(&outcome.answer);
@@ -168,20 +171,6 @@ impl Parts {
         let result = Box::new(outcome.to_result(&self.spec.name));
         vec![RecordBody::ToolFinished { call: WORK, result }, ended(own)]
     }
-}
-
-/// What the agent's run waits for, as it stands in the log of the call.
-async fn waits(outcome: &Outcome, child: &Context, by: &Delegation) -> Vec<RecordBody> {
-    let records = by.journal.read(&child.run).await.unwrap_or_default();
-    let mut questions: Vec<_> = pending_approvals(&records)
-        .into_iter()
-        .map(|pending| pending.request.from_below(child.run.clone(), pending.call))
-        .collect();
-    if questions.is_empty() {
-        questions.push(outcome.to_question(WORK).from_below(child.run.clone(), WORK));
-    }
-    let asked = |request| RecordBody::ToolAsked { call: WORK, request: Box::new(request) };
-    questions.into_iter().map(asked).collect()
 }
 
 fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {

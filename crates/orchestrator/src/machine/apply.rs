@@ -1,8 +1,8 @@
 //! What a record changes.
 
 use archon_types::{
-    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord, Timestamp,
-    ToolResult,
+    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord,
+    Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
@@ -259,7 +259,9 @@ impl TeamMachine {
                         Answer::Expired => {
                             format!("nobody said in time whether to go on after {failures} failures")
                         }
-                        Answer::Withdrawn { reason } => format!("stopped after {failures} failures: {reason}"),
+                        Answer::Withdrawn { reason } => {
+                            format!("stopped after {failures} failures: {reason}")
+                        }
                         _ => format!("stopped by a person after {failures} failures"),
                     },
                 };

@@ -9,8 +9,8 @@ use std::{
 };
 
 use archon_orchestrator::{
-    AgentTool, Assistant, Background, Conversations, FieldKind, Incoming, InputField, LongTermSteps, ModelReader, NextTurn,
-    PlainSteps, RateLimited, Reply, Steps, Verdict, Zone,
+    AgentTool, Assistant, Background, Conversations, FieldKind, Incoming, InputField, LongTermSteps,
+    ModelReader, NextTurn, PlainSteps, RateLimited, Reply, Steps, Verdict, Zone,
 };
 use archon_testkit::FnProvider;
 use archon_types::{

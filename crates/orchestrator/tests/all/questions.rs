@@ -131,7 +131,8 @@ fn what_nobody_answers_within_its_time_is_decided_without() {
     assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
     let outcome = resume(&world, &team);
     assert!(outcome.answer.contains("nobody decided, and the first stands"), "{}", outcome.answer);
-    let expired = |body: &RecordBody| matches!(body, RecordBody::ToolAnswered { answer: Answer::Expired, .. });
+    let expired =
+        |body: &RecordBody| matches!(body, RecordBody::ToolAnswered { answer: Answer::Expired, .. });
     assert!(world.journal.log("run_1").iter().any(|record| expired(&record.body)));
 
     let world = World::new();
@@ -197,4 +198,42 @@ fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
     let call = CallId::new(CommandId(2), 0);
     let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
     assert_eq!(outcome.answer, "[a] done");
+}
+
+// spec: AP-05, AP-06, MA-13
+#[test]
+fn what_a_member_asks_comes_up_and_each_answer_goes_to_the_member() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let plan = vec![step("a", "One?", "worker", &[]), step("b", "Two?", "worker", &[])];
+    let inner = world.team_in(&journal, plan, &["worker"], |options| {
+        options.settings.pattern = TeamPattern::Committee { size: 2 };
+        options.settings.conflicts.strategy = ConflictStrategy::Human;
+    });
+    let inner = inner
+        .with_member(member("m0", "worker"), FnAgent::saying("red"))
+        .with_member(member("m1", "worker"), FnAgent::saying("green"));
+    let team = world
+        .team_in(&journal, vec![step("x", "Both?", "office", &[])], &["office"], |options| {
+            options.limits.max_depth = 2;
+        })
+        .with_member(member("office", "office"), Arc::new(inner));
+    assert_eq!(world.start(&team, "Both?").status, OutcomeStatus::Suspended);
+    let asked = open(&world);
+    assert_eq!(asked.len(), 2, "one for each question: {asked:?}");
+    assert!(asked.iter().all(|one| one.asker().as_str() == "run_1.1-0" && one.call == asked[0].call));
+
+    let said = |text: &str| Answer::Edit { arguments: json!({ "value": text }) };
+    journal.post("run_1.1-0", "in-1", answers(&asked[1].request, said("blue")));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    let left: Vec<_> = open(&world).into_iter().map(|one| one.request.request_id).collect();
+    assert_eq!(left, [asked[0].request.request_id.clone()], "what is answered is not open");
+    // And the other through the team: the member hears it.
+    let outcome = drive(&world.clock, team.answer(asked[0].call, said("violet"), &world.context)).unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    assert!(
+        outcome.answer.contains("[a] violet") && outcome.answer.contains("[b] blue"),
+        "{}",
+        outcome.answer
+    );
 }
