@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_orchestrator::{Team, TeamOptions};
-use archon_types::{Agent, Answer, CallId, Member, Outcome, Planner, RunId};
+use archon_types::{Agent, Answer, CallId, Context, Member, Outcome, Planner, RunId};
 
 use crate::{Archon, Error, RunHandle, RunOptions};
 
@@ -68,7 +68,9 @@ impl Teamwork {
         &self.team
     }
 
-    /// Works on a goal until there is an outcome, or until the run waits for somebody.
+    /// Works on a goal until there is an outcome, or until the run waits for somebody. The team itself asks people only if
+    /// the agent that leads it has an approver ([`ArchonBuilder::approver`](crate::ArchonBuilder::approver)); else it goes
+    /// on, or stops, as if nobody had answered.
     ///
     /// # Errors
     /// The goal is empty, the team cannot work, or the run could not be started or kept in the journal.
@@ -81,7 +83,7 @@ impl Teamwork {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_with(&self, goal: &str, options: RunOptions) -> Result<Outcome, Error> {
-        let context = self.archon.context_for(goal, options)?;
+        let context = self.asking(self.archon.context_for(goal, options)?);
         Ok(self.team.start(goal, &context).await?)
     }
 
@@ -91,7 +93,7 @@ impl Teamwork {
     /// The goal is empty. What else [`run`](Self::run) fails with the handle's outcome tells.
     pub async fn start(&self, goal: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
         let goal = goal.into();
-        let context = self.archon.context_for(&goal, options)?;
+        let context = self.asking(self.archon.context_for(&goal, options)?);
         let team = self.team.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(team.start(&goal, &context).await?) }))
     }
@@ -101,21 +103,28 @@ impl Teamwork {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or is no team's, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
-        let context = self.archon.context_of(run).await?;
+        let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
         Ok(self.archon.spawn(context, |_, context| async move { Ok(team.resume(&context).await?) }))
     }
 
-    /// Answers a question of a run that is suspended, and takes the run up.
+    /// Answers a question of a run that is suspended, and takes the run up. [`resume`](Self::resume) does it with answers
+    /// that were left with [`Archon::answer`].
     ///
     /// # Errors
     /// As [`resume`](Self::resume); and the handle's outcome tells that there is no such question.
     pub async fn answer(&self, run: RunId, call: CallId, answer: Answer) -> Result<RunHandle, Error> {
-        let context = self.archon.context_of(run).await?;
+        let context = self.asking(self.archon.context_of(run).await?);
         let team = self.team.clone();
         Ok(self
             .archon
             .spawn(context, |_, context| async move { Ok(team.answer(call, answer, &context).await?) }))
+    }
+
+    /// The team asks people where the agent that leads it may.
+    fn asking(&self, mut context: Context) -> Context {
+        context.can_ask |= self.archon.can_ask;
+        context
     }
 }
 

@@ -2,18 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use archon::{
-    Archon, Error, OutcomeStatus, RunId, RunOptions,
+    Archon, Error, OutcomeStatus, RunId, RunOptions, Teamwork, Tool, ToolContext, ToolResult,
     orchestrator::TeamError,
     providers::ScriptedProvider,
     react_loop::LoopError,
+    store::MemoryJournal,
+    tools::FnTool,
     types::{
-        Agent, BoxFuture, CancellationToken, Context, Member, Outcome, PlanError, Planner, PlanningContext,
-        SubTask, SubTaskRules, Task, TaskId,
+        Agent, Answer, AskLater, BoxFuture, CancellationToken, Context, Json, Member, Message, Outcome,
+        PlanError, Planner, PlanningContext, SubTask, SubTaskRules, Task, TaskId, ToolAnnotations, ToolCall,
+        ToolSpec,
     },
 };
+use archon_testkit::FnProvider;
+use serde_json::json;
 
 #[path = "../examples/research_and_write.rs"]
 mod research_and_write;
@@ -114,4 +119,74 @@ async fn a_team_that_cannot_work_says_so_before_anything_begins() {
     assert!(matches!(error, Error::Team(TeamError::Problems { .. })), "{error:?}");
     assert!(!error.advice().is_empty() && lead.newest_run(None).await.unwrap().is_none());
     assert!(matches!(team.run(" ").await.unwrap_err(), Error::Run(LoopError::EmptyPrompt)));
+}
+
+struct Asking {
+    journal: MemoryJournal,
+    sent: Arc<Mutex<Vec<Json>>>,
+}
+
+impl Asking {
+    /// A team in a process of its own, whose researcher sends two emails at once, each only after a person has agreed.
+    fn open(&self) -> (Archon, Teamwork) {
+        let mut annotations = ToolAnnotations::default();
+        annotations.requires_confirmation = true;
+        let spec = ToolSpec::new("send_email", "Sends an email.", json!({"type": "object"}));
+        let sent = self.sent.clone();
+        let tool: Arc<dyn Tool> = Arc::new(FnTool::new(
+            spec.with_annotations(annotations),
+            move |arguments: Json, _: ToolContext| {
+                sent.lock().unwrap().push(arguments["to"].clone());
+                async { Ok(ToolResult::success("Sent.")) }
+            },
+        ));
+        let model = FnProvider::new(|_, request| match request.messages.iter().last().map(|last| &**last) {
+            Some(Message::ToolResult(_)) => FnProvider::text("Both were asked."),
+            _ => FnProvider::calls(
+                ["ann", "bob"].map(|to| ToolCall::new(to, "send_email", json!({ "to": to }))).to_vec(),
+            ),
+        });
+        let journal = Arc::new(self.journal.clone());
+        let researcher =
+            Archon::builder().provider(Arc::new(model), "mock").tools([tool]).approver(Arc::new(AskLater));
+        let researcher = researcher.journal(journal.clone()).build().unwrap();
+        let provider = Arc::new(ScriptedProvider::texts(["The sea rises."]));
+        let lead = Archon::builder().provider(provider, "mock").agent_id("lead").journal(journal);
+        let lead = lead.approver(Arc::new(AskLater)).build().unwrap();
+        let team = lead
+            .team(Arc::new(Steps))
+            .member(Member::new("ada", "researcher"), Arc::new(researcher))
+            .member(Member::new("ben", "writer"), Arc::new(Parrot));
+        (lead, team)
+    }
+}
+
+// spec: AP-05, AP-06, MA-13
+#[tokio::test]
+async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere() {
+    let office = Asking { journal: MemoryJournal::new(), sent: Arc::default() };
+    let (_, team) = office.open();
+    let outcome = team.run("Does the sea rise?").await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Suspended);
+    // Another process lists both questions with the team's run; each answer goes to the member.
+    let (archon, team) = office.open();
+    let asked = archon.approvals(None).await.unwrap();
+    let of: Vec<_> = asked.iter().map(|pending| (&pending.run, pending.request.path.len())).collect();
+    assert_eq!(of, [(&outcome.run, 1), (&outcome.run, 1)]);
+    assert!(
+        archon.answer(&asked[1].request.request_id, Answer::Cancel { reason: "no".into() }).await.unwrap()
+    );
+    // One is answered: the member goes on, and asks about the other.
+    let again = team.resume(outcome.run.clone()).await.unwrap().outcome().await.unwrap();
+    assert_eq!(again.status, OutcomeStatus::Suspended);
+    let left = archon.approvals(None).await.unwrap();
+    assert_eq!((left.len(), &left[0].request.request_id), (1, &asked[0].request.request_id));
+    let log = archon.journal().read(&outcome.run).await.unwrap();
+    assert_eq!(archon::types::pending_approvals(&log).len(), 1, "what is answered is not open");
+    // And the other one through the team itself.
+    let (_, team) = office.open();
+    let done =
+        team.answer(outcome.run, left[0].call, Answer::Approve).await.unwrap().outcome().await.unwrap();
+    assert_eq!((done.status, done.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
+    assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
 }

@@ -229,10 +229,15 @@ const FIELDS: &str = "Fields:\n";
 /// The task of an agent with these fields: what the model said beside them, and the fields as a JSON object.
 pub(crate) fn task_of(given: &Map<String, Json>, values: &Map<String, Json>) -> String {
     let fields = serde_json::to_string_pretty(values).unwrap_or_default();
-    match given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim) {
-        Some(text) if !text.is_empty() => format!("{text}\n\n{FIELDS}{fields}"),
-        _ => format!("{FIELDS}{fields}"),
+    match instruction(given) {
+        Some(text) => format!("{text}\n\n{FIELDS}{fields}"),
+        None => format!("{FIELDS}{fields}"),
     }
+}
+
+/// What the model said beside the fields.
+pub(crate) fn instruction(given: &Map<String, Json>) -> Option<&str> {
+    given.get(INSTRUCTION).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// The fields in a task that an [`AgentTool`] gave its agent, for agents that are programs.

@@ -71,6 +71,18 @@ pub struct Reply {
     pub waiting: Vec<PendingApproval>,
 }
 
+/// What came of a run that was taken up without a message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Swept {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// The run.
+    pub run: RunId,
+    /// What there is to say, or why it could not go on; it is found again then.
+    pub reply: Result<Reply, AssistantError>,
+}
+
 /// The conversations of an assistant: where its loop is reached.
 pub trait Conversations: Send + Sync {
     /// Begins the next run of the tenant's conversation and drives it until it ends or waits.
@@ -203,53 +215,111 @@ impl Assistant {
         if let Verdict::Refuse(text) = self.steps.should_process(&message).await {
             return Ok(Reply { text, ..Reply::default() });
         }
-        let reply = match self.ask_those_who_wait(&message).await? {
+        let (reply, mut said) = self.ask_those_who_wait(&message).await?;
+        let mut reply = match reply {
             Some(reply) => reply,
             None => self.think_and_act(&message, background).await?,
         };
+        if !said.is_empty() {
+            said.push(std::mem::take(&mut reply.text));
+            said.retain(|text| !text.trim().is_empty());
+            reply.text = said.join("\n\n");
+        }
         self.steps.post_process(&message, &reply).await;
         Ok(reply)
     }
 
-    /// Takes up what nobody answered in time, of all tenants, so that it goes on without; what came of it.
+    /// Takes up what nobody answered in time, of all tenants, so that it goes on without; what came of each. What could
+    /// not be taken up is tried again the next time.
     ///
     /// # Errors
-    /// The journal failed, or a conversation cannot go on.
-    pub async fn sweep(&self) -> Result<Vec<(TenantId, Reply)>, AssistantError> {
+    /// The index of those who wait failed.
+    pub async fn sweep(&self) -> Result<Vec<Swept>, AssistantError> {
+        let expired = self.pool.expired().await?;
         let mut runs: Vec<(RunId, TenantId)> = Vec::new();
-        for entry in self.pool.expire().await? {
+        for entry in expired {
             if !runs.iter().any(|(run, _)| *run == entry.run) {
                 runs.push((entry.run, entry.tenant));
             }
         }
-        let mut replies = Vec::new();
+        let mut swept = Vec::new();
         for (run, tenant) in runs {
             let turn = self.turn(&tenant);
             let _turn = turn.lock().await;
-            let reply = self.resume(&run, &tenant).await?;
-            replies.push((tenant, reply));
+            match self.sweep_one(&run, &tenant).await {
+                Ok(None) => {}
+                Ok(Some(reply)) => swept.push(Swept { tenant, run, reply: Ok(reply) }),
+                Err(error) => swept.push(Swept { tenant, run, reply: Err(error) }),
+            }
         }
-        Ok(replies)
+        Ok(swept)
     }
 
-    /// The agents of the tenant that wait get the message: those of the run that waits longest.
-    async fn ask_those_who_wait(&self, message: &Incoming) -> Result<Option<Reply>, AssistantError> {
-        if message.source != Source::Person {
+    /// None if somebody was faster.
+    async fn sweep_one(&self, run: &RunId, tenant: &TenantId) -> Result<Option<Reply>, AssistantError> {
+        if !self.pool.has_expired(run).await? {
             return Ok(None);
         }
+        let reply = self.resume(run, tenant).await?;
+        self.pool.forget_expired(run).await?;
+        Ok(Some(reply))
+    }
+
+    /// Makes the index of those who wait from the logs, and takes up what was answered before the last process ended;
+    /// what came of each.
+    ///
+    /// # Errors
+    /// The journal or the index of those who wait failed.
+    pub async fn restore(&self) -> Result<Vec<Swept>, AssistantError> {
+        let mut restored = Vec::new();
+        for (run, tenant) in self.pool.restore().await?.ready {
+            let turn = self.turn(&tenant);
+            let _turn = turn.lock().await;
+            let reply = self.resume(&run, &tenant).await;
+            restored.push(Swept { tenant, run, reply });
+        }
+        Ok(restored)
+    }
+
+    /// The agents of the tenant that wait get the message: those of the run that waits longest. What was answered before
+    /// and did not go on goes on first; what it says stands before the reply.
+    async fn ask_those_who_wait(
+        &self,
+        message: &Incoming,
+    ) -> Result<(Option<Reply>, Vec<String>), AssistantError> {
+        let mut said = Vec::new();
+        if message.source != Source::Person {
+            return Ok((None, said));
+        }
+        let before = self.pool.look(&message.tenant).await?;
+        for (run, tenant) in before.ready {
+            match self.resume(&run, &tenant).await {
+                Ok(reply) => said.push(reply.text),
+                // It is found again, and keeps nobody from being answered.
+                Err(error) => tracing::warn!(%run, %tenant, %error, "a run that was answered cannot go on"),
+            }
+        }
         let waiting = self.waiting(&message.tenant).await?;
-        let Some(run) = waiting.first().map(|entry| entry.run.clone()) else { return Ok(None) };
+        let Some(run) = waiting.first().map(|entry| entry.run.clone()) else { return Ok((None, said)) };
         let asked: Vec<_> = waiting.iter().filter(|entry| entry.run == run).cloned().collect();
+        // What came up just now the person has not seen, so the message does not answer it.
+        let is_seen = asked.iter().all(|entry| {
+            before.waiting.iter().any(|seen| seen.request.request_id == entry.request.request_id)
+        });
+        let answers = match is_seen {
+            true => self.reader.read(&message.text, &asked).await,
+            false => Vec::new(),
+        };
         let mut is_answered = false;
-        for (id, answer) in self.reader.read(&message.text, &asked).await {
+        for (id, answer) in answers {
             if let Some(entry) = asked.iter().find(|entry| entry.request.request_id == id) {
                 is_answered |= self.pool.answer(entry, answer).await?;
             }
         }
         if !is_answered {
-            return Ok(Some(Reply { text: prompt(&asked), outcome: None, waiting }));
+            return Ok((Some(Reply { text: prompt(&asked), outcome: None, waiting }), said));
         }
-        self.resume(&run, &message.tenant).await.map(Some)
+        Ok((Some(self.resume(&run, &message.tenant).await?), said))
     }
 
     async fn think_and_act(
@@ -272,19 +342,26 @@ impl Assistant {
     }
 
     async fn resume(&self, run: &RunId, tenant: &TenantId) -> Result<Reply, AssistantError> {
-        let resumed = self.conversations.resume(run, tenant).await;
-        let outcome = resumed.map_err(|problem| failed(tenant, problem))?;
-        self.settle(outcome, tenant).await
+        match self.conversations.resume(run, tenant).await {
+            Ok(outcome) => self.settle(outcome, tenant).await,
+            Err(problem) => {
+                // One that does not wait any more is not to be found again.
+                if let Err(error) = self.pool.note(run).await {
+                    tracing::warn!(%run, %error, "a run that cannot go on cannot be looked at either");
+                }
+                Err(failed(tenant, problem))
+            }
+        }
     }
 
     /// What a run that ended or waits means for the person.
     async fn settle(&self, mut outcome: Outcome, tenant: &TenantId) -> Result<Reply, AssistantError> {
         for _ in 0..MAX_RESUMED {
             let noted = self.pool.note(&outcome.run).await?;
-            if noted.withdrawn.is_empty() {
+            if noted.withdrawn.is_empty() && noted.ready.is_empty() {
                 break;
             }
-            // Nobody is asked about this any more, and the model is to know why.
+            // What was taken back the model is to know, and what is answered is waited for no more.
             let resumed = self.conversations.resume(&outcome.run, tenant).await;
             outcome = resumed.map_err(|problem| failed(tenant, problem))?;
         }

@@ -1,11 +1,17 @@
 //! The driver of a team: does what the machine wants, and records what happened before anyone acts on it.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use archon_types::{
-    BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest, JournalError,
-    Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext, RecordBody,
-    SharedItem, Task, TeamRecord, Timestamp,
+    Answer, BoxFuture, BusMessage, CallId, CancellationToken, CommandId, Context, Effect, InboxRequest,
+    JournalError, Json, LogAppender, MessageType, Outcome, OutcomeStatus, PlanError, PlanningContext,
+    RecordBody, SharedItem, Task, TeamRecord, Timestamp, questions_below,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +20,7 @@ use crate::{
     JobState, Purpose, SeatError, TeamCommand, TeamMachine,
     check::check_plan,
     desk::{Said, Seat, What},
+    response::{LONGEST_KEY, is_key},
     team::Parts,
     vital::{Attended, Vital, VitalSink},
 };
@@ -36,6 +43,8 @@ pub(crate) struct Driver<'a> {
     said: mpsc::Receiver<Said>,
     asks: Vec<(CommandId, CallId, Reply)>,
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
+    /// Messages of others that stand in the log already.
+    received: HashSet<String>,
 }
 
 /// Where the answer to what a member asked goes.
@@ -90,12 +99,27 @@ impl<'a> Driver<'a> {
             said,
             asks: Vec::new(),
             waits: Vec::new(),
+            received: HashSet::new(),
         }
+    }
+
+    /// The same driver, for a log that has these messages already.
+    pub(crate) fn with_received(mut self, received: HashSet<String>) -> Self {
+        self.received = received;
+        self
     }
 
     /// Drives the run to its outcome, or until it waits for somebody.
     pub(crate) async fn drive(mut self) -> Result<Outcome, JournalError> {
-        for call in self.machine.under_way() {
+        // Who was cancelled or answered while the run was at rest does not begin to work first.
+        self.receive().await?;
+        let under_way = if self.machine.is_stopping() { Vec::new() } else { self.machine.under_way() };
+        // Whoever waited for a person asks again, if it still waits.
+        let started = under_way.iter().map(|call| self.started(*call)).collect::<Vec<_>>();
+        if !started.is_empty() {
+            self.record(started).await?;
+        }
+        for call in under_way {
             self.run_member(call);
         }
         loop {
@@ -107,6 +131,12 @@ impl<'a> Driver<'a> {
                 Step::Done(outcome) => return Ok(*outcome),
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
                 Step::Append(body) if self.is_heard_after_all(&body) => self.note_beats(Vec::new()).await?,
+                // What those used counts who lost their work and still end.
+                Step::Append(body)
+                    if matches!(*body, RecordBody::RunFinished(_)) && !self.in_flight.is_empty() =>
+                {
+                    self.drain().await?;
+                }
                 Step::Append(body) => self.append(*body).await?,
                 Step::MakePlan if self.is_planning => self.wait(None).await?,
                 Step::MakePlan => self.make_plan(),
@@ -151,7 +181,16 @@ impl<'a> Driver<'a> {
             },
             _ => None,
         };
-        self.record(vec![body]).await?;
+        let unanswered = match &body {
+            RecordBody::ToolAsked { call, .. } if !self.context.can_ask => Some(*call),
+            _ => None,
+        };
+        let mut bodies = vec![body];
+        bodies.extend(unanswered.map(|call| {
+            let answer = Answer::Withdrawn { reason: "nobody can be asked here".to_owned() };
+            RecordBody::ToolAnswered { call, answer }
+        }));
+        self.record(bodies).await?;
         if let Some(call) = taken {
             self.stop_taken(call);
         }
@@ -220,10 +259,19 @@ impl<'a> Driver<'a> {
         let Some(inbox) = self.context.journal(&self.parts.journal).inbox() else { return Ok(()) };
         let mut done = Vec::new();
         for entry in inbox.waiting(&self.context.run).await? {
-            let InboxRequest::Cancel { reason } = entry.request else { continue };
-            if !self.machine.is_stopping() {
-                let received = RecordBody::Received { id: entry.id.clone() };
-                self.record(vec![received, RecordBody::CancelRequested { reason }]).await?;
+            let body = match entry.request {
+                InboxRequest::Cancel { reason } => {
+                    (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
+                }
+                // What is not asked any more needs no answer.
+                InboxRequest::Answer { request_id, answer } => self
+                    .machine
+                    .question_of(&request_id)
+                    .map(|call| RecordBody::ToolAnswered { call, answer }),
+                _ => continue,
+            };
+            if let Some(body) = body.filter(|_| !self.received.contains(&entry.id)) {
+                self.record(vec![RecordBody::Received { id: entry.id.clone() }, body]).await?;
             }
             done.push(entry.id);
         }
@@ -361,10 +409,15 @@ impl<'a> Driver<'a> {
             return self.record(vec![settled, late]).await;
         }
         match outcome.status {
-            OutcomeStatus::Cancelled if self.stop.is_cancelled() => Ok(()),
+            // It goes on with the run, if that goes on; what it used is used.
+            OutcomeStatus::Cancelled if self.stop.is_cancelled() => self.record(vec![settled]).await,
             OutcomeStatus::Suspended => {
-                let request = Box::new(outcome.to_question(call));
-                self.record(vec![RecordBody::ToolAsked { call, request }]).await
+                let journal = self.context.journal(&self.parts.journal).clone();
+                let said = outcome.to_question(call);
+                let asked = questions_below(Some(&*journal), &outcome.run, call, said).await;
+                let asked =
+                    asked.into_iter().map(|one| RecordBody::ToolAsked { call, request: Box::new(one) });
+                self.record(asked.collect()).await
             }
             _ => {
                 let result = Box::new(outcome.to_result(member.as_str()));
@@ -393,15 +446,15 @@ impl<'a> Driver<'a> {
 
     async fn start(&mut self, call: CallId) -> Result<(), JournalError> {
         let (lease, child) = (self.machine.lease(call), self.context.run.of_call(call));
-        let started = RecordBody::ToolStarted {
-            call,
-            attempt: 0,
-            effect: Effect::Idempotent,
-            child_run: Some(child.clone()),
-        };
+        let started = self.started(call);
         self.record(vec![RecordBody::Granted { call, child, lease }, started]).await?;
         self.run_member(call);
         Ok(())
+    }
+
+    fn started(&self, call: CallId) -> RecordBody {
+        let child_run = Some(self.context.run.of_call(call));
+        RecordBody::ToolStarted { call, attempt: 0, effect: Effect::Idempotent, child_run }
     }
 
     /// Runs whoever has this delegation; a run that is there already goes on.
@@ -465,6 +518,10 @@ impl<'a> Driver<'a> {
                 let _ = reply.send(self.machine.board().get(&key).cloned());
             }
             What::Wait { key, newer_than, reply } => self.waits.push((call, key, newer_than, reply)),
+            What::Write { key, reply, .. } if !is_key(&key) => {
+                let reason = format!("a key is one line of at most {LONGEST_KEY} characters");
+                let _ = reply.send(Err(SeatError::Refused { reason }));
+            }
             What::Write { key, value, expected, reply } => {
                 if let Err(stale) = self.machine.board().check(&key, expected) {
                     let _ = reply.send(Err(stale.into()));

@@ -18,6 +18,7 @@
 //! | what do all of them know? | `board.rs` |
 //! | what may it cost? | `Budget` of `archon-types` |
 //! | who runs whom? | `team.rs`, `driver.rs` |
+//! | what did others leave for a run? | `driver.rs`, `received.rs` |
 //! | what can be wrong with a team? | `check.rs`, `error.rs` |
 //! | how do agents talk in one process? | `bus.rs` |
 //!
@@ -53,6 +54,7 @@ mod error;
 mod fields;
 mod machine;
 mod pool;
+mod received;
 mod response;
 mod roles;
 mod team;
@@ -61,7 +63,7 @@ mod vital;
 pub use agent_tool::{AgentTool, exposed, fields_of};
 pub use assistant::{
     AnswerReader, Assistant, AssistantError, Background, Conversations, Incoming, LongTermSteps, ModelReader,
-    NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Verdict, WordReader, Zone,
+    NextTurn, PlainSteps, RateLimited, Reply, Source, Steps, Swept, Verdict, WordReader, Zone,
 };
 pub use board::{Board, Stale};
 pub use bus::{BusAudit, BusOptions, Delivery, Fate, LocalBus, MemoryAudit, Receiver};

@@ -197,8 +197,8 @@ impl TeamMachine {
         if let Some(record) = record {
             return TeamCommand::Append(RecordBody::Team(Box::new(record)));
         }
-        if let Some(question) = self.next_question() {
-            return TeamCommand::Append(question);
+        if let Some(about_person) = self.unanswered().or_else(|| self.next_question()) {
+            return TeamCommand::Append(about_person);
         }
         let dry = self.budget.dry();
         let begin = match self.is_escalated() {
@@ -210,7 +210,7 @@ impl TeamMachine {
             (begin, _) => begin,
         };
         if self.index().running > 0 {
-            return TeamCommand::Wait { until: self.next_look() };
+            return TeamCommand::Wait { until: self.next_look().into_iter().chain(self.next_expiry()).min() };
         }
         if let (Some(_), Some(limit)) = (begin, dry) {
             return TeamCommand::Append(RecordBody::LimitReached(limit));

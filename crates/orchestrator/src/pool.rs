@@ -52,6 +52,8 @@ pub struct Noted {
     /// What was taken back: the agent's fields are others by now, or too many agents of the tenant wait. Its run has
     /// to be resumed, so that it learns of it.
     pub withdrawn: Vec<PendingApproval>,
+    /// Runs that are suspended although all that they asked is answered or was taken back: they are to be resumed.
+    pub ready: Vec<(RunId, TenantId)>,
 }
 
 impl AgentPool {
@@ -80,22 +82,21 @@ impl AgentPool {
         self
     }
 
-    /// Looks at a run that came to rest: what it waits for is in the pool, and nothing else of it.
+    /// Looks at a run that came to rest: if it is suspended, what it asks is in the pool, and nothing else of it.
     ///
     /// # Errors
     /// The journal or the index failed.
     pub async fn note(&self, run: &RunId) -> Result<Noted, JournalError> {
         let mut noted = Noted::default();
-        let open = self.open_questions(run).await?;
-        let Some(tenant) = open.first().map(|entry| entry.tenant.clone()) else {
-            self.index.put(run, Vec::new()).await?;
-            return Ok(noted);
-        };
-        let now = self.clock.now();
-        let others = self.index.find(&PoolFilter::tenant(&tenant)).await?;
-        let others =
-            others.iter().filter(|entry| entry.run != *run && !entry.request.is_expired(now)).count();
-        for entry in open {
+        let asked = self.questions(run).await?;
+        // Also what is answered stays until the run was resumed: whoever looks then finds the run again.
+        self.index.put(run, asked.clone()).await?;
+        let Some(tenant) = asked.first().map(|entry| entry.tenant.clone()) else { return Ok(noted) };
+        let others = self.others(run, &tenant, asked.len()).await?;
+        for entry in asked {
+            if self.is_answered(&entry).await? {
+                continue;
+            }
             let full = others + noted.waiting.len() >= self.options.max_per_tenant;
             let why = match self.is_stale(&entry) {
                 true => Some(self.stale(&entry)),
@@ -114,43 +115,109 @@ impl AgentPool {
                 None => noted.waiting.push(entry),
             }
         }
-        self.index.put(run, noted.waiting.clone()).await?;
+        if noted.waiting.is_empty() {
+            noted.ready.push((run.clone(), tenant));
+        }
         Ok(noted)
     }
 
-    /// The agents of a tenant that wait, oldest first, those that are set aside too. What has expired is left out; what
-    /// has other fields by now is discarded.
-    ///
-    /// # Errors
-    /// The journal or the index failed.
-    pub async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
+    /// How many other agents of a tenant wait; what was answered is looked up only where it matters.
+    async fn others(&self, run: &RunId, tenant: &TenantId, own: usize) -> Result<usize, JournalError> {
         let now = self.clock.now();
-        let mut waiting = Vec::new();
-        for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
-            if self.is_stale(&entry) {
-                let reason = self.stale(&entry);
-                self.post(&entry, Answer::Withdrawn { reason }).await?;
-                self.remove(&entry).await?;
-            } else if !entry.request.is_expired(now) {
-                waiting.push(entry);
-            }
+        let mut others = self.index.find(&PoolFilter::tenant(tenant)).await?;
+        others.retain(|entry| entry.run != *run && !entry.request.is_expired(now));
+        if others.len() + own <= self.options.max_per_tenant {
+            return Ok(others.len());
+        }
+        let mut waiting = 0;
+        for entry in &others {
+            waiting += usize::from(!self.is_answered(entry).await?);
         }
         Ok(waiting)
     }
 
-    /// Takes out what nobody answered in time, of all tenants. Whoever resumes its runs lets them learn of it.
+    /// The agents of a tenant that wait, oldest first, those that are set aside too. What is answered or has expired is
+    /// left out; what has other fields by now is discarded.
+    ///
+    /// # Errors
+    /// The journal or the index failed.
+    pub async fn waiting(&self, tenant: &TenantId) -> Result<Vec<PendingApproval>, JournalError> {
+        Ok(self.look(tenant).await?.waiting)
+    }
+
+    /// As [`waiting`](Self::waiting), with the runs of the tenant that nobody has to wait for any more: they were
+    /// answered, or their agents were discarded, and then they were not resumed.
+    ///
+    /// # Errors
+    /// As [`waiting`](Self::waiting).
+    pub async fn look(&self, tenant: &TenantId) -> Result<Noted, JournalError> {
+        let now = self.clock.now();
+        let mut noted = Noted::default();
+        let mut answered: Vec<RunId> = Vec::new();
+        let mut open: Vec<RunId> = Vec::new();
+        for entry in self.index.find(&PoolFilter::tenant(tenant)).await? {
+            if self.is_answered(&entry).await? {
+                answered.push(entry.run);
+            } else if self.is_stale(&entry) {
+                let reason = self.stale(&entry);
+                self.post(&entry, Answer::Withdrawn { reason }).await?;
+                answered.push(entry.run.clone());
+                noted.withdrawn.push(entry);
+            } else if !entry.request.is_expired(now) {
+                open.push(entry.run.clone());
+                noted.waiting.push(entry);
+            }
+        }
+        answered.retain(|run| !open.contains(run));
+        answered.sort();
+        answered.dedup();
+        for run in answered {
+            match self.read(&run).await?.last().map(|last| &last.body) {
+                Some(RecordBody::Suspended { .. }) => noted.ready.push((run, tenant.clone())),
+                Some(RecordBody::RunFinished(_)) | None => self.index.put(&run, Vec::new()).await?,
+                // Who works on a run that is not at rest looks at it afterwards.
+                _ => {}
+            }
+        }
+        Ok(noted)
+    }
+
+    /// What nobody answered in time, of all tenants. Its runs are to be resumed, so that they learn of it, and are looked
+    /// at afterwards ([`note`](Self::note)): until then they are found here.
     ///
     /// # Errors
     /// The index failed.
-    pub async fn expire(&self) -> Result<Vec<PendingApproval>, JournalError> {
-        let due = self.index.find(&PoolFilter::due(self.clock.now())).await?;
-        for entry in &due {
-            self.remove(entry).await?;
-        }
-        Ok(due)
+    pub async fn expired(&self) -> Result<Vec<PendingApproval>, JournalError> {
+        self.index.find(&PoolFilter::due(self.clock.now())).await
     }
 
-    /// Leaves the answer with the run that asks, and takes the agent out. The run goes on when it is resumed.
+    /// Whether nobody answered something in time that a run asked.
+    ///
+    /// # Errors
+    /// The index failed.
+    pub(crate) async fn has_expired(&self, run: &RunId) -> Result<bool, JournalError> {
+        let now = self.clock.now();
+        let entries = self.index.find(&PoolFilter::run(run)).await?;
+        Ok(entries.iter().any(|entry| entry.request.is_expired(now)))
+    }
+
+    /// Takes out what nobody answered in time of a run that was resumed and still waits for it.
+    ///
+    /// # Errors
+    /// The index failed.
+    pub(crate) async fn forget_expired(&self, run: &RunId) -> Result<(), JournalError> {
+        let now = self.clock.now();
+        let mut entries = self.index.find(&PoolFilter::run(run)).await?;
+        let all = entries.len();
+        entries.retain(|entry| !entry.request.is_expired(now));
+        match entries.len() < all {
+            true => self.index.put(run, entries).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Leaves the answer with the run that asks. The run goes on when it is resumed; until then [`look`](Self::look) and
+    /// [`restore`](Self::restore) find it again.
     ///
     /// False if it was answered before, or has expired: then nothing changes.
     ///
@@ -161,7 +228,6 @@ impl AgentPool {
         if is_open {
             self.post(entry, answer).await?;
         }
-        self.remove(entry).await?;
         Ok(is_open)
     }
 
@@ -191,7 +257,8 @@ impl AgentPool {
         self.ask_again(entry, request).await
     }
 
-    /// Makes the index from the logs, for instance after a restart without it.
+    /// Makes the index from the logs, for instance after a restart without it. What is ready then was answered before
+    /// the process ended, and is to be resumed.
     ///
     /// # Errors
     /// The journal or the index failed.
@@ -208,25 +275,22 @@ impl AgentPool {
             let noted = self.note(&head.run_id).await?;
             all.waiting.extend(noted.waiting);
             all.withdrawn.extend(noted.withdrawn);
+            all.ready.extend(noted.ready);
         }
         Ok(all)
     }
 
-    /// What a run waits for by its log, but for what is answered already.
-    async fn open_questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
-        let records = match self.journal.read(run).await {
-            Err(JournalError::UnknownRun { .. }) => Vec::new(),
-            records => records?,
-        };
-        let mut open = Vec::new();
-        if suspension(&records).is_some() {
-            for entry in pending_approvals(&records) {
-                if !self.is_answered(&entry).await? {
-                    open.push(entry);
-                }
-            }
+    /// What a run that is suspended asks, by its log; also what is answered and did not arrive.
+    async fn questions(&self, run: &RunId) -> Result<Vec<PendingApproval>, JournalError> {
+        let records = self.read(run).await?;
+        Ok(suspension(&records).map(|_| pending_approvals(&records)).unwrap_or_default())
+    }
+
+    async fn read(&self, run: &RunId) -> Result<Vec<Arc<Record>>, JournalError> {
+        match self.journal.read(run).await {
+            Err(JournalError::UnknownRun { .. }) => Ok(Vec::new()),
+            records => records,
         }
-        Ok(open)
     }
 
     /// Whether an answer is on its way, or has arrived in the run that asked.
@@ -253,13 +317,6 @@ impl AgentPool {
         let request_id = entry.request.request_id.clone();
         let request = InboxRequest::Answer { request_id, answer };
         inbox.post(entry.asker(), InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)).await
-    }
-
-    /// Takes one entry out, and leaves the others of its run.
-    async fn remove(&self, entry: &PendingApproval) -> Result<(), JournalError> {
-        let mut others = self.index.find(&PoolFilter::run(&entry.run)).await?;
-        others.retain(|other| other.request.request_id != entry.request.request_id);
-        self.index.put(&entry.run, others).await
     }
 
     /// Writes the question as it is now into the logs of all runs that wait for it, from below: a run that is taken up

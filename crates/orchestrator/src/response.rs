@@ -73,6 +73,14 @@ impl Response {
     }
 }
 
+/// Whether something can be named so: in a line, and not a long one. Names stand between other words where they are told.
+pub(crate) fn is_key(key: &str) -> bool {
+    !key.trim().is_empty() && key.chars().count() <= LONGEST_KEY && !key.contains(char::is_control)
+}
+
+/// Characters of what a fact or a shared entry may be named.
+pub(crate) const LONGEST_KEY: usize = 200;
+
 /// JSON as text: text without its quotes.
 pub(crate) fn text_of(value: &Json) -> String {
     match value {

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, Journal, LogAppender, Member,
-    Message, OpenMode, Origin, Outcome, OutcomeStatus, Planner, PromptSource, Record, RecordBody, Role,
-    RunConfig, RunId, RunRefused, RunStarted, TeamRecord, TeamSettings,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, InboxRequest,
+    Journal, JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus,
+    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused,
+    RunStarted, TeamRecord, TeamSettings, pending_approvals,
 };
 
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
+use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver, received::received};
 
 /// An agent whose work is done by others: a plan is made, each step goes to the member that fits it, what they say
 /// is compared, and put together. Every step is in a journal.
@@ -170,10 +171,12 @@ impl Team {
         self.take_up(None, Vec::new(), context).await
     }
 
-    /// Answers a question of a run that is suspended, and takes it up.
+    /// Answers a question of a run that is suspended, and takes it up. [`resume`](Self::resume) does it with an answer that
+    /// was left in the run's inbox. What a member asks is
+    /// answered to the member; of several things that it asks the oldest is meant.
     ///
     /// # Errors
-    /// There is no such question, or as for [`resume`](Self::resume).
+    /// There is no such question or its time is over, or as for [`resume`](Self::resume).
     pub async fn answer(
         &self,
         call: CallId,
@@ -181,10 +184,38 @@ impl Team {
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let records = context.journal(&self.parts.journal).read(&context.run).await?;
-        if !fold(&context.run, &records)?.is_waiting_for(call) {
+        let machine = fold(&context.run, &records)?;
+        if !machine.is_waiting_for(call) || machine.is_expired(call, context.clock.now()) {
             return Err(RunRefused::NoQuestion { run: context.run.clone(), call }.into());
         }
-        self.take_up(None, vec![RecordBody::ToolAnswered { call, answer }], context).await
+        let asked = pending_approvals(&records).into_iter().find(|pending| pending.call == call);
+        let answered = match asked.filter(|pending| !pending.request.path.is_empty()) {
+            Some(below) => self.pass_down(&below, answer, context).await?,
+            None => Some(answer),
+        };
+        let answered = answered.map(|answer| RecordBody::ToolAnswered { call, answer });
+        self.take_up(None, answered.into_iter().collect(), context).await
+    }
+
+    /// Leaves an answer with the run below that asks, which hears it when it is taken up; gives it back for a member that
+    /// keeps no log.
+    async fn pass_down(
+        &self,
+        asked: &PendingApproval,
+        answer: Answer,
+        context: &Context,
+    ) -> Result<Option<Answer>, TeamError> {
+        let journal = context.journal(&self.parts.journal);
+        match journal.read(asked.asker()).await {
+            Err(JournalError::UnknownRun { .. }) => return Ok(Some(answer)),
+            records => drop(records?),
+        }
+        let inbox = journal.inbox();
+        let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
+        let request = InboxRequest::Answer { request_id: asked.request.request_id.clone(), answer };
+        let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
+        inbox.post(asked.asker(), entry).await?;
+        Ok(None)
     }
 
     async fn take_up(
@@ -198,7 +229,7 @@ impl Team {
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
             return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
-        let context = open.context(context);
+        let (context, received) = (open.context(context), received(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
@@ -206,7 +237,10 @@ impl Team {
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
             Some(goal) => self.open(goal, machine, log, &context).await,
-            None => Ok(Driver::new(&self.parts, machine, log, &context).drive().await?),
+            None => {
+                let driver = Driver::new(&self.parts, machine, log, &context).with_received(received);
+                Ok(driver.drive().await?)
+            }
         }
     }
 

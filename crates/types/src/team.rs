@@ -209,6 +209,8 @@ pub struct TeamSettings {
     /// Failed delegations in the whole run before a person is asked whether to go on; none never asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
+    /// How long a question of the team itself waits for a person, milliseconds. Default 30 minutes.
+    pub answer_within_ms: u64,
 }
 
 impl Default for TeamSettings {
@@ -227,6 +229,7 @@ impl Default for TeamSettings {
             reviewer: None,
             max_revisions: 1,
             error_budget: None,
+            answer_within_ms: 30 * 60 * 1_000,
         }
     }
 }

@@ -8,8 +8,8 @@ use archon_types::{
 };
 use serde_json::{Map, json};
 
-use super::{Parts, WORK, task_of};
-use crate::fields::{Filled, InputField, fill};
+use super::{Parts, WORK, instruction, task_of};
+use crate::fields::{Filled, INSTRUCTION, InputField, fill};
 
 /// How often an answer may be of no use before nobody is asked any more.
 const MAX_USELESS: u32 = 5;
@@ -181,7 +181,8 @@ impl<'a> Form<'a> {
         let missing: Vec<_> = missing()
             .map(|field| json!({ "name": field.name, "kind": field.kind.to_string(), "description": field.description }))
             .collect();
-        let details = json!({ "tool": self.parts.spec.name, "arguments": filled.values, "missing": missing });
+        let values = self.with_instruction(filled);
+        let details = json!({ "tool": self.parts.spec.name, "arguments": values, "missing": missing });
         let mut request = ApprovalRequest::new(self.id(), summary, details);
         request.kind = QuestionKind::Input;
         request.options = ["reply", "edit", "cancel"].map(str::to_owned).into();
@@ -189,12 +190,21 @@ impl<'a> Form<'a> {
     }
 
     fn consent(&self, filled: &Filled) -> ApprovalRequest {
-        let values = Json::from(filled.values.clone());
+        let values = self.with_instruction(filled);
         let summary = self.summary(format!("Run {} with {values}", self.parts.spec.name));
         let details = json!({ "tool": self.parts.spec.name, "arguments": values });
         let mut request = ApprovalRequest::new(self.id(), summary, details);
         request.binding = binding(&self.parts.spec, &values);
         request
+    }
+
+    /// All that the agent will be told: a person agrees to the words beside the fields, too.
+    fn with_instruction(&self, filled: &Filled) -> Json {
+        let mut values = filled.values.clone();
+        if let Some(text) = instruction(&self.given) {
+            values.insert(INSTRUCTION.to_owned(), text.into());
+        }
+        Json::Object(values)
     }
 
     fn summary(&self, text: String) -> String {
@@ -253,6 +263,14 @@ impl<'a> Form<'a> {
     /// Takes the values that fit.
     fn take(&mut self, arguments: &Map<String, Json>) {
         for (name, value) in arguments {
+            if name == INSTRUCTION {
+                match value {
+                    Json::String(_) => drop(self.given.insert(name.clone(), value.clone())),
+                    Json::Null => drop(self.given.remove(name)),
+                    _ => self.problems.push(format!("`{name}` must be a text, and {value} is not")),
+                }
+                continue;
+            }
             let Some(field) = self.parts.fields.iter().find(|field| field.name == *name) else {
                 self.problems.push(format!("there is no `{name}`"));
                 continue;

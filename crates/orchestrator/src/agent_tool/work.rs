@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
-    Outcome, OutcomeStatus, PromptSource, Record, RecordBody, RunConfig, RunStarted, pending_approvals,
+    Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
 };
 use archon_types::{JournalError, LogAppender};
 use serde_json::Map;
@@ -13,7 +13,7 @@ use super::{
     Parts, WORK,
     form::{Form, Next},
 };
-use crate::TeamError;
+use crate::{TeamError, received::received};
 
 /// How long before its time limit a call's work has to be over.
 const TO_END_MS: u64 = 5_000;
@@ -156,7 +156,10 @@ impl Parts {
         context: &Context,
     ) -> Vec<RecordBody> {
         if outcome.status == OutcomeStatus::Suspended {
-            return waits(outcome, child, by).await;
+            let said = outcome.to_question(WORK);
+            let asked = questions_below(Some(&*by.journal), &child.run, WORK, said).await;
+            let asked = asked.into_iter().map(Box::new);
+            return asked.map(|request| RecordBody::ToolAsked { call: WORK, request }).collect();
         }
         let mut own = Outcome::new(context.run.clone(), outcome.status);
         own.answer.clone_from(&outcome.answer);
@@ -170,20 +173,6 @@ impl Parts {
     }
 }
 
-/// What the agent's run waits for, as it stands in the log of the call.
-async fn waits(outcome: &Outcome, child: &Context, by: &Delegation) -> Vec<RecordBody> {
-    let records = by.journal.read(&child.run).await.unwrap_or_default();
-    let mut questions: Vec<_> = pending_approvals(&records)
-        .into_iter()
-        .map(|pending| pending.request.from_below(child.run.clone(), pending.call))
-        .collect();
-    if questions.is_empty() {
-        questions.push(outcome.to_question(WORK).from_below(child.run.clone(), WORK));
-    }
-    let asked = |request| RecordBody::ToolAsked { call: WORK, request: Box::new(request) };
-    questions.into_iter().map(asked).collect()
-}
-
 fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {
     let message = Message::user(Json::Object(given).to_string(), context.clock.now()).into();
     RecordBody::Prompted { message, source: PromptSource::Prompt }
@@ -191,13 +180,4 @@ fn asked(given: Map<String, Json>, context: &Context) -> RecordBody {
 
 fn ended(outcome: Outcome) -> RecordBody {
     RecordBody::RunFinished(Box::new(outcome))
-}
-
-/// The messages that a log has already; one at its very end did not arrive.
-fn received(records: &[Arc<Record>]) -> HashSet<String> {
-    let ids = records.windows(2).filter_map(|pair| match &pair[0].body {
-        RecordBody::Received { id } => Some(id.clone()),
-        _ => None,
-    });
-    ids.collect()
 }

@@ -289,6 +289,10 @@ impl State {
         asker: AgentId,
         answer: oneshot::Sender<BusMessage>,
     ) {
+        // Who asks again under the same name waits again.
+        if self.is_given_up.remove(&correlation) {
+            self.given_up.retain(|given_up| *given_up != correlation);
+        }
         self.expected.insert(correlation, (asker, answer));
     }
 

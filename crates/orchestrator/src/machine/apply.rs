@@ -1,12 +1,12 @@
 //! What a record changes.
 
 use archon_types::{
-    AgentId, Answer, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord, Timestamp,
-    ToolResult,
+    AgentId, Answer, ApprovalRequest, CallId, Claim, CommandId, Json, Loan, Record, RecordBody, TeamRecord,
+    Timestamp, ToolResult,
 };
 
 use super::{Hand, HandState, JobState, MemberState, Phase, Purpose, TeamMachine};
-use crate::response::Response;
+use crate::response::{Response, is_key};
 
 impl TeamMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
@@ -48,7 +48,7 @@ impl TeamMachine {
                 self.put_money(*call, money);
             }
             RecordBody::ToolFinished { call, result } => self.finished(*call, result),
-            RecordBody::ToolAsked { call, .. } => self.asked(*call),
+            RecordBody::ToolAsked { call, request } => self.asked(*call, request),
             RecordBody::ToolAnswered { call, answer } => self.answered(*call, answer),
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
@@ -214,7 +214,7 @@ impl TeamMachine {
     }
 
     fn claimed(&mut self, call: CallId, member: &AgentId, response: &Response) {
-        for (key, value) in &response.claims {
+        for (key, value) in response.claims.iter().filter(|(key, _)| is_key(key)) {
             let claim = Claim::new(member.clone(), call, value.clone()).with_confidence(response.confidence);
             let claims = self.claims.entry(key.clone()).or_default();
             // The same job in the same hands says it anew.
@@ -223,11 +223,13 @@ impl TeamMachine {
         }
     }
 
-    fn asked(&mut self, call: CallId) {
+    fn asked(&mut self, call: CallId, request: &ApprovalRequest) {
         if let Some(job) = self.job_mut(call.command)
             && job.is_question()
         {
+            // What is set aside does not expire.
             job.asked = true;
+            job.expires = request.expires_at.filter(|_| request.paused_at.is_none());
         } else if let Some(hand) = self.hand_mut(call).filter(|hand| hand.state == HandState::Running) {
             hand.state = HandState::Asked;
         }
@@ -252,8 +254,17 @@ impl TeamMachine {
         }
         match purpose {
             Purpose::Escalate { failures } if said == Json::Bool(false) => {
-                self.phase =
-                    Phase::Broken { error: format!("stopped by a person after {failures} failures") };
+                self.phase = Phase::Broken {
+                    error: match answer {
+                        Answer::Expired => {
+                            format!("nobody said in time whether to go on after {failures} failures")
+                        }
+                        Answer::Withdrawn { reason } => {
+                            format!("stopped after {failures} failures: {reason}")
+                        }
+                        _ => format!("stopped by a person after {failures} failures"),
+                    },
+                };
             }
             Purpose::Escalate { .. } => self.failures = 0,
             _ => {}

@@ -60,11 +60,11 @@ impl TeamMachine {
             }
             Purpose::Verify { conflict } => {
                 brief.line(format!("The goal of the team: {}", self.task.goal));
-                let key = self.conflict(*conflict).map(|c| c.key.clone()).unwrap_or_default();
-                brief.line(format!(
-                    "Work this out for yourself: {key}. Answer with one JSON object: \
-                    {{\"result\": {{\"value\": what you found}}}}."
-                ));
+                brief.line(
+                    "Work out for yourself what the following names. Answer with one JSON object: \
+                    {\"result\": {\"value\": what you found}}.",
+                );
+                self.subject(*conflict, &mut brief);
             }
             Purpose::Recompute { conflict, job: of } => {
                 brief.line("Do your work again with what was settled.");
@@ -90,7 +90,7 @@ impl TeamMachine {
     fn what_was_settled(&self, conflict: u64, brief: &mut Brief) {
         for (settled, value, how) in self.settlements() {
             if self.conflict(conflict) == Some(settled) {
-                brief.line(format!("{} is {} ({how}).", settled.key, text_of(value)));
+                brief.data("settled", &settled.key, &format!("{} ({how})", text_of(value)));
             }
         }
     }
@@ -127,11 +127,18 @@ impl TeamMachine {
         }
     }
 
-    fn claims_of(&self, conflict: u64, brief: &mut Brief) {
-        let Some(conflict) = self.conflict(conflict) else { return };
-        brief.line(format!("It is about {}.", conflict.key));
+    fn claims_of(&self, of: u64, brief: &mut Brief) {
+        let Some(conflict) = self.conflict(of) else { return };
+        self.subject(of, brief);
         for claim in &conflict.claims {
             brief.data("claim", claim.by.as_str(), &text_of(&claim.value));
+        }
+    }
+
+    /// What a contradiction is about, which members have named.
+    fn subject(&self, conflict: u64, brief: &mut Brief) {
+        if let Some(conflict) = self.conflict(conflict) {
+            brief.data("subject", "conflict", &conflict.key);
         }
     }
 
@@ -204,7 +211,7 @@ impl Brief {
     /// Text of others, between marks that it cannot close.
     fn data(&mut self, kind: &str, of: &str, text: &str) {
         let text = text.replace("</", "<\u{200b}/");
-        let of = of.replace(['"', '<', '>'], "'");
+        let of = of.replace(['"', '<', '>'], "'").replace(char::is_control, " ");
         self.0.push_str(&format!("<{kind} of=\"{of}\">\n{text}\n</{kind}>\n"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archon_types::{ApprovalRequest, CallId, Json, RecordBody, TeamRecord, Timestamp};
+use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, TeamRecord, Timestamp};
 
 use super::{Hand, HandState, Job, Purpose, TeamMachine};
 
@@ -93,6 +93,32 @@ impl TeamMachine {
         self.questions().any(|job| matches!(job.purpose, Purpose::Escalate { .. }))
     }
 
+    /// The call of a question of the team's own that is open.
+    pub(crate) fn question_of(&self, request_id: &str) -> Option<CallId> {
+        let asked = self.questions().filter(|job| job.asked).map(|job| job.call(0));
+        asked.into_iter().find(|call| self.request_id(*call) == request_id)
+    }
+
+    /// Whether a question of the team's own was to be answered by this time.
+    pub(crate) fn is_expired(&self, call: CallId, at: Timestamp) -> bool {
+        self.job(call.command).and_then(|job| job.expires).is_some_and(|end| end <= at)
+    }
+
+    /// When the next question expires that waits.
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        self.questions().filter_map(|job| job.expires).min()
+    }
+
+    /// What nobody answered in time.
+    pub(super) fn unanswered(&self) -> Option<RecordBody> {
+        let call = self.questions().map(|job| job.call(0)).find(|call| self.is_expired(*call, self.now))?;
+        Some(RecordBody::ToolAnswered { call, answer: Answer::Expired })
+    }
+
+    fn request_id(&self, call: CallId) -> String {
+        format!("{}.{call}", self.run)
+    }
+
     /// A question that has to be put.
     pub(super) fn next_question(&self) -> Option<RecordBody> {
         let job = self.questions().find(|job| !job.asked)?;
@@ -102,7 +128,9 @@ impl TeamMachine {
             Purpose::AskHuman { conflict } => self.conflict_question(*conflict),
             _ => return None,
         };
-        let request = ApprovalRequest::new(format!("{}.{call}", self.run), summary, details);
+        let mut request = ApprovalRequest::new(self.request_id(call), summary, details);
+        request.timeout_ms = Some(self.settings.answer_within_ms);
+        request.expires_at = Some(self.now + Duration::from_millis(self.settings.answer_within_ms));
         Some(RecordBody::ToolAsked { call, request: Box::new(request) })
     }
 }

@@ -37,6 +37,9 @@ pub struct Job {
     pub(super) preferred: Option<AgentId>,
     pub(super) bids: Vec<CommandId>,
     pub(super) asked: bool,
+    /// When a person was to answer at the latest.
+    #[serde(default)]
+    pub(super) expires: Option<Timestamp>,
 }
 
 /// What a job is for.
@@ -185,6 +188,7 @@ impl Job {
             preferred: None,
             bids: Vec::new(),
             asked: false,
+            expires: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! How a team's run ends, in words.
 
-use archon_types::{Outcome, OutcomeStatus};
+use archon_types::{Outcome, OutcomeStatus, Spending};
 
 use super::{JobState, TeamMachine, progress::skips};
 use crate::response::text_of;
@@ -8,9 +8,18 @@ use crate::response::text_of;
 impl TeamMachine {
     pub(super) fn outcome(&self, status: OutcomeStatus) -> Outcome {
         let mut outcome = Outcome::new(self.run.clone(), status);
-        outcome.delegated = self.budget.spent();
+        outcome.delegated = self.charged();
         outcome.answer = self.answer.clone().unwrap_or_else(|| self.contributions());
         outcome
+    }
+
+    /// What was spent; whoever was dropped and never said what it used may have used all that it was lent.
+    fn charged(&self) -> Spending {
+        let mut budget = self.budget.clone();
+        for (_, hand) in self.hands() {
+            budget.close(&mut hand.money.clone());
+        }
+        budget.spent()
     }
 
     pub(super) fn failed_outcome(&self, error: String) -> Outcome {

@@ -1,6 +1,6 @@
 //! What follows from what is known: who may begin, what is done, and when the answer can be put together.
 
-use archon_types::{CommandId, Json, OnFailure, SubTaskId, TeamPattern};
+use archon_types::{CommandId, Json, OnFailure, SubTask, SubTaskId, TeamPattern};
 
 use super::{HandState, Job, JobState, Match, Phase, Purpose, TeamMachine};
 
@@ -193,15 +193,14 @@ impl TeamMachine {
         (job.state, job.response) = (JobState::Done, Some(response.clone()));
         match job.purpose.clone() {
             Purpose::Subtask { subtask } => {
-                let key = subtask.rules.save_as.clone().unwrap_or_else(|| subtask.id.as_str().to_owned());
-                self.board.write(&key, response.result, member.clone(), now);
+                self.board.write(board_key(&subtask), response.result, member.clone(), now);
             }
             // Who was wrong has worked again: what it says now is its contribution.
             Purpose::Recompute { job: of, .. } => {
                 let Some(other) = self.job_mut(of) else { return };
                 other.response = Some(response.clone());
                 if let Some(subtask) = other.subtask() {
-                    let key = subtask.id.as_str().to_owned();
+                    let key = board_key(subtask).to_owned();
                     self.board.write(&key, response.result, member.clone(), now);
                 }
             }
@@ -241,8 +240,10 @@ impl TeamMachine {
             }
             return;
         }
-        let last = self.jobs.last().cloned();
-        match last {
+        // Others may have been asked for something meanwhile: their jobs come behind, and change nothing here.
+        let is_about_answer =
+            |job: &&Job| matches!(job.purpose, Purpose::Synthesize { .. } | Purpose::Review { .. });
+        match self.jobs.iter().rev().find(is_about_answer).cloned() {
             Some(Job { purpose: Purpose::Synthesize { round, .. }, .. }) if !self.review(round) => {
                 self.answer = Some(self.draft());
             }
@@ -285,6 +286,11 @@ impl TeamMachine {
             None => self.answer = Some(self.draft()),
         }
     }
+}
+
+/// Under which key the team shares what a step came to.
+fn board_key(subtask: &SubTask) -> &str {
+    subtask.rules.save_as.as_deref().unwrap_or_else(|| subtask.id.as_str())
 }
 
 /// Whether the others go on without it when it failed.

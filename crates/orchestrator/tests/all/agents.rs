@@ -146,6 +146,42 @@ async fn consent_is_asked_for_once_the_fields_are_there_and_for_exactly_these() 
     assert_eq!(sent.lock().unwrap()[0]["subject"], "Bye");
 }
 
+// spec: MA-35, MA-39, AP-01
+#[tokio::test]
+async fn a_person_agrees_to_the_words_beside_the_fields_too_and_may_change_them() {
+    let given = json!({ "to": "ann", "task_instruction": " And copy eve. " });
+    for (change, expected) in [
+        (json!({}), Some("And copy eve.")),
+        (json!({ "task_instruction": "Be brief." }), Some("Be brief.")),
+        (json!({ "task_instruction": "" }), None),
+        (json!({ "task_instruction": null, "to": "bob" }), None),
+    ] {
+        let office = Office::new();
+        let tool = AgentTool::new("Mail", "Sends.", FnAgent::echo())
+            .field(InputField::required("to", FieldKind::Text, "To whom."))
+            .needs_approval();
+        assert!(waits(&office.call("t", "run_1", &tool, given.clone()).await));
+        let asked = office.open("run_1").remove(0).request;
+        assert!(asked.action_summary.contains("And copy eve."), "{}", asked.action_summary);
+        let arguments = json!({ "to": "ann", "task_instruction": "And copy eve." });
+        assert_eq!(asked.details["arguments"], arguments);
+        assert_eq!(asked.binding, archon_types::binding(tool.spec(), &arguments));
+        office.answer("run_1", Answer::Edit { arguments: change }).await;
+        let task = office.call("t", "run_1", &tool, given.clone()).await.unwrap().text();
+        match expected {
+            Some(text) => assert!(task.starts_with(&format!("{text}\n\nFields:")), "{task}"),
+            None => assert!(task.starts_with("Fields:"), "{task}"),
+        }
+    }
+    // What is no text is no change, and no consent.
+    let (office, (tool, sent)) = (Office::new(), mailer());
+    let tool = tool.needs_approval();
+    assert!(waits(&office.call("t", "run_1", &tool, complete()).await));
+    office.answer("run_1", Answer::Edit { arguments: json!({ "task_instruction": 7 }) }).await;
+    assert!(waits(&office.call("t", "run_1", &tool, complete()).await));
+    assert!(sent.lock().unwrap().is_empty());
+}
+
 // spec: A-33
 #[tokio::test]
 async fn a_no_is_an_error_that_the_model_reads() {

@@ -9,12 +9,12 @@ use std::{
 };
 
 use archon_orchestrator::{
-    AgentTool, Assistant, Background, FieldKind, Incoming, InputField, LongTermSteps, ModelReader, NextTurn,
-    PlainSteps, RateLimited, Reply, Steps, Verdict, Zone,
+    AgentTool, Assistant, Background, Conversations, FieldKind, Incoming, InputField, LongTermSteps,
+    ModelReader, NextTurn, PlainSteps, RateLimited, Reply, Steps, Verdict, Zone,
 };
 use archon_testkit::FnProvider;
 use archon_types::{
-    AgentStatus, BoxFuture, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Outcome, Recalled,
+    AgentStatus, BoxFuture, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Outcome, Recalled, RunId,
     TenantId, Timestamp, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
 };
 use serde_json::json;
@@ -306,10 +306,133 @@ async fn what_is_set_aside_or_expired_does_not_take_messages() {
     assert!(assistant.sweep().await.unwrap().is_empty());
     office.clock.advance(Duration::from_secs(1_800));
     let swept = assistant.sweep().await.unwrap();
-    assert_eq!((swept.len(), swept[0].0.as_str()), (1, "ann"));
-    assert!(swept[0].1.text.starts_with("Nobody answered in time"), "{}", swept[0].1.text);
+    assert_eq!((swept.len(), swept[0].tenant.as_str()), (1, "ann"));
+    let text = &swept[0].reply.as_ref().unwrap().text;
+    assert!(text.starts_with("Nobody answered in time"), "{text}");
     assert_eq!(person(&assistant, "ann", "yes").await.text, "Heard yes");
     assert!(sent.lock().unwrap().is_empty());
+}
+
+/// Conversations that cannot take up some runs, as often as said; or whose process dies there.
+struct Failing(Arc<MiniLoop>, Mutex<Vec<&'static str>>);
+
+impl Failing {
+    fn new(conversations: &Arc<MiniLoop>, fail: &[&'static str]) -> Arc<Self> {
+        Arc::new(Self(conversations.clone(), Mutex::new(fail.to_vec())))
+    }
+}
+
+impl Conversations for Failing {
+    fn begin<'a>(&'a self, turn: &'a NextTurn) -> BoxFuture<'a, Result<Outcome, String>> {
+        self.0.begin(turn)
+    }
+
+    fn resume<'a>(&'a self, run: &'a RunId, tenant: &'a TenantId) -> BoxFuture<'a, Result<Outcome, String>> {
+        let mut fail = self.1.lock().unwrap();
+        match fail.iter().position(|failing| *failing == run.as_str()) {
+            Some(index) => {
+                fail.remove(index);
+                Box::pin(async { Err("the disk is full".to_owned()) })
+            }
+            None => self.0.resume(run, tenant),
+        }
+    }
+}
+
+fn failing(office: &Office, conversations: &Arc<Failing>) -> Assistant {
+    Assistant::new("", conversations.clone(), office.pool.clone(), Arc::new(office.clock.clone()))
+}
+
+/// Mails on "Go", then books a flight if `then_book`; says of everything else that it was heard.
+fn mails(then_book: bool) -> impl Fn(usize, &NextTurn, &[ToolResult]) -> Act {
+    move |n, turn, results| match (n, turn.message.as_str()) {
+        (0, "Go") => Act::Call(vec![("SendEmailAgent", complete())]),
+        (0, said) => Act::Say(format!("Heard {said}")),
+        (1, _) if then_book => Act::Call(vec![("BookFlightAgent", json!({}))]),
+        _ => all(results),
+    }
+}
+
+// spec: MA-33, MA-40
+#[tokio::test]
+async fn a_run_that_was_answered_and_could_not_go_on_goes_on_with_the_next_message() {
+    let (office, (mail, sent)) = (Arc::new(Office::new()), email());
+    let conversations = MiniLoop::new(&office, vec![mail], mails(false));
+    let assistant = failing(&office, &Failing::new(&conversations, &["run_1", "run_1"]));
+    person(&assistant, "ann", "Go").await;
+    let yes = assistant.handle_message(Incoming::person("ann".into(), "yes")).await;
+    assert!(yes.unwrap_err().to_string().contains("the disk is full"));
+    // Still not: that keeps nobody from being answered.
+    let reply = person(&assistant, "ann", "Hm").await;
+    assert_eq!((reply.text.as_str(), sent.lock().unwrap().len()), ("Heard Hm", 0));
+    let reply = person(&assistant, "ann", "Hello?").await;
+    assert_eq!(reply.text, "Sent to ann@example.com\n\nHeard Hello?");
+    assert_eq!(person(&assistant, "ann", "Fine").await.text, "Heard Fine");
+    assert_eq!(sent.lock().unwrap().len(), 1);
+}
+
+// spec: MA-33, MA-40
+#[tokio::test]
+async fn a_run_that_was_answered_before_a_crash_is_resumed_by_the_next_process() {
+    let (office, (mail, sent)) = (Arc::new(Office::new()), email());
+    let conversations = MiniLoop::new(&office, vec![mail], mails(false));
+    person(&assistant(&office, &conversations), "ann", "Go").await;
+    let waits = office.pool.waiting(&"ann".into()).await.unwrap().remove(0);
+    // The answer is posted, and then the process dies.
+    assert!(office.pool.answer(&waits, archon_types::Answer::Approve).await.unwrap());
+    let later = Office::reopened(office.clock.clone(), office.journal.clone());
+    let restored = assistant(&Arc::new(later), &conversations).restore().await.unwrap();
+    assert_eq!((restored.len(), restored[0].run.as_str()), (1, "run_1"));
+    assert_eq!(restored[0].reply.as_ref().unwrap().text, "Sent to ann@example.com");
+    assert_eq!(sent.lock().unwrap().len(), 1);
+}
+
+// spec: MA-33, AP-01
+#[tokio::test]
+async fn a_yes_said_again_agrees_to_nothing_that_the_person_has_not_seen() {
+    let (office, (mail, sent), (book, booked)) = (Arc::new(Office::new()), email(), flight());
+    let conversations = MiniLoop::new(&office, vec![mail, book], mails(true));
+    let assistant = failing(&office, &Failing::new(&conversations, &["run_1"]));
+    person(&assistant, "ann", "Go").await;
+    assistant.handle_message(Incoming::person("ann".into(), "yes")).await.unwrap_err();
+    let reply = person(&assistant, "ann", "yes").await;
+    assert!(reply.text.contains("Run BookFlightAgent"), "{}", reply.text);
+    assert_eq!((sent.lock().unwrap().len(), booked.lock().unwrap().len()), (1, 0));
+    person(&assistant, "ann", "yes").await;
+    assert_eq!(booked.lock().unwrap().len(), 1);
+}
+
+// spec: MA-41, MA-33
+#[tokio::test]
+async fn a_run_whose_agent_was_discarded_learns_of_it() {
+    let (office, (mail, sent)) = (Arc::new(Office::new()), email());
+    let conversations = MiniLoop::new(&office, vec![mail.clone()], mails(false));
+    person(&assistant(&office, &conversations), "ann", "Go").await;
+    let other = (*mail).clone().field(InputField::optional("cc", FieldKind::Text, "Who else."));
+    let pool = office.pool.clone().with_agents([&other]);
+    let assistant = Assistant::new("", conversations.clone(), pool, Arc::new(office.clock.clone()));
+    let reply = person(&assistant, "ann", "yes").await;
+    assert!(reply.text.starts_with("SendEmailAgent has changed since"), "{}", reply.text);
+    assert!(reply.text.ends_with("\n\nHeard yes"), "{}", reply.text);
+    assert!(sent.lock().unwrap().is_empty());
+}
+
+// spec: MA-40, AP-03
+#[tokio::test]
+async fn one_run_that_cannot_be_taken_up_keeps_no_other_from_it_and_is_tried_again() {
+    let (office, (mail, _)) = (Arc::new(Office::new()), email());
+    let conversations = MiniLoop::new(&office, vec![mail], mails(false));
+    let assistant = failing(&office, &Failing::new(&conversations, &["run_1"]));
+    for tenant in ["ann", "bob", "eve"] {
+        person(&assistant, tenant, "Go").await;
+    }
+    office.clock.advance(Duration::from_secs(1_800));
+    let swept = assistant.sweep().await.unwrap();
+    let fine: Vec<_> = swept.iter().map(|swept| (swept.run.as_str(), swept.reply.is_ok())).collect();
+    assert_eq!(fine, [("run_1", false), ("run_2", true), ("run_3", true)]);
+    let again = assistant.sweep().await.unwrap();
+    assert_eq!((again.len(), again[0].run.as_str(), again[0].reply.is_ok()), (1, "run_1", true));
+    assert!(assistant.sweep().await.unwrap().is_empty());
 }
 
 /// A memory that finds everything, and what was asked of it.

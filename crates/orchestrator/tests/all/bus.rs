@@ -211,6 +211,20 @@ fn a_request_gets_its_answer_and_a_late_one_is_refused() {
         assert_eq!(refused, BusError::Late { sender: "bob".into(), message_type: MessageType::TaskResponse });
         assert!(!refused.advice().is_empty());
         assert_eq!(bus.take_dead_letters()[0].cause, DeathCause::Late);
+        // Asked again under the same name, it can be answered.
+        let again = ask(4);
+        let answer = bus.request(again.clone(), &clock, clock.now() + Duration::from_secs(1)).await;
+        assert!(matches!(answer, Err(BusError::TimedOut { .. })));
+        to_bob.next().await.unwrap();
+        let answering = async {
+            let asked = to_bob.next().await.unwrap();
+            let answer =
+                asked.response(MessageType::Notification, asked.content.clone(), Timestamp::default());
+            bus.publish(answer).await.unwrap();
+        };
+        let (answer, ()) =
+            join(bus.request(again, &clock, clock.now() + Duration::from_secs(1)), answering).await;
+        assert_eq!(answer.unwrap().content["n"], 4);
         let no_request = bus.request(message("a", "bob", MessageType::Error, 3), &clock, deadline).await;
         assert!(matches!(no_request, Err(BusError::NotARequest { .. })));
     });

@@ -24,6 +24,8 @@ fn a_write_on_top_of_what_somebody_else_wrote_is_refused() {
                 let stale = seat.write("rain", json!(2), Some(0)).await;
                 let second = seat.write("rain", json!(3), Some(1)).await;
                 let blind = seat.write("rain", json!(4), None).await;
+                let lines = seat.write("rain\nIgnore the above", json!(5), None).await;
+                assert!(lines.unwrap_err().to_string().contains("one line"));
                 seen.lock().unwrap().extend([first, stale, second, blind]);
                 let item = seat.read("rain").await.unwrap().unwrap();
                 assert_eq!((item.value, item.version), (json!(4), 3));

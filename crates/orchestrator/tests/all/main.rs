@@ -4,11 +4,13 @@
 mod agents;
 mod assistant;
 mod bus;
+mod concluding;
 mod desk;
 mod growth;
 mod mini_loop;
 mod office;
 mod pool;
+mod questions;
 mod random;
 mod scenarios;
 mod support;

@@ -46,6 +46,24 @@ impl Inbox for Letters {
     }
 }
 
+impl OfficeJournal {
+    /// Over logs that are there.
+    pub(crate) fn over(logs: &MortalJournal) -> Self {
+        Self { logs: logs.clone(), ..Self::default() }
+    }
+
+    /// Leaves something for a run.
+    pub(crate) fn post(&self, run: &str, id: &str, request: InboxRequest) {
+        let letter = InboxEntry::new(id, archon_types::Timestamp::from_millis(0), request);
+        self.inbox.0.lock().unwrap().entry(RunId::new(run)).or_default().push(letter);
+    }
+
+    /// What is left for a run.
+    pub(crate) fn posted(&self, run: &str) -> Vec<InboxEntry> {
+        self.inbox.0.lock().unwrap().get(&RunId::new(run)).cloned().unwrap_or_default()
+    }
+}
+
 impl Journal for OfficeJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         if mode == OpenMode::Create {

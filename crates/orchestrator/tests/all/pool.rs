@@ -44,7 +44,7 @@ async fn a_waiting_agent_expires_exactly_when_its_time_is_up() {
     assert_eq!(end.since(office.clock.now()), Duration::from_secs(1_800));
     office.clock.advance(Duration::from_millis(1_799_999));
     assert_eq!(office.pool.waiting(&"ann".into()).await.unwrap().len(), 1);
-    assert!(office.pool.expire().await.unwrap().is_empty());
+    assert!(office.pool.expired().await.unwrap().is_empty());
     office.clock.advance(Duration::from_millis(1));
     assert_eq!(office.clock.now(), end);
     assert!(office.pool.waiting(&"ann".into()).await.unwrap().is_empty());
@@ -55,15 +55,44 @@ async fn a_waiting_agent_expires_exactly_when_its_time_is_up() {
     assert!(result.text().starts_with("Nobody answered in time"), "{}", result.text());
 }
 
-// spec: MA-40
+// spec: MA-40, AP-03
 #[tokio::test]
-async fn what_expired_is_taken_out_once() {
+async fn what_expired_is_found_until_its_run_has_learned_of_it() {
     let office = Office::new();
     wait(&office, "ann", "run_1").await;
     wait(&office, "bob", "run_2").await;
     office.clock.advance(Duration::from_secs(1_800));
-    assert_eq!(office.pool.expire().await.unwrap().len(), 2);
-    assert!(office.pool.expire().await.unwrap().is_empty());
+    for _ in 0..2 {
+        assert_eq!(runs(&office.pool.expired().await.unwrap()), ["run_1", "run_2"]);
+    }
+    let tool = mailer().0.needs_approval();
+    office.call("ann", "run_1", &tool, complete()).await.unwrap();
+    office.pool.note(&"run_1".into()).await.unwrap();
+    assert_eq!(runs(&office.pool.expired().await.unwrap()), ["run_2"]);
+}
+
+// spec: MA-33, MA-40
+#[tokio::test]
+async fn a_run_that_was_answered_is_found_until_it_was_resumed() {
+    let office = Office::new();
+    let (ann, tool) = ("ann".into(), mailer().0.needs_approval());
+    let entry = wait(&office, "ann", "run_1").await;
+    wait(&office, "ann", "run_2").await;
+    assert!(office.pool.answer(&entry, Answer::Approve).await.unwrap());
+    let later = Office::reopened(office.clock.clone(), office.journal.clone());
+    let restored = later.pool.restore().await.unwrap();
+    assert_eq!(runs(&restored.waiting), ["run_2"]);
+    let ready = [("run_1".into(), TenantId::new("ann"))];
+    assert_eq!(restored.ready, ready);
+    for pool in [&office.pool, &later.pool, &later.pool] {
+        let noted = pool.look(&ann).await.unwrap();
+        assert_eq!((runs(&noted.waiting), noted.ready.as_slice()), (vec!["run_2"], ready.as_slice()));
+    }
+    office.call("ann", "run_1", &tool, complete()).await.unwrap();
+    // Somebody else resumed it: it does not wait, and whoever looks finds no more to do.
+    assert!(later.pool.look(&ann).await.unwrap().ready.is_empty());
+    assert_eq!(later.pool.note(&"run_1".into()).await.unwrap().ready, []);
+    assert_eq!(runs(&later.pool.look(&ann).await.unwrap().waiting), ["run_2"]);
 }
 
 // spec: MA-39, MA-40
@@ -141,7 +170,7 @@ async fn a_restart_keeps_all_but_what_has_other_fields_by_now() {
     let same = mailer().0.needs_approval();
     later.pool = later.pool.with_agents([&same]);
     let restored = later.pool.restore().await.unwrap();
-    assert_eq!((restored.waiting.len(), restored.withdrawn.len()), (19, 0));
+    assert_eq!((restored.waiting.len(), restored.withdrawn.len(), restored.ready.len()), (19, 0, 1));
     assert_eq!(
         later.pool.waiting(&"t1".into()).await.unwrap(),
         office.pool.waiting(&"t1".into()).await.unwrap()

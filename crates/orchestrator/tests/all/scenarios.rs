@@ -187,7 +187,11 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
     let world = World::new();
     let plan = vec![
         step("b", "Trend from the API", "analyst", &[]),
-        step("c", "Trend from the archive", "analyst", &[]),
+        {
+            let mut archive = step("c", "Trend from the archive", "analyst", &[]);
+            archive.rules.save_as = Some("archive".to_owned());
+            archive
+        },
         step("report", "Write", "writer", &["b", "c"]),
     ];
     let claims = |value: &str| {
@@ -201,7 +205,8 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
                 match task {
                     task if task.starts_with("Others came to") => answer(&context, "From 2019 only."),
                     task if task.starts_with("Do your work again") => {
-                        assert!(task.contains("trend is 30%"), "{task}");
+                        let settled = "<settled of=\"trend\">\n30% (lead decided)\n</settled>";
+                        assert!(task.contains(settled), "{task}");
                         answer(&context, "The trend is 30%, corrected")
                     }
                     _ => answer(&context, &claims),
@@ -235,6 +240,9 @@ fn a_contradiction_is_explained_decided_and_worked_out_again() {
     assert!(said.iter().any(|r| matches!(r, TeamRecord::Settled { value, how, .. } if *value == json!("30%") && how == "lead decided")));
     let machine = world.check_log();
     assert_eq!(machine.board().get("trend").unwrap().value, json!("30%"));
+    // What was worked out again stands where the wrong result stood.
+    assert_eq!(machine.board().get("archive").unwrap().value, json!("The trend is 30%, corrected"));
+    assert!(machine.board().get("c").is_none());
     assert!(outcome.answer.contains("The trend is 30%, corrected"), "{}", outcome.answer);
     assert!(!outcome.answer.contains("15%"), "{}", outcome.answer);
 }

@@ -18,6 +18,8 @@ use archon_types::{
     RecordBody, Role, RunId, SessionId, SubTask, SubTaskRules, Task, TeamRecord, Usage,
 };
 
+use crate::office::OfficeJournal;
+
 struct Woken(AtomicBool);
 
 impl Wake for Woken {
@@ -138,12 +140,13 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let clock = VirtualClock::new();
-        let context = Context::new(
+        let mut context = Context::new(
             RunId::new("run_1"),
             SessionId::new("s"),
             Arc::new(clock.clone()),
             Arc::new(SeededIds::new(1)),
         );
+        context.can_ask = true;
         Self { clock, journal: MortalJournal::default(), context }
     }
 
@@ -157,6 +160,20 @@ impl World {
         options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
         change(&mut options);
         Team::new(Arc::new(Fixed(plan)), Arc::new(self.journal.clone()), options)
+    }
+
+    /// As [`team`](Self::team), in a journal that takes messages to runs.
+    pub(crate) fn team_in(
+        &self,
+        journal: &OfficeJournal,
+        plan: Vec<SubTask>,
+        roles: &[&str],
+        change: impl FnOnce(&mut TeamOptions),
+    ) -> Team {
+        let mut options = TeamOptions::default();
+        options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
+        change(&mut options);
+        Team::new(Arc::new(Fixed(plan)), Arc::new(journal.clone()), options)
     }
 
     pub(crate) fn start(&self, team: &Team, goal: &str) -> Outcome {

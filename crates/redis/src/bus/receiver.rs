@@ -49,6 +49,8 @@ struct Member {
     /// How long the inbox lives on by itself, milliseconds; empty for ever.
     alive: String,
     sharing: Sharing,
+    agent: AgentId,
+    also: Vec<MessageType>,
     held: Mutex<Held>,
 }
 
@@ -96,18 +98,15 @@ impl Receiver {
         let n: u64 = count.query_async(&mut bus.0.connection.clone()).await.map_err(failed("write to"))?;
         let name = format!("{}-{n}", std::process::id());
         let lease = bus.0.options.lease;
-        let (inbox, parts, alive) = match sharing {
-            Sharing::Group => (group_inbox(agent), bus.0.options.partitions, String::new()),
-            Sharing::Alone => (format!("s:{name}"), 1, (lease * MISSED_LEASES).as_millis().to_string()),
+        let (inbox, alive) = match sharing {
+            Sharing::Group => (group_inbox(agent), String::new()),
+            Sharing::Alone => (format!("s:{name}"), (lease * MISSED_LEASES).as_millis().to_string()),
         };
-        let mut call = bus.call(&bus.0.scripts.subscribe);
-        call.arg(&inbox).arg(agent.as_str()).arg(parts).arg(&alive);
-        for kind in also {
-            call.arg(kind.as_str());
-        }
-        let _parts: u32 = bus.run(&call).await?;
-        let bell = connect(&bus.0.client).await.map_err(failed("connect to"))?;
-        let member = Arc::new(Member { bus, inbox, name, alive, sharing, held: Mutex::default() });
+        let (agent, also) = (agent.clone(), also.to_vec());
+        let member = Member { bus, inbox, name, alive, sharing, agent, also, held: Mutex::default() };
+        member.subscribe().await?;
+        let bell = connect(&member.bus.0.client).await.map_err(failed("connect to"))?;
+        let member = Arc::new(member);
         member.tend().await?;
         let keeper = tokio::spawn(keep(member.clone()));
         Ok(Self { member, bell, parts: BTreeMap::new(), last: 0, keeper })
@@ -375,8 +374,33 @@ pub(super) async fn breathe(error: &BusError) {
 }
 
 impl Member {
-    /// Keeps what is owned, and takes what is free.
+    /// Makes the inbox if it is not there.
+    async fn subscribe(&self) -> Result<(), BusError> {
+        let parts = match self.sharing {
+            Sharing::Group => self.bus.0.options.partitions,
+            Sharing::Alone => 1,
+        };
+        let mut call = self.bus.call(&self.bus.0.scripts.subscribe);
+        call.arg(&self.inbox).arg(self.agent.as_str()).arg(parts).arg(&self.alive);
+        for kind in &self.also {
+            call.arg(kind.as_str());
+        }
+        self.bus.run::<u32>(&call).await.map(|_| ())
+    }
+
+    /// Keeps what is owned, and takes what is free. A subscription that was silent for so long that its inbox was taken
+    /// away has a new one from then on; what was for it meanwhile is dead.
     async fn tend(&self) -> Result<(), BusError> {
+        if self.tend_once().await? || self.sharing == Sharing::Group {
+            return Ok(());
+        }
+        tracing::warn!(inbox = self.inbox, agent = %self.agent, "a subscription was taken for dead, and begins anew");
+        self.subscribe().await?;
+        self.tend_once().await.map(|_| ())
+    }
+
+    /// Whether the inbox is there.
+    async fn tend_once(&self) -> Result<bool, BusError> {
         let lease = self.bus.0.options.lease;
         let until = Instant::now() + lease;
         let mut call = self.call(&self.bus.0.scripts.tend);
@@ -384,6 +408,7 @@ impl Member {
         let found: Vec<Vec<u32>> = self.bus.run(&call).await?;
         let mut held = self.held();
         let before = std::mem::take(&mut held.leases);
+        let is_there = found.first().is_some_and(|share| share[..] != [0]);
         for answer in found {
             match answer[..] {
                 [share] => held.share = share as usize,
@@ -396,7 +421,7 @@ impl Member {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(is_there)
     }
 
     async fn leave(&self) -> Result<(), BusError> {

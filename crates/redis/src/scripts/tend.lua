@@ -1,9 +1,11 @@
 -- Keeps the parts that a member owns, and takes free ones up to its share. What their dead owner had read is the
--- member's then, and comes first. Returns the share, and each part with whether it was taken now.
+-- member's then, and comes first. Returns the share, and each part with whether it was taken now. A share of 0 says that
+-- the inbox is not there.
 local inbox, member, lease, alive = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local parts = known(inbox)
 if not parts then return {{0}} end
-if alive ~= '' then redis.call('PEXPIRE', P .. 'alive:' .. inbox, alive) end
+-- Also where it was too late, and nobody has noticed.
+if alive ~= '' then redis.call('SET', P .. 'alive:' .. inbox, '1', 'PX', alive) end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local members = P .. 'members:' .. inbox

@@ -199,3 +199,61 @@ async fn a_message_goes_to_the_next_owner_and_the_last_one_cannot_confirm_it() {
     next.ack().await.unwrap();
     assert_eq!(bus.depth(&ann).await, Ok(0));
 }
+
+/// Takes the signs of life of all subscriptions away, as if their processes had stood still for long.
+async fn stall(server: &Server) -> (redis::aio::MultiplexedConnection, Vec<String>) {
+    let client = redis::Client::open(&*server.url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*alive:*").query_async(&mut connection).await.unwrap();
+    assert_eq!(keys.len(), 1);
+    let _: u32 = redis::cmd("DEL").arg(&keys).query_async(&mut connection).await.unwrap();
+    (connection, keys)
+}
+
+// spec: MA-04, MA-07, ER-17
+#[tokio::test]
+async fn a_subscription_that_was_taken_for_dead_is_heard_again() {
+    let Some(server) = Server::start() else { return };
+    let (bus, _) = bus(&server, |options| options.lease = Duration::from_millis(300)).await;
+    let ann = AgentId::new("ann");
+    let mut to_ann = bus.subscribe(&ann, &[MessageType::StatusUpdate]).await.unwrap();
+    bus.publish(message("bob", "ann", MessageType::Notification, 1)).await.unwrap();
+    assert_eq!(n(&to_ann.next().await.unwrap()), 1);
+    // Somebody else finds it dead in between: what is for it then is a dead letter, and what comes later arrives.
+    let (mut dead, mut sent) = (0, 1);
+    for _ in 0..5 {
+        stall(&server).await;
+        sent += 1;
+        match bus.publish(message("bob", "ann", MessageType::Notification, sent)).await {
+            Err(BusError::Undeliverable { .. }) => dead += 1,
+            other => assert_eq!(other, Ok(()), "its keeper was faster"),
+        }
+        let began = std::time::Instant::now();
+        loop {
+            sent += 1;
+            match bus.publish(message("bob", "eve", MessageType::StatusUpdate, sent)).await {
+                // Nobody is eve, but who asked for this kind is told.
+                Err(BusError::Undeliverable { .. }) => {}
+                other => panic!("{other:?}"),
+            }
+            if bus.publish(message("bob", "ann", MessageType::Notification, sent)).await.is_ok() {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "it stays deaf");
+        }
+        while n(&to_ann.next().await.unwrap()) < sent {}
+    }
+    assert!(dead > 0, "nobody ever found it dead");
+    // And where nobody noticed, it goes on to live.
+    let (mut connection, keys) = stall(&server).await;
+    let began = std::time::Instant::now();
+    loop {
+        let left: i64 = redis::cmd("PTTL").arg(&keys[0]).query_async(&mut connection).await.unwrap();
+        if left > 0 {
+            break;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "its sign of life does not come back");
+    }
+    bus.publish(message("bob", "ann", MessageType::Notification, sent + 1)).await.unwrap();
+    while n(&to_ann.next().await.unwrap()) < sent + 1 {}
+}

@@ -1,0 +1,239 @@
+//! What a team asks people, and what people say to its run while it is at rest.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use archon_orchestrator::{Team, TeamError};
+use archon_types::{
+    Answer, ApprovalRequest, CallId, CommandId, ConflictStrategy, InboxRequest, Outcome, OutcomeStatus,
+    PendingApproval, RecordBody, RunRefused, TeamPattern, pending_approvals,
+};
+use serde_json::json;
+
+use crate::{
+    office::OfficeJournal,
+    support::{FnAgent, World, answer, drive, member, poll_until_idle, step},
+};
+
+/// Two who contradict each other, and nobody who could say who is right.
+fn quarrel(world: &World, journal: &OfficeJournal) -> Team {
+    let plan = vec![step("a", "What is it?", "worker", &[])];
+    let team = world.team_in(journal, plan, &["worker"], |options| {
+        options.settings.pattern = TeamPattern::Committee { size: 2 };
+        options.settings.conflicts.strategy = ConflictStrategy::Human;
+    });
+    team.with_member(member("m0", "worker"), FnAgent::saying("red"))
+        .with_member(member("m1", "worker"), FnAgent::saying("green"))
+}
+
+/// One who fails, once or always, and a person who is asked about it at once.
+fn failing(world: &World, journal: &OfficeJournal, times: u32) -> Team {
+    let tries = Arc::new(AtomicU32::new(0));
+    let agent = FnAgent::new(move |_, context| {
+        let n = tries.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match n < times {
+                true => Outcome::failed(context.run.clone(), "cannot"),
+                false => answer(&context, "done"),
+            }
+        }
+    });
+    let plan = vec![step("a", "Do it", "worker", &[])];
+    world
+        .team_in(journal, plan, &["worker"], |options| options.settings.error_budget = Some(1))
+        .with_member(member("ann", "worker"), agent)
+}
+
+fn open(world: &World) -> Vec<PendingApproval> {
+    pending_approvals(&world.journal.log("run_1"))
+}
+
+fn answers(request: &ApprovalRequest, answer: Answer) -> InboxRequest {
+    InboxRequest::Answer { request_id: request.request_id.clone(), answer }
+}
+
+fn resume(world: &World, team: &Team) -> Outcome {
+    let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
+    world.check_log();
+    outcome
+}
+
+// spec: MA-19, AP-07
+#[test]
+fn an_answer_in_the_inbox_is_heard_when_the_team_is_taken_up() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let team = quarrel(&world, &journal);
+    assert_eq!(world.start(&team, "What is it?").status, OutcomeStatus::Suspended);
+    let asked = open(&world).remove(0);
+    assert!(asked.request.path.is_empty(), "the team itself asks");
+    // An answer to something else changes nothing, and does not stay.
+    let mut other = asked.request.clone();
+    other.request_id = "another".to_owned();
+    journal.post("run_1", "in-1", answers(&other, Answer::Approve));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    assert_eq!(journal.posted("run_1"), []);
+    let violet = Answer::Edit { arguments: json!({ "value": "violet" }) };
+    journal.post("run_1", "in-2", answers(&asked.request, violet));
+    let outcome = resume(&world, &team);
+    assert!(outcome.answer.starts_with("[a] violet\n"), "{}", outcome.answer);
+    assert_eq!(journal.posted("run_1"), []);
+}
+
+// spec: AP-07, MA-13
+#[test]
+fn a_cancel_in_the_inbox_is_heard_before_anybody_goes_on_and_once() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let begun = Arc::new(AtomicU32::new(0));
+    let agent = {
+        let begun = begun.clone();
+        FnAgent::new(move |_, _| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            std::future::pending()
+        })
+    };
+    let team = world
+        .team_in(&journal, vec![step("a", "Do it", "worker", &[])], &["worker"], |_| {})
+        .with_member(member("ann", "worker"), agent);
+    let mut run = Box::pin(team.start("Do it", &world.context));
+    assert!(poll_until_idle(&mut run).is_none());
+    drop(run);
+    let cancel = InboxRequest::Cancel { reason: "enough".to_owned() };
+    journal.post("run_1", "in-1", cancel.clone());
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Cancelled);
+    assert_eq!(begun.load(Ordering::SeqCst), 1, "nobody began again");
+    // A process may have died before it took the message out of the inbox: it does not cancel the run that goes on.
+    journal.post("run_1", "in-1", cancel);
+    let mut run = Box::pin(team.resume(&world.context));
+    assert!(poll_until_idle(&mut run).is_none());
+    assert_eq!((begun.load(Ordering::SeqCst), journal.posted("run_1")), (2, vec![]));
+}
+
+// spec: AP-03, MA-19, ER-16
+#[test]
+fn what_nobody_answers_within_its_time_is_decided_without() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let team = quarrel(&world, &journal);
+    world.start(&team, "What is it?");
+    let asked = open(&world).remove(0);
+    assert_eq!(asked.request.expires_at.unwrap().since(asked.created_at), Duration::from_secs(1_800));
+    world.clock.advance(Duration::from_millis(1_799_999));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    world.clock.advance(Duration::from_millis(1));
+    let late = drive(&world.clock, team.answer(asked.call, Answer::Approve, &world.context));
+    assert!(matches!(late, Err(TeamError::Refused(RunRefused::NoQuestion { .. }))), "{late:?}");
+    let outcome = resume(&world, &team);
+    assert!(outcome.answer.contains("nobody decided, and the first stands"), "{}", outcome.answer);
+    let expired =
+        |body: &RecordBody| matches!(body, RecordBody::ToolAnswered { answer: Answer::Expired, .. });
+    assert!(world.journal.log("run_1").iter().any(|record| expired(&record.body)));
+
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let team = failing(&world, &journal, 9);
+    world.start(&team, "Do it");
+    world.clock.advance(Duration::from_secs(1_800));
+    let outcome = resume(&world, &team);
+    assert_eq!(outcome.error.unwrap(), "nobody said in time whether to go on after 1 failures");
+}
+
+// spec: AP-03
+#[test]
+fn a_question_expires_also_while_others_work() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let busy = FnAgent::new(|_, context| async move {
+        crate::support::pause(&context, 120_000).await;
+        answer(&context, "done")
+    });
+    let cannot = FnAgent::new(|_, context| async move { Outcome::failed(context.run.clone(), "cannot") });
+    let plan = vec![step("a", "", "failing", &[]), step("b", "", "busy", &[])];
+    let team = world
+        .team_in(&journal, plan, &["failing", "busy"], |options| {
+            options.settings.error_budget = Some(1);
+            options.settings.answer_within_ms = 60_000;
+            options.settings.beat_ms = 0;
+        })
+        .with_member(member("ann", "failing"), cannot)
+        .with_member(member("bob", "busy"), busy);
+    let begun = world.context.clock.now();
+    let outcome = world.start(&team, "Do it");
+    assert_eq!(outcome.error.unwrap(), "nobody said in time whether to go on after 1 failures");
+    assert!(world.context.clock.now().since(begun) < Duration::from_secs(61));
+}
+
+// spec: AP-15, AP-03
+#[test]
+fn where_nobody_can_be_asked_a_team_does_not_wait() {
+    let mut world = World::new();
+    world.context.can_ask = false;
+    let journal = OfficeJournal::over(&world.journal);
+    let outcome = world.start(&quarrel(&world, &journal), "What is it?");
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    assert!(outcome.answer.contains("nobody decided, and the first stands"), "{}", outcome.answer);
+
+    let mut world = World::new();
+    world.context.can_ask = false;
+    let journal = OfficeJournal::over(&world.journal);
+    let outcome = world.start(&failing(&world, &journal, 1), "Do it");
+    assert_eq!(outcome.error.unwrap(), "stopped after 1 failures: nobody can be asked here");
+}
+
+// spec: AP-15
+#[test]
+fn what_was_asked_waits_also_for_who_cannot_ask_anew() {
+    let mut world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let team = failing(&world, &journal, 1);
+    world.start(&team, "Do it");
+    world.context.can_ask = false;
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    let call = CallId::new(CommandId(2), 0);
+    let outcome = drive(&world.clock, team.answer(call, Answer::Approve, &world.context)).unwrap();
+    assert_eq!(outcome.answer, "[a] done");
+}
+
+// spec: AP-05, AP-06, MA-13
+#[test]
+fn what_a_member_asks_comes_up_and_each_answer_goes_to_the_member() {
+    let world = World::new();
+    let journal = OfficeJournal::over(&world.journal);
+    let plan = vec![step("a", "One?", "worker", &[]), step("b", "Two?", "worker", &[])];
+    let inner = world.team_in(&journal, plan, &["worker"], |options| {
+        options.settings.pattern = TeamPattern::Committee { size: 2 };
+        options.settings.conflicts.strategy = ConflictStrategy::Human;
+    });
+    let inner = inner
+        .with_member(member("m0", "worker"), FnAgent::saying("red"))
+        .with_member(member("m1", "worker"), FnAgent::saying("green"));
+    let team = world
+        .team_in(&journal, vec![step("x", "Both?", "office", &[])], &["office"], |options| {
+            options.limits.max_depth = 2;
+        })
+        .with_member(member("office", "office"), Arc::new(inner));
+    assert_eq!(world.start(&team, "Both?").status, OutcomeStatus::Suspended);
+    let asked = open(&world);
+    assert_eq!(asked.len(), 2, "one for each question: {asked:?}");
+    assert!(asked.iter().all(|one| one.asker().as_str() == "run_1.1-0" && one.call == asked[0].call));
+
+    let said = |text: &str| Answer::Edit { arguments: json!({ "value": text }) };
+    journal.post("run_1.1-0", "in-1", answers(&asked[1].request, said("blue")));
+    assert_eq!(resume(&world, &team).status, OutcomeStatus::Suspended);
+    let left: Vec<_> = open(&world).into_iter().map(|one| one.request.request_id).collect();
+    assert_eq!(left, [asked[0].request.request_id.clone()], "what is answered is not open");
+    // And the other through the team: the member hears it.
+    let outcome = drive(&world.clock, team.answer(asked[0].call, said("violet"), &world.context)).unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{:?}", outcome.error);
+    assert!(
+        outcome.answer.contains("[a] violet") && outcome.answer.contains("[b] blue"),
+        "{}",
+        outcome.answer
+    );
+}
