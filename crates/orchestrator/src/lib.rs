@@ -54,7 +54,6 @@ mod error;
 mod fields;
 mod machine;
 mod pool;
-mod received;
 mod response;
 mod roles;
 mod team;

@@ -6,10 +6,10 @@ use archon_types::{
     Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, InboxRequest,
     Journal, JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus,
     PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused,
-    RunStarted, TeamRecord, TeamSettings, pending_approvals,
+    RunStarted, TeamRecord, TeamSettings, pending_approvals, received_messages,
 };
 
-use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver, received::received};
+use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
 
 /// An agent whose work is done by others: a plan is made, each step goes to the member that fits it, what they say
 /// is compared, and put together. Every step is in a journal.
@@ -229,7 +229,7 @@ impl Team {
         if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
             return Err(RunRefused::Ended { run: context.run.clone() }.into());
         }
-        let (context, received) = (open.context(context), received(&open.records));
+        let (context, received) = (open.context(context), received_messages(&open.records));
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.

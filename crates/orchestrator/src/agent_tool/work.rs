@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use archon_types::{
     AgentId, ApprovalSettings, Context, Delegation, Effect, Encoded, InboxRequest, Json, Message, OpenMode,
     Outcome, OutcomeStatus, PromptSource, RecordBody, RunConfig, RunStarted, questions_below,
+    received_messages,
 };
 use archon_types::{JournalError, LogAppender};
 use serde_json::Map;
@@ -13,7 +14,7 @@ use super::{
     Parts, WORK,
     form::{Form, Next},
 };
-use crate::{TeamError, received::received};
+use crate::TeamError;
 
 /// How long before its time limit a call's work has to be over.
 const TO_END_MS: u64 = 5_000;
@@ -54,7 +55,7 @@ impl Parts {
             true => RecordBody::Resumed,
             false => asked(given, context),
         };
-        let received = received(&open.records);
+        let received = received_messages(&open.records);
         let context = open.context(context);
         let mut log = open.log(context);
         log.step(vec![first], |record| form.apply(record)).await?;

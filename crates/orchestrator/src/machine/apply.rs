@@ -22,7 +22,9 @@ impl TeamMachine {
     }
 
     fn take_in(&mut self, record: &Record) {
-        self.budget.see(record.at, self.suspended || self.ended.is_some());
+        // Nobody worked between the end of a log and its being taken up.
+        let is_idle = self.suspended || self.ended.is_some() || record.body == RecordBody::Resumed;
+        self.budget.see(record.at, is_idle);
         self.now = self.now.max(record.at);
         let at = self.now;
         match &record.body {
