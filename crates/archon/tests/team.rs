@@ -190,3 +190,25 @@ async fn what_a_member_asks_is_listed_with_the_team_and_answered_from_anywhere()
     assert_eq!((done.status, done.answer.as_str()), (OutcomeStatus::Finished, "The sea rises."));
     assert_eq!(*office.sent.lock().unwrap(), [json!("ann")]);
 }
+
+// spec: AP-15, ER-16
+#[tokio::test]
+async fn a_team_asks_people_only_where_the_agent_that_leads_it_may() {
+    for (may_ask, expected) in [(true, OutcomeStatus::Suspended), (false, OutcomeStatus::Failed)] {
+        let provider = || Arc::new(ScriptedProvider::texts(Vec::<&str>::new()));
+        let mut lead = Archon::builder().provider(provider(), "mock").agent_id("lead");
+        if may_ask {
+            lead = lead.approver(Arc::new(AskLater));
+        }
+        let lead = lead.build().unwrap();
+        let mut options = lead.team_options();
+        options.settings.error_budget = Some(1);
+        // Ada has nothing to say, and fails.
+        let ada = Archon::builder().provider(provider(), "mock").build().unwrap();
+        let team = lead
+            .team_with(Arc::new(Steps), options)
+            .member(Member::new("ada", "researcher"), Arc::new(ada))
+            .member(Member::new("ben", "writer"), Arc::new(Parrot));
+        assert_eq!(team.run("Does the sea rise?").await.unwrap().status, expected);
+    }
+}
