@@ -20,6 +20,7 @@ use crate::{
     JobState, Purpose, SeatError, TeamCommand, TeamMachine,
     check::check_plan,
     desk::{Said, Seat, What},
+    outbox::Outbox,
     response::{LONGEST_KEY, is_key},
     team::Parts,
     vital::{Attended, Vital, VitalSink},
@@ -27,6 +28,12 @@ use crate::{
 
 /// How long what is under way may take to end after a cancel; what does not is dropped.
 const GRACE: Duration = Duration::from_millis(200);
+
+/// How long a bus may take, when a team is stopped, for what it was told before.
+const LAST_WORDS: Duration = Duration::from_millis(40);
+
+/// The same of a team that has ended, or waits for a person.
+const LAST_WORDS_IN_PEACE: Duration = Duration::from_secs(2);
 
 /// One run under way.
 pub(crate) struct Driver<'a> {
@@ -45,6 +52,7 @@ pub(crate) struct Driver<'a> {
     waits: Vec<(CallId, String, u64, oneshot::Sender<SharedItem>)>,
     /// Messages of others that stand in the log already.
     received: HashSet<String>,
+    outbox: Outbox,
 }
 
 /// Where the answer to what a member asked goes.
@@ -100,6 +108,7 @@ impl<'a> Driver<'a> {
             asks: Vec::new(),
             waits: Vec::new(),
             received: HashSet::new(),
+            outbox: Outbox::new(parts.bus.clone()),
         }
     }
 
@@ -128,8 +137,14 @@ impl<'a> Driver<'a> {
                 self.drain().await?;
             }
             match self.step() {
-                Step::Done(outcome) => return Ok(*outcome),
-                Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
+                Step::Done(outcome) => {
+                    self.said_all().await;
+                    return Ok(*outcome);
+                }
+                Step::Suspend => {
+                    self.said_all().await;
+                    return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended));
+                }
                 Step::Append(body) if self.is_heard_after_all(&body) => self.note_beats(Vec::new()).await?,
                 // What those used counts who lost their work and still end.
                 Step::Append(body)
@@ -232,15 +247,25 @@ impl<'a> Driver<'a> {
         self.parts.options.agent_id.as_str()
     }
 
-    /// Says something on the bus, if the team has one. The log is what counts: a full queue delays nobody.
+    /// Says something on the bus, if the team has one.
     fn publish(&self, from: &str, to: &str, message_type: MessageType, content: Json) {
-        let Some(bus) = &self.parts.bus else { return };
         let content = content.as_object().cloned().unwrap_or_default();
-        let message = BusMessage::new(from, to, message_type, content, self.context.clock.now());
-        match bus.publish(message).now_or_never() {
-            Some(Ok(())) => {}
-            Some(Err(error)) => tracing::debug!(%error, "nobody was told"),
-            None => tracing::warn!(to, "the queue is full, and was not waited for"),
+        self.outbox.send(BusMessage::new(from, to, message_type, content, self.context.clock.now()));
+    }
+
+    /// Waits until the bus has what was said, though not for long.
+    async fn said_all(&mut self) {
+        let clock = &self.context.clock;
+        let most = if self.machine.is_stopping() { LAST_WORDS } else { LAST_WORDS_IN_PEACE };
+        let mut over = clock.sleep_until(clock.now() + most);
+        std::future::poll_fn(|task| match self.outbox.poll(task) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => over.as_mut().poll(task),
+        })
+        .await;
+        let left = self.outbox.len();
+        if left > 0 {
+            tracing::warn!(run = %self.context.run, left, "the bus did not take what the team had to say");
         }
     }
 
@@ -301,8 +326,9 @@ impl<'a> Driver<'a> {
         let mut cancelled = Box::pin(self.context.cancel.cancelled());
         let inbox = self.context.journal(&self.parts.journal).inbox();
         let mut posted = inbox.as_ref().map(|inbox| inbox.changed(&self.context.run));
-        let (in_flight, said) = (&mut self.in_flight, &mut self.said);
+        let (in_flight, said, outbox) = (&mut self.in_flight, &mut self.said, &self.outbox);
         std::future::poll_fn(|task| {
+            let _ = outbox.poll(task);
             if !in_flight.is_empty()
                 && let Poll::Ready(Some(happened)) = in_flight.poll_next_unpin(task)
             {

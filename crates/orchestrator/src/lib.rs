@@ -53,6 +53,7 @@ mod driver;
 mod error;
 mod fields;
 mod machine;
+mod outbox;
 mod pool;
 mod response;
 mod roles;

@@ -60,12 +60,16 @@ impl Terminal {
         self.keyboard.write_all(text.as_bytes()).expect("it is heard");
     }
 
-    /// Reads until this is shown, and forgets it.
+    /// Reads until this is shown, and forgets all up to its end.
     pub(crate) async fn read_until(&mut self, text: &str) {
-        while !String::from_utf8_lossy(&self.shown).contains(text) {
-            self.more().await;
-        }
-        self.shown.clear();
+        let end = loop {
+            let place = self.shown.windows(text.len()).position(|window| window == text.as_bytes());
+            match place {
+                Some(place) => break place + text.len(),
+                None => self.more().await,
+            }
+        };
+        self.shown.drain(..end);
     }
 
     async fn more(&mut self) {

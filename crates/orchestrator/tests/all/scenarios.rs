@@ -1,10 +1,16 @@
 //! Whole tasks, done by teams of scripted agents.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    task::Poll,
+};
 
 use archon_orchestrator::{Desk, LocalBus, SeatError};
-use archon_types::{AgentId, Bus, ConflictStrategy, Json, MessageType, OutcomeStatus, TeamRecord};
-use futures_util::{FutureExt, StreamExt};
+use archon_types::{
+    AgentId, BoxFuture, Bus, BusError, BusMessage, ConflictStrategy, Json, MessageType, OutcomeStatus,
+    TeamRecord,
+};
+use futures_util::{FutureExt, StreamExt, stream::BoxStream};
 use serde_json::json;
 
 use crate::support::{FnAgent, World, answer, member, pause, step};
@@ -39,6 +45,38 @@ fn a_calculation_and_a_search_go_to_two_members_and_the_lead_puts_them_together(
 // spec: A-16, MA-13, MA-02, MA-03
 #[test]
 fn what_the_researcher_finds_reaches_the_writer_and_the_answer() {
+    for is_slow in [false, true] {
+        researched(is_slow);
+    }
+}
+
+/// A bus that takes nothing at once, as one with a server behind it.
+struct Slow(LocalBus);
+
+impl Bus for Slow {
+    fn publish(&self, message: BusMessage) -> BoxFuture<'_, Result<(), BusError>> {
+        let mut turns = 3;
+        let wait = std::future::poll_fn(move |task| {
+            turns -= 1;
+            task.waker().wake_by_ref();
+            if turns == 0 { Poll::Ready(()) } else { Poll::Pending }
+        });
+        Box::pin(async move {
+            wait.await;
+            self.0.publish(message).await
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        agent: &'a AgentId,
+        also: &'a [MessageType],
+    ) -> BoxFuture<'a, Result<BoxStream<'static, BusMessage>, BusError>> {
+        self.0.subscribe(agent, also)
+    }
+}
+
+fn researched(is_slow: bool) {
     let world = World::new();
     let plan = vec![
         step("research", "Find the impacts of climate change", "researcher", &[]),
@@ -59,7 +97,7 @@ fn what_the_researcher_finds_reaches_the_writer_and_the_answer() {
         .team(plan, &["researcher", "writer"], |_| {})
         .with_member(member("r", "researcher"), FnAgent::saying("The sea rises by 3.7 mm a year."))
         .with_member(member("w", "writer"), writer)
-        .with_bus(Arc::new(bus.clone()));
+        .with_bus(if is_slow { Arc::new(Slow(bus.clone())) } else { Arc::new(bus.clone()) as Arc<dyn Bus> });
     let outcome = world.start(&team, "Research climate change impacts and write a 3-paragraph summary");
     assert_eq!(outcome.status, OutcomeStatus::Finished);
     assert!(

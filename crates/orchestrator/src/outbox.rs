@@ -1,0 +1,75 @@
+//! What a team says on its bus: in order, and nobody of the team waits for the bus. The log is what counts.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use archon_types::{BoxFuture, Bus, BusError, BusMessage};
+
+/// Messages that may wait for a bus that is slower than the team.
+const MOST: usize = 1_024;
+
+/// Messages on their way to a bus, the oldest first.
+pub(crate) struct Outbox {
+    bus: Option<Arc<dyn Bus>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<BusMessage>,
+    sending: Option<BoxFuture<'static, Result<(), BusError>>>,
+}
+
+impl Outbox {
+    pub(crate) fn new(bus: Option<Arc<dyn Bus>>) -> Self {
+        Self { bus, state: Mutex::default() }
+    }
+
+    /// Sends a message after those before it; at once, if the bus takes it at once.
+    pub(crate) fn send(&self, message: BusMessage) {
+        if self.bus.is_none() {
+            return;
+        }
+        let mut state = self.state();
+        if state.waiting.len() >= MOST {
+            tracing::warn!(to = %message.receiver_id, "the bus is slower than the team; this message is not sent");
+            return;
+        }
+        state.waiting.push_back(message);
+        drop(state);
+        let _ = self.poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// Goes on sending; ready when nothing is left.
+    pub(crate) fn poll(&self, task: &mut Context<'_>) -> Poll<()> {
+        let Some(bus) = &self.bus else { return Poll::Ready(()) };
+        let mut state = self.state();
+        loop {
+            if state.sending.is_none() {
+                let Some(message) = state.waiting.pop_front() else { return Poll::Ready(()) };
+                let bus = bus.clone();
+                state.sending = Some(Box::pin(async move { bus.publish(message).await }));
+            }
+            let sent = state.sending.as_mut().map(|sending| sending.as_mut().poll(task));
+            match sent {
+                Some(Poll::Pending) => return Poll::Pending,
+                Some(Poll::Ready(Err(error))) => tracing::debug!(%error, "nobody was told"),
+                _ => {}
+            }
+            state.sending = None;
+        }
+    }
+
+    /// How many are on their way.
+    pub(crate) fn len(&self) -> usize {
+        let state = self.state();
+        state.waiting.len() + usize::from(state.sending.is_some())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
