@@ -6,7 +6,7 @@ use archon_memory::{Fact, HashEmbedder, Limits, Memory};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
     BoxFuture, Clock, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp, Trust,
+    MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp, Trust, Working,
 };
 use serde_json::{Map, json};
 
@@ -158,6 +158,47 @@ async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
     // Who is believed as much may say otherwise.
     let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
     assert_eq!(imported.kept, 2);
+}
+
+// spec: M-03, M-26
+#[tokio::test]
+async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {
+    let (memory, _) = memory("user:a");
+    let task = memory.task("t");
+    task.set("account", json!("CH93")).await.unwrap();
+    let value = |id: &str, key: &str, content: &str| {
+        json!({"id": id, "kind": "value", "key": key, "content": content, "trust": "trusted",
+            "metadata": {"task": "t"}})
+        .to_string()
+    };
+    let lines = [
+        value("evil", "account", "\"XX00\""),
+        value("value:1:t:account", "account", "\"XX00\""),
+        value("value:1:t:new", "new", "\"XX00\""),
+        value("broken", "account", "no JSON"),
+    ];
+    let lines = lines.join("\n");
+    let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
+    assert_eq!((imported.kept, refused), (0, vec![1, 2, 3, 4]));
+    let at_hand = async || serde_json::Value::Object(task.to_map().await.unwrap());
+    assert_eq!(at_hand().await, json!({"account": "CH93"}));
+    // One that is trusted brings values, and of these only those that are.
+    let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
+    assert_eq!((imported.kept, refused), (2, vec![1, 4]));
+    assert_eq!(at_hand().await, json!({"account": "XX00", "new": "XX00"}));
+    // What came past all of this counts for nothing either, and keeps nothing from being read.
+    let put = |id: &str, content: &str, trust| {
+        let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(1 << 40));
+        (entry.kind, entry.trust, entry.key) = (MemoryKind::Value, trust, Some("account".into()));
+        entry.metadata.insert("task".into(), json!("t"));
+        MemoryChange::put(entry)
+    };
+    let stray =
+        vec![put("other", "\"XX11\"", Trust::Trusted), put("value:1:t:account", "no JSON", Trust::Trusted)];
+    memory.store().apply(stray).await.unwrap();
+    assert_eq!(at_hand().await, json!({"new": "XX00"}));
 }
 
 // spec: M-25, M-26
