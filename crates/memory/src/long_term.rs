@@ -6,11 +6,10 @@ use archon_types::{
     BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
     MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
-use archon_vectors::cosine;
 use serde_json::Map;
 
 use crate::{
-    HashEmbedder, Memory,
+    Memory,
     conversation::SESSION,
     memory::vectors,
     rank::{Item, Ranked, Ranker, Ranking},
@@ -77,10 +76,7 @@ impl LongTermMemory {
         ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
         believed_first(&mut ranking.hits, &candidates, query.limit);
         let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
-        let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
-        let same = self.memory.options().near_duplicate;
-        let hits = ranking.distinct(&items, query.limit, same, alike);
+        let hits = ranking.distinct(&items, query.limit);
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
     }
 

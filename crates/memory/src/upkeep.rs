@@ -1,16 +1,19 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
-
-use archon_types::{
-    Embedder, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    Timestamp,
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
 };
-use archon_vectors::cosine;
 
 use crate::{
-    HashEmbedder, Memory,
+    Memory,
     memory::{forget_in, vectors},
+    words::said_plainly,
+};
+use archon_types::{
+    Embedder, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    Timestamp,
 };
 
 /// How much is kept.
@@ -84,37 +87,39 @@ impl Memory {
         self.apply(vec![MemoryChange::Forget(filter)]).await
     }
 
-    /// Merges notes and summaries that say the same, within each collection: the most believed stays, of these the
-    /// latest, with the greatest importance of all. Returns how many went.
+    /// Merges notes that say the same, in the same words and in their order, of one collection and with the same
+    /// metadata: the most believed stays, of these the latest, with the greatest importance of all. Summaries are not
+    /// merged, as each stands for turns of its own. Returns how many went.
     ///
     /// # Errors
     /// The store's.
     pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
-        let mut entries =
-            self.all(MemoryFilter::default().of(&[MemoryKind::Note, MemoryKind::Summary])).await?;
-        entries.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
-        let directions: Vec<Vec<f32>> = entries.iter().map(|e| HashEmbedder::vector(&e.content)).collect();
-        let same = self.options().near_duplicate;
-        let (mut stays, mut gone, mut raised) = (Vec::<usize>::new(), Vec::new(), BTreeSet::new());
-        for i in 0..entries.len() {
-            let like = |s: &usize| {
-                entries[*s].collection == entries[i].collection
-                    && entries[*s].kind == entries[i].kind
-                    && cosine(&directions[*s], &directions[i]) >= same
-            };
-            match stays.iter().copied().find(like) {
-                None => stays.push(i),
-                Some(better) => {
-                    if entries[i].importance > entries[better].importance {
-                        entries[better].importance = entries[i].importance;
-                        raised.insert(better);
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let mut notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
+        notes.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
+        let (mut stays, mut gone) = (Vec::<MemoryEntry>::new(), Vec::new());
+        let (mut places, mut raised) = (HashMap::new(), BTreeSet::new());
+        for note in notes {
+            // Metadata are written in any order.
+            let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
+            let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
+            match places.entry(said) {
+                Entry::Vacant(place) => {
+                    place.insert(stays.len());
+                    stays.push(note);
+                }
+                Entry::Occupied(place) => {
+                    let better = &mut stays[*place.get()];
+                    if note.importance > better.importance {
+                        better.importance = note.importance;
+                        raised.insert(*place.get());
                     }
-                    gone.push(entries[i].clone());
+                    gone.push(note);
                 }
             }
         }
         let count = gone.len();
-        let puts = raised.into_iter().map(|i| MemoryChange::put(entries[i].clone())).collect();
+        let puts = raised.into_iter().map(|i| MemoryChange::put(stays[i].clone())).collect();
         self.apply(puts).await?;
         self.forget_each(gone).await?;
         Ok(count)

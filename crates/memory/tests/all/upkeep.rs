@@ -78,6 +78,41 @@ async fn what_says_the_same_is_merged_and_the_trusted_stays() {
     );
 }
 
+// spec: M-11, M-19
+#[tokio::test]
+async fn what_only_looks_alike_is_neither_merged_nor_left_out() {
+    let (memory, _) = memory("user:x");
+    let texts = [
+        "Anna pays Bob",
+        "Bob pays Anna",
+        "The payment door of the office is locked on all days of the week",
+        "The payment door of the office is not locked on all days of the week",
+        "The payment server of the office listens on port 8080 as of 2026-01-02",
+        "The payment server of the office listens on port 8081 as of 2026-01-02",
+    ];
+    for text in texts {
+        memory.long_term().store(text, Map::new()).await.unwrap();
+    }
+    // What another user said is another's, though the words are the same.
+    for user in ["anna", "ben"] {
+        let metadata = json!({"user": user}).as_object().unwrap().clone();
+        memory.long_term().store("I pay for tea", metadata).await.unwrap();
+    }
+    // Each summary stands for turns of its own.
+    for id in ["first", "second"] {
+        let mut summary = MemoryEntry::new(id, "They talked about tea.", Timestamp::from_millis(5));
+        summary.kind = MemoryKind::Summary;
+        memory.keep(vec![summary]).await.unwrap();
+    }
+    assert_eq!(memory.merge_similar().await.unwrap(), 0);
+    let mut query =
+        MemoryQuery::new("Who pays Bob or Anna, and what of the payment server and door of the office?");
+    query.limit = 20;
+    let found = memory.long_term().query(&query).await.unwrap();
+    let found = contents(found.iter().map(|hit| &hit.entry));
+    assert!(texts.iter().all(|text| found.contains(text)), "{found:?}");
+}
+
 /// Another model: other vectors of another length.
 struct Other;
 
