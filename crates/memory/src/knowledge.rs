@@ -20,6 +20,8 @@ use crate::{
     memory::vectors,
 };
 
+pub(crate) use timeline::moved;
+
 /// What somebody said of a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -237,13 +239,7 @@ impl Knowledge {
         for (collection, key) in lines {
             let mut line = self.timeline(&key).await?;
             line.retain(|entry| entry.collection == collection);
-            let ends = timeline::ends(&line);
-            let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
-            let changes = moved.map(|(mut entry, end)| {
-                entry.valid_to = end;
-                MemoryChange::put(entry)
-            });
-            let changes: Vec<MemoryChange> = changes.collect();
+            let changes: Vec<MemoryChange> = moved(line).into_iter().map(MemoryChange::put).collect();
             if !changes.is_empty() {
                 self.memory.apply(changes).await?;
             }

@@ -4,6 +4,17 @@ use archon_types::{MemoryEntry, Timestamp};
 
 use super::{Fact, object_of};
 
+/// The facts of a timeline that end elsewhere than it is written, as they are to be written.
+pub(crate) fn moved(line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
+    let ends = ends(&line);
+    let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
+    let with_end = |(mut entry, end): (MemoryEntry, _)| {
+        entry.valid_to = end;
+        entry
+    };
+    moved.map(with_end).collect()
+}
+
 /// What in the timeline says the same already, from a source that is believed as much.
 pub(super) fn known<'a>(
     line: &'a [MemoryEntry],

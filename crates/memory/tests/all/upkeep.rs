@@ -1,8 +1,14 @@
 //! Forgetting, merging, moving.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use archon_memory::{Fact, HashEmbedder, Limits, Memory};
+use archon_memory::{Fact, HashEmbedder, Limits, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
     BoxFuture, Clock, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
@@ -51,6 +57,27 @@ async fn what_is_older_than_a_limit_is_purged() {
     let limit = Timestamp::from_millis(clock.now().as_millis() - 2 * 24 * 3_600_000);
     assert_eq!(memory.purge(limit).await.unwrap(), 2);
     assert_eq!(contents(&memory.conversation("s").get_messages(None, 0).await.unwrap()), ["day 2", "day 3"]);
+}
+
+// spec: M-21, M-25
+#[tokio::test]
+async fn a_fact_that_was_ended_by_one_that_is_purged_holds_on() {
+    let (memory, clock) = memory("user:x");
+    let since = Timestamp::from_millis;
+    let fact =
+        |place: &str, at| Fact::new("Alice", "lives in", place).since(since(at)).trusted(Trust::Trusted);
+    let knowledge = memory.knowledge();
+    memory.conversation("s").append(said("user", "Long ago.")).await.unwrap();
+    knowledge.learn([fact("Basel", 200), fact("Chur", 250)]).await.unwrap();
+    clock.advance(DAY);
+    knowledge.learn([fact("Bern", 100)]).await.unwrap();
+    let at = async |time| {
+        let facts = knowledge.as_of("Alice", "lives in", since(time)).await.unwrap();
+        facts.into_iter().map(|fact| fact.object).collect::<Vec<_>>()
+    };
+    assert_eq!((at(150).await, at(300).await), (vec!["Bern".to_owned()], vec!["Chur".to_owned()]));
+    assert_eq!(memory.purge(clock.now()).await.unwrap(), 3);
+    assert_eq!((at(150).await, at(300).await), (vec!["Bern".to_owned()], vec!["Bern".to_owned()]));
 }
 
 // spec: M-11, M-19
@@ -145,6 +172,70 @@ async fn a_changed_embedder_gets_its_own_vectors() {
     assert_eq!(steps, [64, 128, 150]);
     assert!(changed.long_term().query(&query).await.unwrap().iter().any(|hit| hit.vector.is_some()));
     assert!(memory.long_term().query(&query).await.unwrap().iter().all(|hit| hit.vector.is_none()));
+}
+
+/// A service that refuses a batch with a text that is too long for it, and makes nothing at all while it is down.
+#[derive(Default)]
+struct Choosy {
+    down: AtomicBool,
+    calls: AtomicUsize,
+}
+
+impl Embedder for Choosy {
+    fn id(&self) -> &str {
+        "choosy:384"
+    }
+
+    fn dimensions(&self) -> usize {
+        384
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            if self.down.load(Ordering::SeqCst) || texts.iter().any(|text| text.starts_with("too long")) {
+                return Err(MemoryError::Embedding { embedder: "choosy".into(), problem: "refused".into() });
+            }
+            HashEmbedder.embed(texts).await
+        })
+    }
+}
+
+// spec: M-18
+#[tokio::test]
+async fn a_text_that_an_embedder_refuses_keeps_no_other_from_its_vector() {
+    let (plain, _) = memory("user:x");
+    let mut options = MemoryOptions::default();
+    options.batch = 4;
+    let service = Arc::new(Choosy::default());
+    let memory = plain.with_options(options).with_embedder(service.clone());
+    let notes = |texts: &[String]| {
+        texts.iter().map(|text| MemoryEntry::new("", text.as_str(), Timestamp::from_millis(1))).collect()
+    };
+    // One in the first batch, all of the second, one in the third.
+    let bad = [1, 4, 5, 6, 7, 9];
+    let text = |n| if bad.contains(&n) { format!("too long {n}") } else { format!("note {n}") };
+    let texts: Vec<String> = (0..11).map(text).collect();
+    service.down.store(true, Ordering::SeqCst);
+    memory.keep(notes(&texts)).await.unwrap();
+    assert_eq!(
+        service.calls.swap(0, Ordering::SeqCst),
+        6,
+        "a service that is down is asked for no more texts"
+    );
+    memory.embed_missing(drop).await.unwrap_err();
+    assert_eq!((memory.lacking_vectors().await.unwrap(), service.calls.load(Ordering::SeqCst)), (11, 2));
+    service.down.store(false, Ordering::SeqCst);
+    let mut steps = Vec::new();
+    assert_eq!(memory.embed_missing(|done| steps.push(done)).await.unwrap(), 5);
+    assert_eq!(steps, [3, 3, 5]);
+    assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len());
+    // If nothing at all is done, it says why.
+    let error = memory.embed_missing(drop).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Embedding { .. }), "{error}");
+    // What is kept beside such a text has its vector from the start.
+    memory.keep(notes(&["new".to_owned(), "too long too".to_owned()])).await.unwrap();
+    assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len() + 1);
 }
 
 // spec: M-26, M-27
