@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_memory::{Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RuleExtractor};
+use archon_memory::{
+    Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
+};
 use archon_testkit::{FnProvider, SeededIds};
-use archon_types::{Clock, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Timestamp, Trust};
+use archon_types::{Clock, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Timestamp, TokenEstimate, Trust};
 
 use crate::support::memory;
 
@@ -108,6 +110,12 @@ async fn no_doubtful_fact_is_told_without_the_one_that_is_believed_more() {
         let best = told(&memory, Some(all[0].1)).await;
         assert_eq!(best, all[..1]);
     }
+    // Down the chain of a recall, too.
+    let mut query = MemoryQuery::new("Evil Town");
+    query.threshold = Some(2.0);
+    let context = by_words().recall().context_of(query, 1_000, &TokenEstimate).await;
+    assert_eq!(context.step, RecallStep::Keyword);
+    assert!(context.long_term.starts_with("[Memory] Alice lives in Bern\n"), "{context:?}");
     // What was trusted and holds no more contradicts nothing.
     let mut then = lives("Basel", 1, Trust::Trusted);
     then.subject = "Bob".into();

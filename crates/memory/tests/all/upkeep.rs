@@ -11,8 +11,9 @@ use std::{
 use archon_memory::{Fact, HashEmbedder, Limits, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
-    BoxFuture, Clock, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp, Trust, Working,
+    BoxFuture, Clock, Collection, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp,
+    Trust, Working,
 };
 use serde_json::{Map, json};
 
@@ -315,14 +316,21 @@ async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {
     assert_eq!((imported.kept, refused), (2, vec![1, 4]));
     assert_eq!(at_hand().await, json!({"account": "XX00", "new": "XX00"}));
     // What came past all of this counts for nothing either, and keeps nothing from being read.
-    let put = |id: &str, content: &str, trust| {
-        let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(1 << 40));
-        (entry.kind, entry.trust, entry.key) = (MemoryKind::Value, trust, Some("account".into()));
+    let put = |id: &str, key: &str, content: &str, trust| {
+        let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(1 << 42));
+        (entry.kind, entry.trust, entry.key) = (MemoryKind::Value, trust, Some(key.into()));
         entry.metadata.insert("task".into(), json!("t"));
-        MemoryChange::put(entry)
+        entry
     };
-    let stray =
-        vec![put("other", "\"XX11\"", Trust::Trusted), put("value:1:t:account", "no JSON", Trust::Trusted)];
+    // Another of the same id, in a collection within this one: who is believed less does not count, however late.
+    let mut within = put("value:1:t:new", "new", "\"XX22\"", Trust::Untrusted);
+    within.collection = Collection::new("user:a:guest").unwrap();
+    let stray = vec![
+        put("other", "account", "\"XX11\"", Trust::Trusted),
+        put("value:1:t:account", "account", "no JSON", Trust::Trusted),
+        within,
+    ];
+    let stray = stray.into_iter().map(MemoryChange::put).collect();
     memory.store().apply(stray).await.unwrap();
     assert_eq!(at_hand().await, json!({"new": "XX00"}));
 }
