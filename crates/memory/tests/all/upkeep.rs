@@ -16,6 +16,7 @@ use archon_types::{
     Trust, Working,
 };
 use serde_json::{Map, json};
+use tokio::sync::Semaphore;
 
 use crate::support::{contents, memory, said};
 
@@ -377,6 +378,73 @@ impl MemoryStore for Picky {
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
         self.0.list(listing)
     }
+}
+
+/// A store that keeps the next change waiting until it is let through.
+struct Gate {
+    inner: Arc<dyn MemoryStore>,
+    shut: AtomicBool,
+    open: Semaphore,
+}
+
+impl MemoryStore for Gate {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async move {
+            if self.shut.swap(false, Ordering::SeqCst) {
+                self.open.acquire().await.unwrap().forget();
+            }
+            self.inner.apply(changes).await
+        })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        self.inner.candidates(search)
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        self.inner.list(listing)
+    }
+}
+
+// spec: M-19, M-21, M-25, M-29
+#[tokio::test]
+async fn a_purge_and_a_merge_wait_for_who_writes_what_they_compare() {
+    let (inner, clock) = memory("user:a");
+    let gate = Arc::new(Gate {
+        inner: inner.store().clone(),
+        shut: AtomicBool::new(false),
+        open: Semaphore::new(0),
+    });
+    let memory = Memory::new(gate.clone(), Arc::new(clock.clone()), Arc::new(SeededIds::new(2)));
+    let since = Timestamp::from_millis;
+    let fact =
+        |place: &str, at| Fact::new("Alice", "lives in", place).since(since(at)).trusted(Trust::Trusted);
+    let knowledge = memory.knowledge();
+    knowledge.learn([fact("Chur", 250)]).await.unwrap();
+    clock.advance(DAY);
+    let before = clock.now();
+    // Bern was compared with Chur, and is not written yet, when Chur is to go.
+    gate.shut.store(true, Ordering::SeqCst);
+    let let_through = async || gate.open.add_permits(1);
+    let (learnt, purged, ()) =
+        tokio::join!(knowledge.learn([fact("Bern", 100)]), memory.purge(before), let_through());
+    assert_eq!((learnt.unwrap().len(), purged.unwrap()), (1, 1));
+    let held = knowledge.as_of("Alice", "lives in", since(300)).await.unwrap();
+    assert_eq!(held.iter().map(|fact| fact.object.as_str()).collect::<Vec<_>>(), ["Bern"]);
+    // Two notes were found to say the same, and one of them is to say something else.
+    let note = |id: &str, trust, importance| {
+        let mut entry = MemoryEntry::new(id, "The server is in rack 7", since(5));
+        (entry.trust, entry.importance) = (trust, Some(importance));
+        entry
+    };
+    memory.keep(vec![note("a", Trust::Trusted, 0.1), note("b", Trust::Model, 0.9)]).await.unwrap();
+    gate.shut.store(true, Ordering::SeqCst);
+    let line = br#"{"id": "a", "content": "It was sold", "trust": "trusted"}"#;
+    let import = memory.import(line, Trust::Trusted, |_| {});
+    let (merged, imported, ()) = tokio::join!(memory.merge_similar(), import, let_through());
+    assert_eq!((merged.unwrap(), imported.unwrap().kept), (1, 1));
+    let notes = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Note])).await;
+    assert_eq!(contents(&notes), ["It was sold"]);
 }
 
 // spec: M-26
