@@ -24,9 +24,6 @@ pub struct Archon {
     pub(crate) auto_save: Option<AutoSave>,
     pub(crate) memory_limit: Option<MemoryLimit>,
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
-    /// Whether there is somebody to ask, at once or later.
-    #[cfg(feature = "orchestrator")]
-    pub(crate) can_ask: bool,
 }
 
 /// How a run is started; the default is a new run in a new session that nobody watches.

@@ -404,8 +404,6 @@ impl ArchonBuilder {
         if let Some(hooks) = self.hooks {
             agent = agent.with_hooks(hooks);
         }
-        #[cfg(feature = "orchestrator")]
-        let can_ask = self.approver.is_some();
         if let Some(approver) = self.approver {
             agent = agent.with_approver(approver);
         }
@@ -426,8 +424,6 @@ impl ArchonBuilder {
             auto_save: self.auto_save,
             memory_limit: self.memory_limit,
             credentials: self.credentials,
-            #[cfg(feature = "orchestrator")]
-            can_ask,
         })
     }
 }

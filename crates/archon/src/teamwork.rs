@@ -123,7 +123,7 @@ impl Teamwork {
 
     /// The team asks people where the agent that leads it may.
     fn asking(&self, mut context: Context) -> Context {
-        context.can_ask |= self.archon.can_ask;
+        context.can_ask |= self.archon.agent.approver().is_some();
         context
     }
 }

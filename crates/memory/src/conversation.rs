@@ -39,7 +39,7 @@ impl Conversation {
     }
 }
 
-/// The metadata that names a turn's session.
+/// The metadata that names the session of a turn, of a summary, and of a value that a summary came with.
 pub(crate) const SESSION: &str = "session";
 
 impl Episodic for Conversation {
@@ -69,7 +69,9 @@ impl Episodic for Conversation {
 
     fn clear(&self) -> BoxFuture<'_, Result<(), MemoryError>> {
         Box::pin(async move {
-            let changes = vec![MemoryChange::Forget(self.filter())];
+            // The summaries and the key facts of what was said say it again.
+            let kinds = [MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Value];
+            let changes = vec![MemoryChange::Forget(self.filter().of(&kinds))];
             self.memory.apply(changes).await.map(drop)
         })
     }

@@ -21,8 +21,8 @@
 //! | order candidates of words and of meaning into one list | [`rank`] |
 //!
 //! What is untrusted stays so: an extractor's facts are believed no more than their text, an import's lines no more
-//! than the import, a summary no more than its turns; and what is believed less never closes, overwrites or outranks
-//! what is believed more.
+//! than the import, a summary and its key facts no more than its turns; and what is believed less never closes,
+//! overwrites, hides or outranks what is believed more.
 
 mod ask;
 mod compress;

@@ -1,16 +1,15 @@
 //! What is kept for good: storing, and finding by words and meaning.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
     BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
     MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
-use archon_vectors::cosine;
 use serde_json::Map;
 
 use crate::{
-    HashEmbedder, Memory,
+    Memory,
     conversation::SESSION,
     memory::vectors,
     rank::{Item, Ranked, Ranker, Ranking},
@@ -74,13 +73,10 @@ impl LongTermMemory {
 
     async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
         let (candidates, mut ranking) = self.ordered(query, context).await?;
-        ranking.hits.retain(|hit| query.threshold.is_none_or(|least| hit.relevance >= least));
+        most_believed_of_each_key(&mut ranking.hits, &candidates, query.threshold);
         believed_first(&mut ranking.hits, &candidates, query.limit);
         let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let directions: Vec<_> = candidates.iter().map(|c| HashEmbedder::vector(&c.entry.content)).collect();
-        let alike = |a: usize, b: usize| Some(cosine(&directions[a], &directions[b]));
-        let same = self.memory.options().near_duplicate;
-        let hits = ranking.distinct(&items, query.limit, same, alike);
+        let hits = ranking.distinct(&items, query.limit);
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
     }
 
@@ -129,10 +125,49 @@ impl LongTermMemory {
             search.text.clear();
             join(&mut candidates, self.found(&search).await?);
         }
-        let candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let ranking = ranker.rank(&question, &items);
+        let mut candidates = self.with_neighbours(candidates, &search.filter, &ranker, &question).await?;
+        let rank = |candidates: &[Candidate]| {
+            let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+            ranker.rank(&question, &items)
+        };
+        let ranking = rank(&candidates);
+        let missing = self.contradicting(&candidates, &ranking, &search.filter, query).await?;
+        if missing.is_empty() {
+            return Ok((candidates, ranking));
+        }
+        candidates.extend(missing);
+        let ranking = rank(&candidates);
         Ok((candidates, ranking))
+    }
+
+    /// The facts that are no candidates and say otherwise than one that may be told, and are believed more.
+    async fn contradicting(
+        &self,
+        candidates: &[Candidate],
+        ranking: &Ranking,
+        filter: &MemoryFilter,
+        query: &MemoryQuery,
+    ) -> Result<Vec<Candidate>, MemoryError> {
+        let told = |hit: &&Ranked| query.threshold.is_none_or(|least| hit.relevance >= least);
+        let doubtful = |candidate: &&Candidate| {
+            candidate.entry.kind == MemoryKind::Fact && candidate.entry.trust < Trust::Trusted
+        };
+        let likely = ranking.hits.iter().filter(told).take(query.limit.saturating_mul(2));
+        let mut keys = BTreeSet::new();
+        let mut missing = Vec::new();
+        for hit in likely.map(|hit| &candidates[hit.item]).filter(doubtful) {
+            let Some(key) = hit.entry.key.as_ref().filter(|key| keys.insert(*key)) else { continue };
+            let mut line = filter.clone();
+            (line.kinds, line.key) = (vec![MemoryKind::Fact], Some(key.clone()));
+            let facts = self.memory.all(line).await?;
+            let Some(mut winner) = facts.into_iter().max_by_key(belief) else { continue };
+            if candidates.iter().all(|candidate| candidate.entry.position != winner.position) {
+                winner.embedding = None;
+                // It is found by what it contradicts.
+                missing.push(Candidate::new(winner, hit.lexical, None));
+            }
+        }
+        Ok(missing)
     }
 
     async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
@@ -229,11 +264,15 @@ fn recalled(candidate: &Candidate, hit: Ranked) -> Recalled {
 /// What has this share of the best hit's relevance is about the question as much as that.
 const NEARLY: f32 = 0.9;
 
-/// What is believed less stands behind what is believed more: among the facts of one key whatever their scores are,
-/// and among all that might be returned as far as it is nearly as relevant as the best hit.
-fn believed_first(hits: &mut [Ranked], candidates: &[Candidate], limit: usize) {
+/// Of two facts of one key this says which counts.
+fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
+    (entry.trust, entry.valid_from, entry.position)
+}
+
+/// The hits that are relevant enough. The facts of one key share their places, with the relevance of each, as they are
+/// about the same: the one that counts takes the first, so that none is told without what contradicts it.
+fn most_believed_of_each_key(hits: &mut Vec<Ranked>, candidates: &[Candidate], threshold: Option<f32>) {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
-    // The facts of one key share their places: the most believed, and of these the latest, takes the first.
     let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {
         if let (MemoryKind::Fact, Some(key)) = (entry(hit).kind, &entry(hit).key) {
@@ -241,15 +280,19 @@ fn believed_first(hits: &mut [Ranked], candidates: &[Candidate], limit: usize) {
         }
     }
     for places in places.values().filter(|places| places.len() > 1) {
-        let mut group: Vec<Ranked> = places.iter().map(|place| hits[*place]).collect();
-        group.sort_by_key(|hit| {
-            let entry = entry(hit);
-            std::cmp::Reverse((entry.trust, entry.valid_from, entry.position))
-        });
-        for (place, hit) in places.iter().zip(group) {
-            hits[*place] = hit;
+        let mut group: Vec<usize> = places.iter().map(|place| hits[*place].item).collect();
+        group.sort_by_key(|item| std::cmp::Reverse(belief(&candidates[*item].entry)));
+        for (place, item) in places.iter().zip(group) {
+            hits[*place].item = item;
         }
     }
+    hits.retain(|hit| threshold.is_none_or(|least| hit.relevance >= least));
+}
+
+/// What is believed less stands behind what is believed more, among all that might be returned as far as it is nearly
+/// as relevant as the best hit.
+fn believed_first(hits: &mut [Ranked], candidates: &[Candidate], limit: usize) {
+    let entry = |hit: &Ranked| &candidates[hit.item].entry;
     let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
     let near =
         hits.iter().take(limit.saturating_mul(2)).take_while(|hit| hit.relevance >= best * NEARLY).count();

@@ -177,10 +177,21 @@ impl Memory {
                     .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
                     .collect();
                 let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
-                match vectors(&**embedder, &texts).await {
-                    Ok(vectors) => {
-                        for (entry, vector) in wanting.iter_mut().zip(vectors) {
-                            **entry = std::mem::take(*entry).with_vector(embedder.id(), vector);
+                let made = match &texts[..] {
+                    // One that has none has none; why does not matter here.
+                    [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
+                    _ => vector_of_each(&**embedder, &texts).await,
+                };
+                match made {
+                    Ok(made) => {
+                        let made: Vec<Result<Vec<f32>, MemoryError>> = made;
+                        for (entry, made) in wanting.iter_mut().zip(made) {
+                            match made {
+                                Ok(vector) => {
+                                    **entry = std::mem::take(*entry).with_vector(embedder.id(), vector);
+                                }
+                                Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
+                            }
                         }
                     }
                     Err(error) => tracing::warn!(%error, "kept without vectors, to be embedded later"),
@@ -296,3 +307,28 @@ pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result
     }
     Ok(vectors)
 }
+
+/// The vector of each text, or why it has none. What an embedder refuses as a whole it is asked for text by text.
+///
+/// # Errors
+/// The embedder's, if it makes a vector of nothing at all.
+pub(crate) async fn vector_of_each(
+    embedder: &dyn Embedder,
+    texts: &[String],
+) -> Result<Vec<Result<Vec<f32>, MemoryError>>, MemoryError> {
+    let error = match vectors(embedder, texts).await {
+        Ok(made) => return Ok(made.into_iter().map(Ok).collect()),
+        Err(error) => error,
+    };
+    // One that makes nothing of a plain word is down, and is not asked for all the others.
+    vectors(embedder, &[PLAIN.to_owned()]).await.map_err(|_| error)?;
+    let mut each = Vec::new();
+    for text in texts {
+        let made = vectors(embedder, std::slice::from_ref(text)).await;
+        each.push(made.map(|mut made| made.pop().unwrap_or_default()));
+    }
+    Ok(each)
+}
+
+/// A text that no embedder has a reason to refuse.
+const PLAIN: &str = "word";

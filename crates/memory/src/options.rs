@@ -11,8 +11,6 @@ pub struct MemoryOptions {
     pub threshold: f32,
     /// How much lower a second look goes if the first found nothing. Default 0.2.
     pub second_look: f32,
-    /// From which cosine similarity on two texts are the same memory. Default 0.95.
-    pub near_duplicate: f32,
     /// Candidates that are ordered for each memory that is wanted. Default 10, at least 50 in all.
     pub pool: usize,
     /// How much each part of the order counts. Default: as measured.
@@ -44,7 +42,6 @@ impl Default for MemoryOptions {
             recalled: 3,
             threshold: 0.7,
             second_look: 0.2,
-            near_duplicate: 0.95,
             pool: 10,
             weights: crate::rank::Weights::default(),
             neighbours: 2,

@@ -1,4 +1,10 @@
 //! What a task has at hand: values by name.
+//!
+//! A value is the entry whose id is made of its task and its key, and no other: an entry with an id of its own is none,
+//! whatever it says of itself. Of two that share their id, in collections within each other, the one that is believed
+//! more counts.
+
+use std::{cmp::Reverse, collections::HashMap};
 
 use archon_types::{
     BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust, Working,
@@ -14,9 +20,83 @@ pub struct TaskMemory {
     task: String,
 }
 
+/// A value that a task has at hand.
+pub(crate) struct AtHand {
+    pub(crate) key: String,
+    pub(crate) value: Json,
+    pub(crate) trust: Trust,
+}
+
 impl TaskMemory {
     pub(crate) fn new(memory: Memory, task: String) -> Self {
         Self { memory, task }
+    }
+
+    /// Sets values that are believed so far, all or none of those that it may: a value that is believed more stays as it
+    /// is. Returns how many were set. [`update`](Working::update) sets what the program says, which is trusted.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn update_believed(
+        &self,
+        values: Map<String, Json>,
+        trust: Trust,
+    ) -> Result<usize, MemoryError> {
+        self.put(values, trust, &Map::new()).await
+    }
+
+    /// The same, with more metadata for each.
+    pub(crate) async fn put(
+        &self,
+        values: Map<String, Json>,
+        trust: Trust,
+        metadata: &Map<String, Json>,
+    ) -> Result<usize, MemoryError> {
+        let _one_at_a_time = self.memory.parts.facts.lock().await;
+        let now = self.memory.now();
+        let mut believed = match trust {
+            // Nothing is believed more.
+            Trust::Trusted => Vec::new(),
+            _ => self.memory.all(self.filter()).await?,
+        };
+        believed.retain(|entry| entry.trust > trust && is_value(entry));
+        let entry = |(key, value): (String, Json)| {
+            let mut entry = MemoryEntry::new(id_of(&self.task, &key), value.to_string(), now);
+            (entry.kind, entry.trust, entry.metadata) = (MemoryKind::Value, trust, metadata.clone());
+            entry.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
+            entry.key = Some(key);
+            entry
+        };
+        let entries = values.into_iter().map(entry);
+        let may = |entry: &MemoryEntry| !believed.iter().any(|better| better.id == entry.id);
+        let changes: Vec<MemoryChange> = entries.filter(may).map(MemoryChange::put).collect();
+        if changes.is_empty() {
+            return Ok(0);
+        }
+        self.memory.apply(changes).await
+    }
+
+    /// Every value with its trust, in the order in which they were first set. What cannot be read is left out, with a
+    /// warning.
+    pub(crate) async fn at_hand(&self) -> Result<Vec<AtHand>, MemoryError> {
+        let mut entries = self.memory.all(self.filter()).await?;
+        entries.retain(is_value);
+        // The first of each key counts.
+        entries.sort_by_key(|entry| Reverse((entry.trust, entry.timestamp, entry.position)));
+        let mut values: HashMap<String, (u64, AtHand)> = HashMap::new();
+        for entry in entries {
+            match serde_json::from_str(&entry.content) {
+                Ok(value) => {
+                    let key = entry.key.unwrap_or_default();
+                    let at_hand = AtHand { key: key.clone(), value, trust: entry.trust };
+                    values.entry(key).or_insert((entry.position, at_hand));
+                }
+                Err(error) => tracing::warn!(id = entry.id, %error, "a damaged value is left out"),
+            }
+        }
+        let mut values: Vec<(u64, AtHand)> = values.into_values().collect();
+        values.sort_by_key(|(position, _)| *position);
+        Ok(values.into_iter().map(|(_, at_hand)| at_hand).collect())
     }
 
     fn filter(&self) -> MemoryFilter {
@@ -28,36 +108,27 @@ impl TaskMemory {
 
 const TASK: &str = "task";
 
+/// The length keeps apart what a separator inside of names would mix up.
+fn id_of(task: &str, key: &str) -> String {
+    format!("value:{}:{task}:{key}", task.len())
+}
+
+/// Whether an entry is the value that its task and its key name.
+pub(crate) fn is_value(entry: &MemoryEntry) -> bool {
+    let task = entry.metadata.get(TASK).and_then(Json::as_str);
+    let named = task.zip(entry.key.as_deref());
+    entry.kind == MemoryKind::Value && named.is_some_and(|(task, key)| entry.id == id_of(task, key))
+}
+
 impl Working for TaskMemory {
     fn update(&self, values: Map<String, Json>) -> BoxFuture<'_, Result<(), MemoryError>> {
-        Box::pin(async move {
-            let now = self.memory.now();
-            let entry = |(key, value): (String, Json)| {
-                // The length keeps apart what a separator inside of names would mix up.
-                let id = format!("value:{}:{}:{key}", self.task.len(), self.task);
-                let mut entry = MemoryEntry::new(id, value.to_string(), now);
-                entry.kind = MemoryKind::Value;
-                entry.trust = Trust::Trusted;
-                entry.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
-                entry.key = Some(key);
-                MemoryChange::put(entry)
-            };
-            self.memory.apply(values.into_iter().map(entry).collect()).await.map(drop)
-        })
+        Box::pin(async move { self.update_believed(values, Trust::Trusted).await.map(drop) })
     }
 
     fn to_map(&self) -> BoxFuture<'_, Result<Map<String, Json>, MemoryError>> {
         Box::pin(async move {
-            let mut values = Map::new();
-            for entry in self.memory.all(self.filter()).await? {
-                let damaged = |e: serde_json::Error| MemoryError::Corrupt {
-                    id: entry.id.clone(),
-                    problem: e.to_string(),
-                };
-                let value = serde_json::from_str(&entry.content).map_err(damaged)?;
-                values.insert(entry.key.unwrap_or_default(), value);
-            }
-            Ok(values)
+            let values = self.at_hand().await?;
+            Ok(values.into_iter().map(|value| (value.key, value.value)).collect())
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use archon_types::{Collection, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
+use archon_types::{Collection, Json, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
 
-use crate::{Memory, knowledge::line_of};
+use crate::{Memory, compress::UNTIL, conversation::SESSION, knowledge::line_of, task_memory::is_value};
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,10 @@ impl Memory {
     /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none, or that the
     /// store refuses, is left out and the others are kept. What a line says of its collection counts only within this
     /// memory's; what it says of its trust, only up to `trust`, and it takes the place of nothing that is believed more.
-    /// Vectors of another embedder than this memory's are left out. `progress` is told how many lines are done.
+    /// What a task has at hand is the program's to say: values come only with an import that is trusted.
+    /// Vectors of another embedder than this memory's are left out. A summary stands for no turns here, as it names
+    /// them by their place in the store that it comes from; it is a memory like others. `progress` is told how many
+    /// lines are done.
     ///
     /// # Errors
     /// The store's, if it keeps nothing of a batch, and [`MemoryError::OutOfScope`]. What was kept before stays.
@@ -74,6 +77,9 @@ impl Memory {
             (entry.embedder, entry.embedding) = (None, None);
         }
         entry.check().map_err(|e| e.to_string())?;
+        if entry.kind == MemoryKind::Value {
+            check_value(&entry, trust)?;
+        }
         Ok(entry)
     }
 
@@ -100,6 +106,7 @@ impl Memory {
         };
         let before = self.all(of(&entries)).await?;
         let ours = of(&entries).of(&[MemoryKind::Fact]);
+        let entries = with_places_of(entries, &before);
         let entries = believed(entries, &before, imported);
         self.keep_lines(entries, imported).await?;
         let now = self.all(ours).await?;
@@ -137,6 +144,37 @@ impl Memory {
         // A store that takes nothing at all is in trouble itself.
         failed.filter(|_| kept == 0).map_or(Ok(()), Err)
     }
+}
+
+fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {
+    if trust < Trust::Trusted {
+        return Err("a value of a task comes only with an import that is trusted".to_owned());
+    }
+    if !is_value(entry) {
+        return Err(format!("{} is the id of no value of its task and key", entry.id));
+    }
+    let read: Result<Json, _> = serde_json::from_str(&entry.content);
+    read.map(drop).map_err(|e| format!("it is a value, and its content no JSON: {e}"))
+}
+
+/// Summaries with the places that they have here, not those that their lines tell: one that is here already goes on to
+/// stand for its turns, any other stands for none.
+fn with_places_of(
+    mut entries: Vec<(usize, MemoryEntry)>,
+    before: &[MemoryEntry],
+) -> Vec<(usize, MemoryEntry)> {
+    for (_, entry) in &mut entries {
+        entry.metadata.remove(UNTIL);
+        let same = |known: &&MemoryEntry| {
+            (known.kind, &known.id, &known.content) == (entry.kind, &entry.id, &entry.content)
+                && known.metadata.get(SESSION) == entry.metadata.get(SESSION)
+                && (entry.collection.is_root() || known.collection == entry.collection)
+        };
+        if let Some(place) = before.iter().find(same).and_then(|known| known.metadata.get(UNTIL)) {
+            entry.metadata.insert(UNTIL.to_owned(), place.clone());
+        }
+    }
+    entries
 }
 
 /// Those that take the place of nothing that is believed more; the others are refused.

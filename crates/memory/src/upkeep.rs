@@ -1,16 +1,20 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
-
-use archon_types::{
-    Embedder, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    Timestamp,
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
 };
-use archon_vectors::cosine;
 
 use crate::{
-    HashEmbedder, Memory,
-    memory::{forget_in, vectors},
+    Memory,
+    knowledge::{line_of, moved},
+    memory::{forget_in, vector_of_each},
+    words::said_plainly,
+};
+use archon_types::{
+    Embedder, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    Timestamp,
 };
 
 /// How much is kept.
@@ -74,47 +78,63 @@ impl Memory {
         Ok(kept)
     }
 
-    /// Forgets everything that was remembered before a time, facts too. Returns how much.
+    /// Forgets everything that was remembered before a time, facts too. What these had ended holds on without them.
+    /// Returns how much.
     ///
     /// # Errors
     /// The store's.
     pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
+        let (gone, left): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.timestamp < before);
+        let mut lines: BTreeMap<_, Vec<MemoryEntry>> =
+            gone.iter().filter_map(line_of).map(|line| (line, Vec::new())).collect();
+        for fact in left {
+            if let Some(line) = line_of(&fact).and_then(|line| lines.get_mut(&line)) {
+                line.push(fact);
+            }
+        }
         let mut filter = MemoryFilter::all();
         filter.until = Some(before);
-        self.apply(vec![MemoryChange::Forget(filter)]).await
+        let mut changes = vec![MemoryChange::Forget(filter)];
+        changes.extend(lines.into_values().flat_map(moved).map(MemoryChange::put));
+        let moved = changes.len() - 1;
+        Ok(self.apply(changes).await?.saturating_sub(moved))
     }
 
-    /// Merges notes and summaries that say the same, within each collection: the most believed stays, of these the
-    /// latest, with the greatest importance of all. Returns how many went.
+    /// Merges notes that say the same, in the same words and in their order, of one collection and with the same
+    /// metadata: the most believed stays, of these the latest, with the greatest importance of all. Summaries are not
+    /// merged, as each stands for turns of its own. Returns how many went.
     ///
     /// # Errors
     /// The store's.
     pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
-        let mut entries =
-            self.all(MemoryFilter::default().of(&[MemoryKind::Note, MemoryKind::Summary])).await?;
-        entries.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
-        let directions: Vec<Vec<f32>> = entries.iter().map(|e| HashEmbedder::vector(&e.content)).collect();
-        let same = self.options().near_duplicate;
-        let (mut stays, mut gone, mut raised) = (Vec::<usize>::new(), Vec::new(), BTreeSet::new());
-        for i in 0..entries.len() {
-            let like = |s: &usize| {
-                entries[*s].collection == entries[i].collection
-                    && entries[*s].kind == entries[i].kind
-                    && cosine(&directions[*s], &directions[i]) >= same
-            };
-            match stays.iter().copied().find(like) {
-                None => stays.push(i),
-                Some(better) => {
-                    if entries[i].importance > entries[better].importance {
-                        entries[better].importance = entries[i].importance;
-                        raised.insert(better);
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let mut notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
+        notes.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
+        let (mut stays, mut gone) = (Vec::<MemoryEntry>::new(), Vec::new());
+        let (mut places, mut raised) = (HashMap::new(), BTreeSet::new());
+        for note in notes {
+            // Metadata are written in any order.
+            let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
+            let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
+            match places.entry(said) {
+                Entry::Vacant(place) => {
+                    place.insert(stays.len());
+                    stays.push(note);
+                }
+                Entry::Occupied(place) => {
+                    let better = &mut stays[*place.get()];
+                    if note.importance > better.importance {
+                        better.importance = note.importance;
+                        raised.insert(*place.get());
                     }
-                    gone.push(entries[i].clone());
+                    gone.push(note);
                 }
             }
         }
         let count = gone.len();
-        let puts = raised.into_iter().map(|i| MemoryChange::put(entries[i].clone())).collect();
+        let puts = raised.into_iter().map(|i| MemoryChange::put(stays[i].clone())).collect();
         self.apply(puts).await?;
         self.forget_each(gone).await?;
         Ok(count)
@@ -155,31 +175,42 @@ impl Memory {
     }
 
     /// Gives vectors to what has none of the memory's embedder: what was kept while it failed, and everything after
-    /// it changed. `progress` is told how many are done. May be cut off and called again at any time.
+    /// it changed. A text that it refuses is left out, with a warning, and the others are not. `progress` is told how
+    /// many are done. May be cut off and called again at any time.
     ///
     /// # Errors
-    /// [`MemoryError::Embedding`] when the embedder fails, [`MemoryError::Unsupported`] without one. What is done
-    /// stays done.
+    /// [`MemoryError::Embedding`] when the embedder fails, or makes a vector of nothing that lacks one;
+    /// [`MemoryError::Unsupported`] without one. What is done stays done.
     pub async fn embed_missing(&self, mut progress: impl FnMut(usize) + Send) -> Result<usize, MemoryError> {
         let (embedder, filter) = self.lacking()?;
         let mut listing = Listing::new(filter, MemoryOrder::First, self.options().batch.max(1));
-        let mut done = 0;
+        let (mut done, mut refused) = (0, None);
         loop {
             let page = self.parts.store.list(&listing).await?;
             let texts: Vec<String> = page.entries.iter().map(|entry| entry.content.clone()).collect();
-            let made = vectors(&**embedder, &texts).await?;
-            let change = |(entry, vector): (MemoryEntry, Vec<f32>)| MemoryChange::Embed {
-                id: entry.id,
-                collection: entry.collection,
-                content: entry.content,
-                embedder: embedder.id().to_owned(),
-                vector,
-            };
-            done += self.apply(page.entries.into_iter().zip(made).map(change).collect()).await?;
+            let mut changes = Vec::new();
+            for (entry, made) in page.entries.into_iter().zip(vector_of_each(&**embedder, &texts).await?) {
+                match made {
+                    Ok(vector) => changes.push(MemoryChange::Embed {
+                        id: entry.id,
+                        collection: entry.collection,
+                        content: entry.content,
+                        embedder: embedder.id().to_owned(),
+                        vector,
+                    }),
+                    Err(error) => {
+                        tracing::warn!(id = entry.id, %error, "a memory gets no vector");
+                        refused = Some(error);
+                    }
+                }
+            }
+            if !changes.is_empty() {
+                done += self.apply(changes).await?;
+            }
             progress(done);
             match page.next {
                 Some(next) => listing.after = Some(next),
-                None => return Ok(done),
+                None => return refused.filter(|_| done == 0).map_or(Ok(done), Err),
             }
         }
     }

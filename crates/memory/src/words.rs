@@ -9,3 +9,50 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
 pub(crate) fn terms(text: &str) -> Vec<String> {
     crate::rank::Analyzer::default().terms(text)
 }
+
+/// A text as it is compared with another: its words in their order, in lower case, without the signs around them that
+/// end sentences, quote and put aside. What may change the sense stays: a question mark, the sign of a number, all that
+/// stands within a word or by itself.
+pub(crate) fn said_plainly(text: &str) -> String {
+    let opening = |c: char| "\"'“„‘‚«»([{".contains(c);
+    let closing = |c: char| ".,;:!…\"'”“’‘»«)]}".contains(c);
+    let plain = |word: &str| {
+        let bare = word.trim_start_matches(opening).trim_end_matches(closing);
+        if bare.chars().any(char::is_alphanumeric) { bare.to_lowercase() } else { word.to_owned() }
+    };
+    text.split_whitespace().map(plain).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-11, M-19
+    #[test]
+    fn the_same_is_what_has_the_same_words_in_the_same_order() {
+        let same = [
+            ("The server is in rack 7!", "the  server is\nin rack 7"),
+            ("He said: \"Bern, not Basel\".", "he said bern, not basel"),
+            ("Use tea (green).", "use tea green"),
+        ];
+        for (a, b) in same {
+            assert_eq!(said_plainly(a), said_plainly(b));
+        }
+        let others = [
+            ("Anna pays Bob", "Bob pays Anna"),
+            ("The door is locked", "The door is not locked"),
+            ("Use port 8080", "Use port 8081"),
+            ("Use port 80.80", "Use port 8080"),
+            ("The server is down.", "The server is down?"),
+            ("It is -5 degrees", "It is 5 degrees"),
+            ("It is .5 litres", "It is 5 litres"),
+            ("It costs $5", "It costs €5"),
+            ("Write it in C++", "Write it in C"),
+            ("a > b", "a < b"),
+            ("a b", "ab"),
+        ];
+        for (a, b) in others {
+            assert_ne!(said_plainly(a), said_plainly(b));
+        }
+    }
+}

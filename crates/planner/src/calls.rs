@@ -3,8 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    CallId, Citation, Content, Context, Effect, Executed, JournalError, Outcome, OutcomeStatus, Prepared,
-    ReadyCall, RecordBody, SubTask, ToolCall, ToolResult, binding, metadata, questions_below,
+    CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json, Outcome,
+    OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
+    binding, metadata, questions_below,
 };
 use futures_util::FutureExt;
 
@@ -86,22 +87,8 @@ async fn run_tool(
     let mut context = trusting(run);
     context.cancel = run.stop.clone();
     context.processes = Some(Arc::new(run.reports.clone()));
-    let original = tool_call.arguments.clone();
-    let edited = run.machine.node(call).and_then(|node| node.edited.clone());
-    let tool_call = match &edited {
-        Some(arguments) => ToolCall { arguments: arguments.clone(), ..tool_call },
-        None => tool_call,
-    };
     let spec = toolbox.specs().iter().find(|spec| spec.name == tool_call.name).cloned();
-    // To exactly what a person agreed; arguments that they changed stand for those that they were asked about.
-    let agreed = run.machine.node(call).and_then(|node| node.agreed.clone()).filter(|agreed| {
-        let is_of = |arguments| spec.as_ref().is_some_and(|spec| binding(spec, arguments) == *agreed);
-        edited.is_none() || is_of(&original) || is_of(&tool_call.arguments)
-    });
-    let agreed = match (agreed, &spec) {
-        (Some(_), Some(spec)) if edited.is_some() => Some(binding(spec, &tool_call.arguments)),
-        (agreed, _) => agreed,
-    };
+    let (tool_call, edited, agreed) = agreed(run, call, tool_call, spec.as_ref());
     // A yes counts also where nobody could be asked any more: whoever gave it may be long gone.
     let mut asking = context.clone();
     asking.can_ask |= agreed.is_some() || run.parts.approver.is_some();
@@ -132,27 +119,55 @@ async fn run_tool(
     };
     let started = RecordBody::ToolStarted { call, attempt, effect: ready.effect, child_run: None };
     run.record(vec![started]).await?;
-    let (journal, child) = (context.journal(&run.parts.journal).clone(), context.run.of_call(call));
-    let work = async move { toolbox.execute(ready, &context).await };
-    let work = AssertUnwindSafe(work).catch_unwind().then(move |executed| async move {
-        match executed {
-            Ok(Executed::Done(mut result)) => {
-                if let Some(edited) = edited {
-                    let text = format!("[A person changed the arguments of this call to {edited}]");
-                    result.content.insert(0, Content::text(text));
-                }
-                Happened::Ended(vec![RecordBody::ToolFinished { call, result }])
-            }
-            // It waits for the run that it started.
-            Ok(Executed::Suspended(said)) => {
-                Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
-            }
-            Ok(_) => ended(call, ToolResult::error("the tool came to something unknown")),
-            Err(_) => ended(call, ToolResult::error("the tool panicked")),
-        }
-    });
-    run.in_flight.push(Box::pin(work));
+    let journal = context.journal(&run.parts.journal).clone();
+    let work = executed(toolbox, ready, edited, context, journal);
+    let panicked = move |_| ended(call, ToolResult::error("the tool panicked"));
+    run.in_flight
+        .push(Box::pin(AssertUnwindSafe(work).catch_unwind().map(move |done| done.unwrap_or_else(panicked))));
     Ok(())
+}
+
+/// The call as a person wants it, the arguments that they changed, and to what they agreed, if the tool still is what it
+/// was then. Arguments that they changed stand for those that they were asked about.
+fn agreed(
+    run: &Following,
+    call: CallId,
+    tool_call: ToolCall,
+    spec: Option<&ToolSpec>,
+) -> (ToolCall, Option<Json>, Option<String>) {
+    let node = run.machine.node(call);
+    let agreed = node.and_then(|node| node.agreed.clone());
+    let Some(edited) = node.and_then(|node| node.edited.clone()) else { return (tool_call, None, agreed) };
+    let of_spec = |arguments: &Json| spec.map(|spec| binding(spec, arguments));
+    let is_same = agreed.is_some() && [&tool_call.arguments, &edited].map(of_spec).contains(&agreed);
+    let agreed = of_spec(&edited).filter(|_| is_same);
+    (ToolCall { arguments: edited.clone(), ..tool_call }, Some(edited), agreed)
+}
+
+/// What came of a call that may run.
+async fn executed(
+    toolbox: Arc<dyn Toolbox>,
+    ready: ReadyCall,
+    edited: Option<Json>,
+    context: Context,
+    journal: Arc<dyn Journal>,
+) -> Happened {
+    let call = ready.id;
+    match toolbox.execute(ready, &context).await {
+        Executed::Done(mut result) => {
+            if let Some(edited) = edited {
+                let text = format!("[A person changed the arguments of this call to {edited}]");
+                result.content.insert(0, Content::text(text));
+            }
+            Happened::Ended(vec![RecordBody::ToolFinished { call, result }])
+        }
+        // It waits for the run that it started.
+        Executed::Suspended(said) => {
+            let child = context.run.of_call(call);
+            Happened::Asked(call, questions_below(Some(&*journal), &child, call, *said).await)
+        }
+        _ => ended(call, ToolResult::error("the tool came to something unknown")),
+    }
 }
 
 fn run_agent(run: &mut Following, call: CallId, subtask: &SubTask, tool: Option<&str>, task: String) {

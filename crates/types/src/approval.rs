@@ -191,6 +191,14 @@ impl Answer {
     }
 }
 
+/// How long a question waits for a person, unless somebody says otherwise: 30 minutes.
+pub(crate) const USUAL_WAIT_MS: u64 = 30 * 60 * 1_000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+pub(crate) fn is_usual_wait(wait: &u64) -> bool {
+    *wait == USUAL_WAIT_MS
+}
+
 /// How a run treats questions to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -207,7 +215,7 @@ pub struct ApprovalSettings {
 
 impl Default for ApprovalSettings {
     fn default() -> Self {
-        Self { timeout_ms: 30 * 60 * 1_000, on_deny: OnDeny::default(), on_expiry: OnExpiry::default() }
+        Self { timeout_ms: USUAL_WAIT_MS, on_deny: OnDeny::default(), on_expiry: OnExpiry::default() }
     }
 }
 

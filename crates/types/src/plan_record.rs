@@ -174,7 +174,7 @@ pub struct PlanSettings {
     pub retry_delay_ms: u64,
     /// How long a question waits for a person, milliseconds; that nobody answers in time counts as a no. Default 30
     /// minutes.
-    #[serde(skip_serializing_if = "is_usual_wait")]
+    #[serde(skip_serializing_if = "crate::approval::is_usual_wait")]
     pub answer_within_ms: u64,
 }
 
@@ -187,17 +187,9 @@ impl Default for PlanSettings {
             planning_attempts: 2,
             confirm: Confirm::default(),
             retry_delay_ms: 0,
-            answer_within_ms: USUAL_WAIT_MS,
+            answer_within_ms: crate::approval::USUAL_WAIT_MS,
         }
     }
-}
-
-/// Thirty minutes.
-const USUAL_WAIT_MS: u64 = 30 * 60 * 1_000;
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_usual_wait(wait: &u64) -> bool {
-    *wait == USUAL_WAIT_MS
 }
 
 /// Which plans a person sees before they are followed.

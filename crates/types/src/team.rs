@@ -210,6 +210,7 @@ pub struct TeamSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_budget: Option<u32>,
     /// How long a question of the team itself waits for a person, milliseconds. Default 30 minutes.
+    #[serde(skip_serializing_if = "crate::approval::is_usual_wait")]
     pub answer_within_ms: u64,
 }
 
@@ -229,7 +230,7 @@ impl Default for TeamSettings {
             reviewer: None,
             max_revisions: 1,
             error_budget: None,
-            answer_within_ms: 30 * 60 * 1_000,
+            answer_within_ms: crate::approval::USUAL_WAIT_MS,
         }
     }
 }

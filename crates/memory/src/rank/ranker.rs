@@ -1,10 +1,11 @@
 //! From candidates to one list: the formula of the parent module.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use archon_types::{Candidate, MemoryEntry, Timestamp};
 
 use super::{Analyzer, Calibration, Question, Weights, lexical::Counts};
+use crate::words::said_plainly;
 
 /// A memory that may answer the question. Candidates of a store become items by `From`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,29 +90,13 @@ impl Ranking {
         sessions
     }
 
-    /// The first `limit` hits without those that say again what a better one says: `alike(a, b)` is the cosine of
-    /// two items, where both have a vector, and what is at least `same` is the same.
-    pub fn distinct(
-        &self,
-        items: &[Item<'_>],
-        limit: usize,
-        same: f32,
-        alike: impl Fn(usize, usize) -> Option<f32>,
-    ) -> Vec<Ranked> {
-        let mut kept: Vec<Ranked> = Vec::new();
-        for hit in &self.hits {
-            if kept.len() == limit {
-                break;
-            }
-            let again = |better: &Ranked| {
-                items[better.item].text == items[hit.item].text
-                    || alike(better.item, hit.item).is_some_and(|cosine| cosine >= same)
-            };
-            if !kept.iter().any(again) {
-                kept.push(*hit);
-            }
-        }
-        kept
+    /// The first `limit` hits without those that say again what a better one says, in the same words and in their
+    /// order. No vector tells that: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are two
+    /// sentences with a `not` or a number between them.
+    pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
+        let mut said = HashSet::new();
+        let first = self.hits.iter().filter(|hit| said.insert(said_plainly(items[hit.item].text)));
+        first.take(limit).copied().collect()
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use archon_memory::{Fact, Knowledge, Learnt, LlmExtractor, MemoryOptions, Passage, RuleExtractor};
-use archon_testkit::FnProvider;
-use archon_types::{Clock, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Timestamp, Trust};
+use archon_memory::{
+    Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
+};
+use archon_testkit::{FnProvider, SeededIds};
+use archon_types::{Clock, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Timestamp, TokenEstimate, Trust};
 
 use crate::support::memory;
 
@@ -81,6 +83,49 @@ async fn what_is_believed_less_neither_ends_nor_outranks() {
     knowledge.learn([Fact::new("Bob", "lives in", "Rome").trusted(Trust::Untrusted)]).await.unwrap();
     knowledge.learn([Fact::new("Bob", "lives in", "Oslo").trusted(Trust::Trusted)]).await.unwrap();
     assert_eq!(knowledge.current("Bob", "lives in").await.unwrap()[0].object, "Oslo");
+}
+
+// spec: M-15, M-25
+#[tokio::test]
+async fn no_doubtful_fact_is_told_without_the_one_that_is_believed_more() {
+    let (memory, clock) = memory("user:x");
+    // With vectors both are found; by words alone nothing of `Bern` is in the question.
+    let by_words =
+        || Memory::new(memory.store().clone(), Arc::new(clock.clone()), Arc::new(SeededIds::new(9)));
+    let told = async |memory: &Memory, threshold: Option<f32>| {
+        let mut query = MemoryQuery::new("Evil Town");
+        query.threshold = threshold;
+        let hits = memory.long_term().query(&query).await.unwrap();
+        hits.into_iter().map(|hit| (hit.entry.content, hit.score)).collect::<Vec<_>>()
+    };
+    let knowledge = memory.knowledge();
+    knowledge.learn([lives("Evil Town", 500, Trust::Untrusted)]).await.unwrap();
+    assert_eq!(told(&by_words(), None).await.len(), 1);
+    knowledge.learn([lives("Bern", 100, Trust::Trusted), lives("Rome", 50, Trust::Model)]).await.unwrap();
+    for memory in [memory.clone(), by_words()] {
+        let all = told(&memory, None).await;
+        assert_eq!(all[0].0, "Alice lives in Bern", "{all:?}");
+        assert!(all.iter().any(|(text, _)| text == "Alice lives in Evil Town"), "{all:?}");
+        assert!(all[0].1 > all[1].1, "{all:?}");
+        let best = told(&memory, Some(all[0].1)).await;
+        assert_eq!(best, all[..1]);
+    }
+    // Down the chain of a recall, too.
+    let mut query = MemoryQuery::new("Evil Town");
+    query.threshold = Some(2.0);
+    let context = by_words().recall().context_of(query, 1_000, &TokenEstimate).await;
+    assert_eq!(context.step, RecallStep::Keyword);
+    assert!(context.long_term.starts_with("[Memory] Alice lives in Bern\n"), "{context:?}");
+    // What was trusted and holds no more contradicts nothing.
+    let mut then = lives("Basel", 1, Trust::Trusted);
+    then.subject = "Bob".into();
+    then.until = Some(at(9));
+    let mut now = lives("Evil Town", 500, Trust::Untrusted);
+    now.subject = "Bob".into();
+    knowledge.learn([then, now]).await.unwrap();
+    let all = told(&by_words(), None).await;
+    assert!(all.iter().any(|(text, _)| text == "Bob lives in Evil Town"), "{all:?}");
+    assert!(all.iter().all(|(text, _)| text != "Bob lives in Basel"), "{all:?}");
 }
 
 // spec: M-25

@@ -32,9 +32,11 @@ pub(crate) fn memory(of: &str) -> (Memory, VirtualClock) {
 
 pub(crate) fn said(role: &str, text: &str) -> MemoryEntry {
     let mut entry = MemoryEntry::said("", role, text, Timestamp::default());
-    if role == "user" {
-        entry.trust = Trust::Trusted;
-    }
+    entry.trust = match role {
+        "user" => Trust::Trusted,
+        "assistant" => Trust::Model,
+        _ => Trust::Untrusted,
+    };
     entry
 }
 

@@ -1,14 +1,22 @@
 //! Forgetting, merging, moving.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use archon_memory::{Fact, HashEmbedder, Limits, Memory};
+use archon_memory::{Fact, HashEmbedder, Limits, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
-    BoxFuture, Clock, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp, Trust,
+    BoxFuture, Clock, Collection, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Timestamp,
+    Trust, Working,
 };
 use serde_json::{Map, json};
+use tokio::sync::Semaphore;
 
 use crate::support::{contents, memory, said};
 
@@ -53,6 +61,27 @@ async fn what_is_older_than_a_limit_is_purged() {
     assert_eq!(contents(&memory.conversation("s").get_messages(None, 0).await.unwrap()), ["day 2", "day 3"]);
 }
 
+// spec: M-21, M-25
+#[tokio::test]
+async fn a_fact_that_was_ended_by_one_that_is_purged_holds_on() {
+    let (memory, clock) = memory("user:x");
+    let since = Timestamp::from_millis;
+    let fact =
+        |place: &str, at| Fact::new("Alice", "lives in", place).since(since(at)).trusted(Trust::Trusted);
+    let knowledge = memory.knowledge();
+    memory.conversation("s").append(said("user", "Long ago.")).await.unwrap();
+    knowledge.learn([fact("Basel", 200), fact("Chur", 250)]).await.unwrap();
+    clock.advance(DAY);
+    knowledge.learn([fact("Bern", 100)]).await.unwrap();
+    let at = async |time| {
+        let facts = knowledge.as_of("Alice", "lives in", since(time)).await.unwrap();
+        facts.into_iter().map(|fact| fact.object).collect::<Vec<_>>()
+    };
+    assert_eq!((at(150).await, at(300).await), (vec!["Bern".to_owned()], vec!["Chur".to_owned()]));
+    assert_eq!(memory.purge(clock.now()).await.unwrap(), 3);
+    assert_eq!((at(150).await, at(300).await), (vec!["Bern".to_owned()], vec!["Bern".to_owned()]));
+}
+
 // spec: M-11, M-19
 #[tokio::test]
 async fn what_says_the_same_is_merged_and_the_trusted_stays() {
@@ -76,6 +105,41 @@ async fn what_says_the_same_is_merged_and_the_trusted_stays() {
         left.iter().map(|e| (e.id.as_str(), e.importance)).collect::<Vec<_>>(),
         [("anna", Some(0.9)), ("other", None)]
     );
+}
+
+// spec: M-11, M-19
+#[tokio::test]
+async fn what_only_looks_alike_is_neither_merged_nor_left_out() {
+    let (memory, _) = memory("user:x");
+    let texts = [
+        "Anna pays Bob",
+        "Bob pays Anna",
+        "The payment door of the office is locked on all days of the week",
+        "The payment door of the office is not locked on all days of the week",
+        "The payment server of the office listens on port 8080 as of 2026-01-02",
+        "The payment server of the office listens on port 8081 as of 2026-01-02",
+    ];
+    for text in texts {
+        memory.long_term().store(text, Map::new()).await.unwrap();
+    }
+    // What another user said is another's, though the words are the same.
+    for user in ["anna", "ben"] {
+        let metadata = json!({"user": user}).as_object().unwrap().clone();
+        memory.long_term().store("I pay for tea", metadata).await.unwrap();
+    }
+    // Each summary stands for turns of its own.
+    for id in ["first", "second"] {
+        let mut summary = MemoryEntry::new(id, "They talked about tea.", Timestamp::from_millis(5));
+        summary.kind = MemoryKind::Summary;
+        memory.keep(vec![summary]).await.unwrap();
+    }
+    assert_eq!(memory.merge_similar().await.unwrap(), 0);
+    let mut query =
+        MemoryQuery::new("Who pays Bob or Anna, and what of the payment server and door of the office?");
+    query.limit = 20;
+    let found = memory.long_term().query(&query).await.unwrap();
+    let found = contents(found.iter().map(|hit| &hit.entry));
+    assert!(texts.iter().all(|text| found.contains(text)), "{found:?}");
 }
 
 /// Another model: other vectors of another length.
@@ -110,6 +174,70 @@ async fn a_changed_embedder_gets_its_own_vectors() {
     assert_eq!(steps, [64, 128, 150]);
     assert!(changed.long_term().query(&query).await.unwrap().iter().any(|hit| hit.vector.is_some()));
     assert!(memory.long_term().query(&query).await.unwrap().iter().all(|hit| hit.vector.is_none()));
+}
+
+/// A service that refuses a batch with a text that is too long for it, and makes nothing at all while it is down.
+#[derive(Default)]
+struct Choosy {
+    down: AtomicBool,
+    calls: AtomicUsize,
+}
+
+impl Embedder for Choosy {
+    fn id(&self) -> &str {
+        "choosy:384"
+    }
+
+    fn dimensions(&self) -> usize {
+        384
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            if self.down.load(Ordering::SeqCst) || texts.iter().any(|text| text.starts_with("too long")) {
+                return Err(MemoryError::Embedding { embedder: "choosy".into(), problem: "refused".into() });
+            }
+            HashEmbedder.embed(texts).await
+        })
+    }
+}
+
+// spec: M-18
+#[tokio::test]
+async fn a_text_that_an_embedder_refuses_keeps_no_other_from_its_vector() {
+    let (plain, _) = memory("user:x");
+    let mut options = MemoryOptions::default();
+    options.batch = 4;
+    let service = Arc::new(Choosy::default());
+    let memory = plain.with_options(options).with_embedder(service.clone());
+    let notes = |texts: &[String]| {
+        texts.iter().map(|text| MemoryEntry::new("", text.as_str(), Timestamp::from_millis(1))).collect()
+    };
+    // One in the first batch, all of the second, one in the third.
+    let bad = [1, 4, 5, 6, 7, 9];
+    let text = |n| if bad.contains(&n) { format!("too long {n}") } else { format!("note {n}") };
+    let texts: Vec<String> = (0..11).map(text).collect();
+    service.down.store(true, Ordering::SeqCst);
+    memory.keep(notes(&texts)).await.unwrap();
+    assert_eq!(
+        service.calls.swap(0, Ordering::SeqCst),
+        6,
+        "a service that is down is asked for no more texts"
+    );
+    memory.embed_missing(drop).await.unwrap_err();
+    assert_eq!((memory.lacking_vectors().await.unwrap(), service.calls.load(Ordering::SeqCst)), (11, 2));
+    service.down.store(false, Ordering::SeqCst);
+    let mut steps = Vec::new();
+    assert_eq!(memory.embed_missing(|done| steps.push(done)).await.unwrap(), 5);
+    assert_eq!(steps, [3, 3, 5]);
+    assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len());
+    // If nothing at all is done, it says why.
+    let error = memory.embed_missing(drop).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Embedding { .. }), "{error}");
+    // What is kept beside such a text has its vector from the start.
+    memory.keep(notes(&["new".to_owned(), "too long too".to_owned()])).await.unwrap();
+    assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len() + 1);
 }
 
 // spec: M-26, M-27
@@ -160,6 +288,54 @@ async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
     assert_eq!(imported.kept, 2);
 }
 
+// spec: M-03, M-26
+#[tokio::test]
+async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {
+    let (memory, _) = memory("user:a");
+    let task = memory.task("t");
+    task.set("account", json!("CH93")).await.unwrap();
+    let value = |id: &str, key: &str, content: &str| {
+        json!({"id": id, "kind": "value", "key": key, "content": content, "trust": "trusted",
+            "metadata": {"task": "t"}})
+        .to_string()
+    };
+    let lines = [
+        value("evil", "account", "\"XX00\""),
+        value("value:1:t:account", "account", "\"XX00\""),
+        value("value:1:t:new", "new", "\"XX00\""),
+        value("broken", "account", "no JSON"),
+    ];
+    let lines = lines.join("\n");
+    let imported = memory.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
+    assert_eq!((imported.kept, refused), (0, vec![1, 2, 3, 4]));
+    let at_hand = async || serde_json::Value::Object(task.to_map().await.unwrap());
+    assert_eq!(at_hand().await, json!({"account": "CH93"}));
+    // One that is trusted brings values, and of these only those that are.
+    let imported = memory.import(lines.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
+    assert_eq!((imported.kept, refused), (2, vec![1, 4]));
+    assert_eq!(at_hand().await, json!({"account": "XX00", "new": "XX00"}));
+    // What came past all of this counts for nothing either, and keeps nothing from being read.
+    let put = |id: &str, key: &str, content: &str, trust| {
+        let mut entry = MemoryEntry::new(id, content, Timestamp::from_millis(1 << 42));
+        (entry.kind, entry.trust, entry.key) = (MemoryKind::Value, trust, Some(key.into()));
+        entry.metadata.insert("task".into(), json!("t"));
+        entry
+    };
+    // Another of the same id, in a collection within this one: who is believed less does not count, however late.
+    let mut within = put("value:1:t:new", "new", "\"XX22\"", Trust::Untrusted);
+    within.collection = Collection::new("user:a:guest").unwrap();
+    let stray = vec![
+        put("other", "account", "\"XX11\"", Trust::Trusted),
+        put("value:1:t:account", "account", "no JSON", Trust::Trusted),
+        within,
+    ];
+    let stray = stray.into_iter().map(MemoryChange::put).collect();
+    memory.store().apply(stray).await.unwrap();
+    assert_eq!(at_hand().await, json!({"new": "XX00"}));
+}
+
 // spec: M-25, M-26
 #[tokio::test]
 async fn a_fact_that_is_imported_ends_what_held_before() {
@@ -202,6 +378,73 @@ impl MemoryStore for Picky {
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
         self.0.list(listing)
     }
+}
+
+/// A store that keeps the next change waiting until it is let through.
+struct Gate {
+    inner: Arc<dyn MemoryStore>,
+    shut: AtomicBool,
+    open: Semaphore,
+}
+
+impl MemoryStore for Gate {
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async move {
+            if self.shut.swap(false, Ordering::SeqCst) {
+                self.open.acquire().await.unwrap().forget();
+            }
+            self.inner.apply(changes).await
+        })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        self.inner.candidates(search)
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        self.inner.list(listing)
+    }
+}
+
+// spec: M-19, M-21, M-25, M-29
+#[tokio::test]
+async fn a_purge_and_a_merge_wait_for_who_writes_what_they_compare() {
+    let (inner, clock) = memory("user:a");
+    let gate = Arc::new(Gate {
+        inner: inner.store().clone(),
+        shut: AtomicBool::new(false),
+        open: Semaphore::new(0),
+    });
+    let memory = Memory::new(gate.clone(), Arc::new(clock.clone()), Arc::new(SeededIds::new(2)));
+    let since = Timestamp::from_millis;
+    let fact =
+        |place: &str, at| Fact::new("Alice", "lives in", place).since(since(at)).trusted(Trust::Trusted);
+    let knowledge = memory.knowledge();
+    knowledge.learn([fact("Chur", 250)]).await.unwrap();
+    clock.advance(DAY);
+    let before = clock.now();
+    // Bern was compared with Chur, and is not written yet, when Chur is to go.
+    gate.shut.store(true, Ordering::SeqCst);
+    let let_through = async || gate.open.add_permits(1);
+    let (learnt, purged, ()) =
+        tokio::join!(knowledge.learn([fact("Bern", 100)]), memory.purge(before), let_through());
+    assert_eq!((learnt.unwrap().len(), purged.unwrap()), (1, 1));
+    let held = knowledge.as_of("Alice", "lives in", since(300)).await.unwrap();
+    assert_eq!(held.iter().map(|fact| fact.object.as_str()).collect::<Vec<_>>(), ["Bern"]);
+    // Two notes were found to say the same, and one of them is to say something else.
+    let note = |id: &str, trust, importance| {
+        let mut entry = MemoryEntry::new(id, "The server is in rack 7", since(5));
+        (entry.trust, entry.importance) = (trust, Some(importance));
+        entry
+    };
+    memory.keep(vec![note("a", Trust::Trusted, 0.1), note("b", Trust::Model, 0.9)]).await.unwrap();
+    gate.shut.store(true, Ordering::SeqCst);
+    let line = br#"{"id": "a", "content": "It was sold", "trust": "trusted"}"#;
+    let import = memory.import(line, Trust::Trusted, |_| {});
+    let (merged, imported, ()) = tokio::join!(memory.merge_similar(), import, let_through());
+    assert_eq!((merged.unwrap(), imported.unwrap().kept), (1, 1));
+    let notes = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Note])).await;
+    assert_eq!(contents(&notes), ["It was sold"]);
 }
 
 // spec: M-26
