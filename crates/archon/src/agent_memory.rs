@@ -15,9 +15,9 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate,
-    Trust, ViewPart,
+    BoxFuture, Collection, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp,
+    TokenEstimate, Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -132,7 +132,8 @@ impl Remembering {
     async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
         let mut there = HashSet::new();
         for ids in ids.chunks(ASKED) {
-            let mut filter = MemoryFilter::all();
+            // One of this id in a collection within the memory's own is another's.
+            let mut filter = MemoryFilter::all().exactly(&Collection::default());
             filter.ids = ids.to_vec();
             let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
             loop {
