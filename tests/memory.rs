@@ -250,3 +250,20 @@ async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said
     assert_eq!(said, times);
     assert_eq!(after.len(), 2 * times.len());
 }
+
+// spec: C-18, M-17
+#[tokio::test]
+async fn a_long_session_does_not_hide_what_another_said() {
+    let memory = memory();
+    memory.long_term().store("The door code of the old office is 7431.", Map::new()).await.unwrap();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory).build().unwrap();
+    let talk = agent.conversation();
+    for n in 0..21 {
+        let text = format!("What is the door code of the office, {n}?");
+        talk.prompt(text).await.unwrap().outcome().await.unwrap();
+    }
+    let told = asked(model.requests().last().unwrap());
+    assert!(told.contains("The door code of the old office is 7431."), "{told}");
+    assert_eq!(told.matches("What is the door code").count(), 1, "{told}");
+}

@@ -250,6 +250,7 @@ fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {
     filter.collection = query.collection.clone();
     filter.validity = Validity::At(query.as_of.unwrap_or(now));
     filter.kinds = query.kinds.clone();
+    filter.without = query.without.clone();
     if filter.kinds.is_empty() {
         filter.kinds = vec![MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Fact];
     }
