@@ -149,14 +149,16 @@ impl LongTermMemory {
         filter: &MemoryFilter,
         query: &MemoryQuery,
     ) -> Result<Vec<Candidate>, MemoryError> {
-        let told = |hit: &&Ranked| query.threshold.is_none_or(|least| hit.relevance >= least);
+        let relevant = |hit: &&Ranked| query.threshold.is_none_or(|least| hit.relevance >= least);
         let doubtful = |candidate: &&Candidate| {
             candidate.entry.kind == MemoryKind::Fact && candidate.entry.trust < Trust::Trusted
         };
-        let likely = ranking.hits.iter().filter(told).take(query.limit.saturating_mul(2));
+        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
+        let likely = Ranking { hits: ranking.hits.iter().filter(relevant).copied().collect() };
+        let likely = likely.distinct(&items, query.limit.saturating_mul(2));
         let mut keys = BTreeSet::new();
         let mut missing = Vec::new();
-        for hit in likely.map(|hit| &candidates[hit.item]).filter(doubtful) {
+        for hit in likely.iter().map(|hit| &candidates[hit.item]).filter(doubtful) {
             let of = &hit.entry.collection;
             let Some(key) = hit.entry.key.as_ref().filter(|key| keys.insert((of, *key))) else { continue };
             let mut line = filter.clone().exactly(of);

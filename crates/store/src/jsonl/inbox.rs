@@ -70,7 +70,11 @@ fn write(files: &RunFiles, entry: &InboxEntry) -> Result<(), JournalError> {
         let _ = fs::remove_file(&unfinished);
     })?;
     fs::rename(&unfinished, &path).map_err(storage("name", &path))?;
-    sync_directory(&files.inbox)
+    match sync_directory(&files.inbox) {
+        // Whoever reads has taken it already, and the directory with it.
+        Err(_) if !files.inbox.exists() => Ok(()),
+        synced => synced,
+    }
 }
 
 /// Creates a file in the inbox. Whoever read the last message removes the directory, so it may be gone in between;
@@ -105,7 +109,11 @@ fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
         if path.extension().is_none_or(|e| e != "json") {
             continue;
         }
-        let bytes = fs::read(&path).map_err(storage("read", &path))?;
+        let bytes = match fs::read(&path) {
+            // Somebody else has removed it meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            bytes => bytes.map_err(storage("read", &path))?,
+        };
         match serde_json::from_slice::<InboxEntry>(&bytes) {
             Ok(entry) => entries.push(entry),
             // Somebody else's, or a newer version's: left for who can read it.
