@@ -7,8 +7,8 @@ use archon::{
     memory::{HashEmbedder, InMemoryStore, Memory, RuleExtractor},
     store::MemoryJournal,
     types::{
-        Clock, Collection, ContextConfig, LongTerm, MemoryFilter, MemoryKind, MemoryQuery, Message, Request,
-        ToolMode, Trust,
+        Clock, Collection, ContextConfig, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind,
+        MemoryQuery, Message, Request, ToolMode, Trust,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
@@ -249,4 +249,40 @@ async fn what_is_kept_again_stays_as_it_is_and_has_the_time_at_which_it_was_said
         after.iter().filter(|turn| turn.role() == Some("user")).map(|turn| turn.timestamp).collect();
     assert_eq!(said, times);
     assert_eq!(after.len(), 2 * times.len());
+}
+
+// spec: C-18, M-17
+#[tokio::test]
+async fn a_long_session_does_not_hide_what_another_said() {
+    let memory = memory();
+    memory.long_term().store("The door code of the old office is 7431.", Map::new()).await.unwrap();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory).build().unwrap();
+    let talk = agent.conversation();
+    for n in 0..21 {
+        let text = format!("What is the door code of the office, {n}?");
+        talk.prompt(text).await.unwrap().outcome().await.unwrap();
+    }
+    let told = asked(model.requests().last().unwrap());
+    assert!(told.contains("The door code of the old office is 7431."), "{told}");
+    assert_eq!(told.matches("What is the door code").count(), 1, "{told}");
+}
+
+// spec: C-18, M-17
+#[tokio::test]
+async fn what_is_not_in_the_window_is_recalled_in_its_own_session_too() {
+    let memory = memory();
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let agent =
+        Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory.clone()).build().unwrap();
+    let talk = agent.conversation();
+    talk.prompt("Hello.").await.unwrap().outcome().await.unwrap();
+    let session = agent.newest_run(None).await.unwrap().unwrap().session.unwrap();
+    // As it was kept when it left the window.
+    let said = MemoryEntry::new("turn_1", "The door code of the office is 7431.", SystemClock.now());
+    memory.conversation(session.as_str()).append(said).await.unwrap();
+    talk.prompt("What is the door code of the office?").await.unwrap().outcome().await.unwrap();
+    let told = asked(model.requests().last().unwrap());
+    assert!(told.contains("The door code of the office is 7431."), "{told}");
+    assert!(!told.contains("past session"), "{told}");
 }

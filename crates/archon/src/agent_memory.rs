@@ -15,9 +15,9 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate,
-    Trust, ViewPart,
+    BoxFuture, Collection, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry,
+    MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp,
+    TokenEstimate, Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -132,7 +132,8 @@ impl Remembering {
     async fn there(&self, ids: &[String]) -> Result<HashSet<String>, MemoryError> {
         let mut there = HashSet::new();
         for ids in ids.chunks(ASKED) {
-            let mut filter = MemoryFilter::all();
+            // One of this id in a collection within the memory's own is another's.
+            let mut filter = MemoryFilter::all().exactly(&Collection::default());
             filter.ids = ids.to_vec();
             let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
             loop {
@@ -197,6 +198,18 @@ fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
     turns
 }
 
+/// The ids that what stands in a window is kept under.
+fn ids_of<'a>(context: &'a Context, window: &'a [Said]) -> impl Iterator<Item = String> + 'a {
+    let turns = turns(context, window).into_iter().flat_map(in_parts).map(|turn| turn.entry.id);
+    let programs = window.iter().filter(|said| said.by == Speaker::Program);
+    let summaries = programs.filter_map(|said| words(&said.message));
+    turns.chain(summaries.map(|text| summary_id(context, &text)))
+}
+
+fn summary_id(context: &Context, text: &str) -> String {
+    id("summary", &json!([context.session, text]))
+}
+
 /// The role that a model reads a message in.
 fn role(message: &Message) -> &'static str {
     match message {
@@ -221,8 +234,7 @@ fn summaries<'a>(context: &'a Context, compaction: &'a Compaction) -> impl Itera
         _ => None,
     });
     digests.filter(|text| text.starts_with(MODEL_SUMMARY)).map(move |text| {
-        let id = id("summary", &json!([context.session, text]));
-        let mut entry = MemoryEntry::new(id, text, context.clock.now());
+        let mut entry = MemoryEntry::new(summary_id(context, text), text, context.clock.now());
         // It sums up what tools said, too.
         (entry.kind, entry.trust) = (MemoryKind::Summary, Trust::Untrusted);
         Turn { entry: of_run(entry, context), by: Speaker::Program }
@@ -257,11 +269,17 @@ impl RunMemory for Remembering {
         })
     }
 
-    /// What fits, but for what was said in the run's own session: that is in the window already.
-    fn recall<'a>(&'a self, context: &'a Context, message: &'a Message) -> BoxFuture<'a, Option<String>> {
+    /// What fits, but for what is in the window already.
+    fn recall<'a>(
+        &'a self,
+        context: &'a Context,
+        message: &'a Message,
+        window: &'a [Said],
+    ) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Message::User(_) = message else { return None };
-            let recall = self.parts.memory.recall().beside_session(context.session.as_str());
+            let recall = self.parts.memory.recall().in_session(context.session.as_str());
+            let recall = recall.without(ids_of(context, window));
             // Of a recall's budget 0.3 are for what is remembered.
             let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
             let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;

@@ -1,8 +1,8 @@
 //! What was said in a session, in order.
 
 use archon_types::{
-    BoxFuture, Episodic, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryOrder,
+    BoxFuture, Collection, Episodic, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder,
 };
 
 use crate::Memory;
@@ -32,8 +32,9 @@ impl Conversation {
         Ok(entries)
     }
 
+    /// The turns of the memory's own collection: a session of the same name in one within it is another.
     fn filter(&self) -> MemoryFilter {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]);
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(&Collection::default());
         filter.metadata.insert(SESSION.to_owned(), Json::String(self.session.clone()));
         filter
     }

@@ -59,7 +59,14 @@ impl InMemoryStore {
     }
 
     fn range(&self, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
-        Ok(GroupRange::of(narrowed(&self.scope, filter.collection.as_ref())?.as_str()))
+        Ok(range_of(&narrowed(&self.scope, filter.collection.as_ref())?, filter))
+    }
+}
+
+fn range_of(collection: &Collection, filter: &MemoryFilter) -> GroupRange {
+    match filter.exact {
+        true => GroupRange::only(collection.as_str()),
+        false => GroupRange::of(collection.as_str()),
     }
 }
 
@@ -210,7 +217,7 @@ impl All {
         match change {
             MemoryChange::Put(entry) => self.put(*entry),
             MemoryChange::Forget(filter) => {
-                let range = GroupRange::of(filter.collection.as_ref().unwrap_or(scope).as_str());
+                let range = range_of(filter.collection.as_ref().unwrap_or(scope), &filter);
                 self.take(&range, &filter).len()
             }
             MemoryChange::Embed { id, collection, content, embedder, vector } => {

@@ -162,6 +162,8 @@ pub struct Entity {
     pub name: String,
     /// What holds of it: relation and object.
     pub facets: Vec<(String, String)>,
+    /// Whose knowledge it is: one name may stand for another in each collection.
+    pub collection: Collection,
 }
 
 /// What became of a fact.
@@ -201,8 +203,7 @@ impl Knowledge {
         Ok(learnt)
     }
 
-    /// What becomes of facts, and the entries to write for it; of one collection, or of the store's own among all that
-    /// it holds. Whoever calls it holds the lock of the facts.
+    /// What becomes of facts, and the entries to write for it; of one collection, or of the store's own. Whoever calls it holds the lock of the facts.
     async fn compared(
         &self,
         facts: impl IntoIterator<Item = Fact>,
@@ -218,8 +219,7 @@ impl Knowledge {
             let key = fact.key();
             new.collection = collection.cloned().unwrap_or_default();
             if !lines.contains_key(&key) {
-                let mut line = self.timeline(&key).await?;
-                line.retain(|entry| collection.is_none_or(|of| *of == entry.collection));
+                let line = self.timeline(&key, &new.collection).await?;
                 lines.insert(key.clone(), Timeline::new(line));
             }
             learnt.extend(lines.get_mut(&key).map(|line| line.learn(new, &fact, now)));
@@ -259,20 +259,21 @@ impl Knowledge {
     pub(crate) async fn settle(&self, lines: BTreeSet<(Collection, String)>) -> Result<(), MemoryError> {
         let mut changes = Vec::new();
         for (collection, key) in lines {
-            let mut line = self.timeline(&key).await?;
-            line.retain(|entry| entry.collection == collection);
+            let line = self.timeline(&key, &collection).await?;
             changes.extend(moved(line).into_iter().map(MemoryChange::put));
         }
         self.put(Vec::new(), changes).await
     }
 
-    async fn timeline(&self, key: &str) -> Result<Vec<MemoryEntry>, MemoryError> {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
+    /// The facts of a key in one collection; with the root in the store's own.
+    async fn timeline(&self, key: &str, of: &Collection) -> Result<Vec<MemoryEntry>, MemoryError> {
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key = Some(key.to_owned());
         self.memory.all(filter).await
     }
 
-    /// What holds now of a subject and a relation: one fact, or several where the relation may have many objects.
+    /// What holds now of a subject and a relation: one fact, or several where the relation may have many objects. Of a
+    /// memory with other collections within it, that of each of them.
     ///
     /// # Errors
     /// The store's errors.
@@ -290,9 +291,11 @@ impl Knowledge {
         relation: &str,
         time: Timestamp,
     ) -> Result<Vec<Fact>, MemoryError> {
-        let one = self.timeline(&Fact::new(subject, relation, "").key()).await?;
-        if let Some(winner) = timeline::at(&one, time) {
-            return Ok(Fact::of(winner).into_iter().collect());
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
+        filter.key = Some(Fact::new(subject, relation, "").key());
+        let one = winners(self.memory.all(filter).await?, time);
+        if !one.is_empty() {
+            return Ok(one.into_iter().map(|(_, fact)| fact).collect());
         }
         let same = |fact: &Fact| normal(&fact.relation) == normal(relation);
         Ok(self.about_at(subject, time).await?.into_iter().filter(same).collect())
@@ -308,19 +311,18 @@ impl Knowledge {
 
     async fn about_at(&self, subject: &str, time: Timestamp) -> Result<Vec<Fact>, MemoryError> {
         let all = self.holding(time).await?;
-        Ok(all.into_iter().filter(|fact| normal(&fact.subject) == normal(subject)).collect())
+        Ok(all
+            .into_iter()
+            .map(|(_, fact)| fact)
+            .filter(|fact| normal(&fact.subject) == normal(subject))
+            .collect())
     }
 
-    /// All facts that hold at a time, of each key the one that counts.
-    async fn holding(&self, time: Timestamp) -> Result<Vec<Fact>, MemoryError> {
+    /// All facts that hold at a time, of each key in each collection the one that counts.
+    async fn holding(&self, time: Timestamp) -> Result<Vec<(Collection, Fact)>, MemoryError> {
         let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
         filter.validity = Validity::At(time);
-        let mut lines: BTreeMap<String, Vec<MemoryEntry>> = BTreeMap::new();
-        for entry in self.memory.all(filter).await? {
-            lines.entry(entry.key.clone().unwrap_or_default()).or_default().push(entry);
-        }
-        let winners = lines.values().filter_map(|line| timeline::at(line, time));
-        Ok(winners.filter_map(Fact::of).collect())
+        Ok(winners(self.memory.all(filter).await?, time))
     }
 
     /// Who and what facts are about, with what holds of each now.
@@ -328,10 +330,10 @@ impl Knowledge {
     /// # Errors
     /// The store's errors.
     pub async fn entities(&self) -> Result<Vec<Entity>, MemoryError> {
-        let mut entities: BTreeMap<String, Entity> = BTreeMap::new();
-        for fact in self.holding(self.memory.now()).await? {
-            let entity = entities.entry(normal(&fact.subject)).or_default();
-            entity.name = fact.subject;
+        let mut entities: BTreeMap<(Collection, String), Entity> = BTreeMap::new();
+        for (collection, fact) in self.holding(self.memory.now()).await? {
+            let entity = entities.entry((collection.clone(), normal(&fact.subject))).or_default();
+            (entity.name, entity.collection) = (fact.subject, collection);
             entity.facets.push((fact.relation, fact.object));
         }
         Ok(entities.into_values().collect())
@@ -343,7 +345,7 @@ impl Knowledge {
     /// The store's errors.
     pub async fn topics(&self) -> Result<BTreeMap<String, usize>, MemoryError> {
         let mut topics = BTreeMap::new();
-        for fact in self.holding(self.memory.now()).await? {
+        for (_, fact) in self.holding(self.memory.now()).await? {
             for topic in fact.topics {
                 *topics.entry(topic).or_default() += 1;
             }
@@ -364,6 +366,18 @@ impl Knowledge {
         let facts = found_in(extractor, passage).await?;
         self.learn(facts).await
     }
+}
+
+/// Of each key in each collection the fact that counts at a time.
+fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> {
+    let mut lines: BTreeMap<(Collection, String), Vec<MemoryEntry>> = BTreeMap::new();
+    for entry in facts {
+        let line = (entry.collection.clone(), entry.key.clone().unwrap_or_default());
+        lines.entry(line).or_default().push(entry);
+    }
+    let winners =
+        lines.into_iter().filter_map(|((of, _), line)| Some((of, Fact::of(timeline::at(&line, time)?)?)));
+    winners.collect()
 }
 
 /// The facts that an extractor finds in a passage, without those that are none.

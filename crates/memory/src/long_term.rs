@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
+    BoxFuture, Candidate, Collection, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
 use serde_json::Map;
 
 use crate::{
     Memory,
     conversation::SESSION,
+    knowledge::line_of,
     memory::vectors,
     rank::{Item, Ranked, Ranker, Ranking},
 };
@@ -158,8 +159,9 @@ impl LongTermMemory {
         let mut keys = BTreeSet::new();
         let mut missing = Vec::new();
         for hit in likely.iter().map(|hit| &candidates[hit.item]).filter(doubtful) {
-            let Some(key) = hit.entry.key.as_ref().filter(|key| keys.insert(*key)) else { continue };
-            let mut line = filter.clone();
+            let of = &hit.entry.collection;
+            let Some(key) = hit.entry.key.as_ref().filter(|key| keys.insert((of, *key))) else { continue };
+            let mut line = filter.clone().exactly(of);
             (line.kinds, line.key) = (vec![MemoryKind::Fact], Some(key.clone()));
             let facts = self.memory.all(line).await?;
             let Some(mut winner) = facts.into_iter().max_by_key(belief) else { continue };
@@ -200,8 +202,7 @@ impl LongTermMemory {
         let mut all: BTreeMap<u64, Candidate> =
             candidates.into_iter().map(|candidate| (candidate.entry.position, candidate)).collect();
         for turn in turns {
-            let mut around = filter.clone();
-            around.collection = Some(turn.collection.clone());
+            let mut around = filter.clone().exactly(&turn.collection);
             around.kinds = vec![MemoryKind::Turn];
             let session = turn.metadata.get(SESSION).cloned().unwrap_or_default();
             around.metadata.insert(SESSION.to_owned(), session);
@@ -251,6 +252,7 @@ fn filter_of(query: &MemoryQuery, now: Timestamp) -> MemoryFilter {
     filter.collection = query.collection.clone();
     filter.validity = Validity::At(query.as_of.unwrap_or(now));
     filter.kinds = query.kinds.clone();
+    filter.without = query.without.clone();
     if filter.kinds.is_empty() {
         filter.kinds = vec![MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Fact];
     }
@@ -271,14 +273,14 @@ fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
     (entry.trust, entry.valid_from, entry.position)
 }
 
-/// The hits that are relevant enough. The facts of one key share their places, with the relevance of each, as they are
+/// The hits that are relevant enough. The facts of one key and collection share their places, with the relevance of each, as they are
 /// about the same: the one that counts takes the first, so that none is told without what contradicts it.
 fn most_believed_of_each_key(hits: &mut Vec<Ranked>, candidates: &[Candidate], threshold: Option<f32>) {
     let entry = |hit: &Ranked| &candidates[hit.item].entry;
-    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
     for (place, hit) in hits.iter().enumerate() {
-        if let (MemoryKind::Fact, Some(key)) = (entry(hit).kind, &entry(hit).key) {
-            places.entry(key.clone()).or_default().push(place);
+        if let Some(line) = line_of(entry(hit)) {
+            places.entry(line).or_default().push(place);
         }
     }
     for places in places.values().filter(|places| places.len() > 1) {

@@ -280,9 +280,8 @@ impl Memory {
 
 /// Forgets an entry, and none of its id in another collection.
 pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
-    let mut filter = MemoryFilter::all();
+    let mut filter = MemoryFilter::all().exactly(&entry.collection);
     filter.ids = vec![entry.id.clone()];
-    filter.collection = (!entry.collection.is_root()).then(|| entry.collection.clone());
     MemoryChange::Forget(filter)
 }
 

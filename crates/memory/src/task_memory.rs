@@ -1,13 +1,11 @@
 //! What a task has at hand: values by name.
 //!
 //! A value is the entry whose id is made of its task and its key, and no other: an entry with an id of its own is none,
-//! whatever it says of itself. Of two that share their id, in collections within each other, the one that is believed
-//! more counts.
-
-use std::{cmp::Reverse, collections::HashMap};
+//! whatever it says of itself. A task of the same name in a collection within the memory's is another.
 
 use archon_types::{
-    BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust, Working,
+    BoxFuture, Collection, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust,
+    Working,
 };
 use serde_json::Map;
 
@@ -79,28 +77,23 @@ impl TaskMemory {
     /// Every value with its trust, in the order in which they were first set. What cannot be read is left out, with a
     /// warning.
     pub(crate) async fn at_hand(&self) -> Result<Vec<AtHand>, MemoryError> {
-        let mut entries = self.memory.all(self.filter()).await?;
-        entries.retain(is_value);
-        // The first of each key counts.
-        entries.sort_by_key(|entry| Reverse((entry.trust, entry.timestamp, entry.position)));
-        let mut values: HashMap<String, (u64, AtHand)> = HashMap::new();
-        for entry in entries {
+        let entries = self.memory.all(self.filter()).await?;
+        let mut values = Vec::new();
+        for entry in entries.into_iter().filter(is_value) {
             match serde_json::from_str(&entry.content) {
                 Ok(value) => {
                     let key = entry.key.unwrap_or_default();
-                    let at_hand = AtHand { key: key.clone(), value, trust: entry.trust };
-                    values.entry(key).or_insert((entry.position, at_hand));
+                    values.push(AtHand { key, value, trust: entry.trust });
                 }
                 Err(error) => tracing::warn!(id = entry.id, %error, "a damaged value is left out"),
             }
         }
-        let mut values: Vec<(u64, AtHand)> = values.into_values().collect();
-        values.sort_by_key(|(position, _)| *position);
-        Ok(values.into_iter().map(|(_, at_hand)| at_hand).collect())
+        Ok(values)
     }
 
+    /// The values of the memory's own collection.
     fn filter(&self) -> MemoryFilter {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]);
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(&Collection::default());
         filter.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
         filter
     }

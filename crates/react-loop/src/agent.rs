@@ -10,7 +10,8 @@ use archon_types::{
     Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, ToolMode, Toolbox, TurnTrigger,
+    RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said, ToolMode, Toolbox,
+    TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -257,7 +258,7 @@ impl ReactAgent {
         let mut driver = self.driver(context);
         let mut bodies = vec![RecordBody::RunStarted(Box::new(started.clone()))];
         if driver.may_begin(&history, earlier).await {
-            bodies.extend(self.opened(Some(opening), context).await);
+            bodies.extend(self.opened(Some(opening), history.in_full(), context).await);
         } else {
             bodies.push(RecordBody::Vetoed { hook: HookPoint::BeforeLoop });
             driver.hooks = None; // A run that never began has no end to hear of.
@@ -378,7 +379,7 @@ impl ReactAgent {
             return Err(LoopError::Parallel { run: context.run.clone() });
         }
         let (history, _) = fold_chain(&**journal, &origin).await?;
-        let parts = self.context_parts.clone();
+        let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         let may_go_on = |o: &Outcome| matches!(o.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed);
         if machine.ended().is_some_and(|outcome| !may_go_on(outcome)) {
@@ -404,7 +405,7 @@ impl ReactAgent {
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
             .with_inbox(journal.inbox(), &open.records);
         log.step(&mut machine, RecordBody::Resumed).await?;
-        for body in self.opened(opening, context).await {
+        for body in self.opened(opening, window, context).await {
             log.step(&mut machine, body).await?;
         }
         if let Some((command, attempt)) = machine.open_request() {
@@ -435,13 +436,18 @@ impl ReactAgent {
         driver
     }
 
-    /// The records that begin a run, or say why it does not begin.
-    async fn opened(&self, opening: Option<Opening>, context: &Context) -> Vec<RecordBody> {
+    /// The records that begin a run, or say why it does not begin. `window` is what the model reads before it.
+    async fn opened(
+        &self,
+        opening: Option<Opening>,
+        window: Vec<Said>,
+        context: &Context,
+    ) -> Vec<RecordBody> {
         let Some(opening) = opening else { return Vec::new() };
         match opening.filtered(&self.filters).await {
             Ok(opening) => {
                 let memory = self.driver.memory.as_deref().filter(|_| context.called_by().is_none());
-                opening.recalled(memory, context).await.into_records().collect()
+                opening.recalled(memory, window, context).await.into_records().collect()
             }
             Err(reason) => vec![RecordBody::InputRejected { reason }],
         }

@@ -2,7 +2,7 @@
 
 use archon_types::{
     AgentMessage, Content, Context, InputFilter, InputVerdict, LlmMessage, Message, PromptSource, RecordBody,
-    RunMemory, Speaker,
+    RunMemory, Said, Speaker,
 };
 use std::sync::Arc;
 
@@ -61,11 +61,17 @@ impl Opening {
     }
 
     /// Adds what is remembered of each message to it.
-    pub(crate) async fn recalled(mut self, memory: Option<&dyn RunMemory>, context: &Context) -> Self {
+    pub(crate) async fn recalled(
+        mut self,
+        memory: Option<&dyn RunMemory>,
+        mut window: Vec<Said>,
+        context: &Context,
+    ) -> Self {
         let Some(memory) = memory else { return self };
+        window.extend(self.restored.iter().map(|message| Said::new(message.clone(), Speaker::of(message))));
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
-            if let Some(recalled) = memory.recall(context, text).await
+            if let Some(recalled) = memory.recall(context, text, &window).await
                 && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
             {
                 user.tell(recalled);

@@ -2,7 +2,8 @@
 
 mod question;
 
-use archon_types::{Collection, Damaged, MemoryChange, MemoryEntry, MemoryError, Timestamp};
+use archon_types::{Collection, Damaged, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
+use archon_vectors::GroupRange;
 
 pub(crate) use question::words_of;
 
@@ -16,6 +17,15 @@ pub(crate) fn narrowed(
         Some(inner) if scope.contains(inner) => Ok(inner.clone()),
         Some(other) => Err(MemoryError::OutOfScope { collection: other.clone(), scope: scope.clone() }),
     }
+}
+
+/// The collections that a filter means.
+pub(crate) fn range(scope: &Collection, filter: &MemoryFilter) -> Result<GroupRange, MemoryError> {
+    let collection = narrowed(scope, filter.collection.as_ref())?;
+    Ok(match filter.exact {
+        true => GroupRange::only(collection.as_str()),
+        false => GroupRange::of(collection.as_str()),
+    })
 }
 
 /// What can be said against a change without the database.

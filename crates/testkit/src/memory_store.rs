@@ -191,6 +191,7 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         }
     };
     with(&|f| f.ids = vec!["e3".into(), "e4".into(), "nobody".into()]);
+    with(&|f| f.without = ["e3", "e4", "nobody"].map(str::to_owned).into());
     with(&|f| f.kinds = vec![MemoryKind::Note, MemoryKind::Fact]);
     with(&|f| f.key = Some("k4".into()));
     with(&|f| _ = f.metadata.insert("session".into(), json!("s2")));
@@ -290,9 +291,9 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
         e.metadata.insert("of".into(), json!(name));
         put(&*open(&collection(name)), vec![e]).await;
     }
-    let seen = async |name: &str, within: Option<&str>| {
+    let looked = async |name: &str, within: Option<&str>, exact: bool| {
         let mut search = MemorySearch::words("secret", 99).near("a:2", vec![1.0, 0.0]);
-        search.filter.collection = within.map(collection);
+        (search.filter.collection, search.filter.exact) = (within.map(collection), exact);
         let store = open(&collection(name));
         let found = store.candidates(&search).await.expect("candidates").candidates;
         let mut found: Vec<String> = found.iter().map(|c| c.entry.collection.to_string()).collect();
@@ -303,12 +304,26 @@ async fn collections_stay_apart(open: OpenMemoryStore<'_>) {
         assert_eq!(found, listed);
         found
     };
+    let seen = async |name: &str, within: Option<&str>| looked(name, within, false).await;
     assert_eq!(seen("apart:eng", None).await, ["apart:eng", "apart:eng:alice"]);
     assert_eq!(seen("apart:eng:alice", None).await, ["apart:eng:alice"]);
     assert_eq!(seen("apart:engine", None).await, ["apart:engine"]);
     assert_eq!(seen("apart", None).await.len(), 5);
     assert_eq!(seen("apart", Some("apart:eng")).await, ["apart:eng", "apart:eng:alice"]);
     assert_eq!(seen("apar", None).await, [""; 0]);
+    // And a collection without those within it.
+    assert_eq!(looked("apart:eng", None, true).await, ["apart:eng"]);
+    assert_eq!(looked("apart", None, true).await, ["apart"]);
+    assert_eq!(looked("apart", Some("apart:eng"), true).await, ["apart:eng"]);
+    assert_eq!(looked("apar", None, true).await, [""; 0]);
+    let within = open(&collection("apart:mine:inner"));
+    put(&*within, vec![entry("same-id", "inner", 1)]).await;
+    let mine = open(&collection("apart:mine"));
+    put(&*mine, vec![entry("same-id", "outer", 1)]).await;
+    let own = MemoryFilter::all().exactly(&Collection::default());
+    assert_eq!(mine.apply(vec![MemoryChange::Forget(own)]).await.unwrap_or(9), 1);
+    assert_eq!(all_entries(&*mine, MemoryFilter::all()).await[0].content, "inner");
+    assert_eq!(within.apply(vec![MemoryChange::forget("same-id")]).await.unwrap_or(9), 1);
     let alice = open(&collection("apart:eng:alice"));
     for foreign in ["apart:eng", "apart:engine", "apart:eng:alicia"] {
         let mut filter = MemoryFilter::all();

@@ -4,6 +4,8 @@
 //! of whoever asks. Each value of these traits is bound to its owner (one conversation, one task,
 //! one tenant's collection), so nothing that is asked through it can reach another's.
 
+use std::collections::BTreeSet;
+
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
@@ -324,6 +326,8 @@ pub struct MemoryQuery {
     pub kinds: Vec<MemoryKind>,
     /// Only of this collection within the one that the memory is bound to.
     pub collection: Option<Collection>,
+    /// None of these ids, for instance because whoever asks has them before it.
+    pub without: BTreeSet<String>,
 }
 
 impl MemoryQuery {
@@ -338,6 +342,7 @@ impl MemoryQuery {
             trust: Trust::Untrusted,
             kinds: Vec::new(),
             collection: None,
+            without: BTreeSet::new(),
         }
     }
 }

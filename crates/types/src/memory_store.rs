@@ -3,6 +3,8 @@
 //! A store knows nothing of models and formulas. It keeps entries, finds candidates by words and by
 //! vectors, and says both raw scores; what they mean together is decided above it.
 
+use std::collections::BTreeSet;
+
 use futures_core::future::BoxFuture;
 
 use crate::{Collection, Json, MemoryEntry, MemoryError, MemoryKind, Timestamp, Trust};
@@ -78,8 +80,12 @@ impl MemoryChange {
 pub struct MemoryFilter {
     /// Only of this collection and of those within it; of all that the store is bound to if unset.
     pub collection: Option<Collection>,
+    /// Only of that collection itself, and of none within it.
+    pub exact: bool,
     /// Only these ids; any if empty.
     pub ids: Vec<String>,
+    /// None of these ids.
+    pub without: BTreeSet<String>,
     /// Only these kinds; any if empty.
     pub kinds: Vec<MemoryKind>,
     /// Only with this key.
@@ -110,6 +116,14 @@ impl MemoryFilter {
         self
     }
 
+    /// The same of this collection alone: of none within it. With the root, which an entry without a collection has, of
+    /// the one that the store is bound to.
+    pub fn exactly(mut self, collection: &Collection) -> Self {
+        self.collection = (!collection.is_root()).then(|| collection.clone());
+        self.exact = true;
+        self
+    }
+
     /// Whether an entry fits. The collection is the store's business and not looked at; `tests` of a
     /// store compare with this.
     pub fn fits(&self, entry: &MemoryEntry) -> bool {
@@ -124,6 +138,7 @@ impl MemoryFilter {
         holds
             && !embedded
             && (self.ids.is_empty() || self.ids.contains(&entry.id))
+            && !self.without.contains(&entry.id)
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && self.key.as_ref().is_none_or(|key| entry.key.as_ref() == Some(key))
             && self.metadata.iter().all(|(name, value)| entry.metadata.get(name) == Some(value))

@@ -20,9 +20,14 @@ pub trait RunMemory: Send + Sync {
     ) -> BoxFuture<'a, ()>;
 
     /// What is remembered that fits a message of a person, as text for the model; it becomes a part of the message, in
-    /// the run's log. Nothing by default.
-    fn recall<'a>(&'a self, context: &'a Context, message: &'a Message) -> BoxFuture<'a, Option<String>> {
-        let _ = (context, message);
+    /// the run's log. `window` is what the model reads anyway, in full. Nothing by default.
+    fn recall<'a>(
+        &'a self,
+        context: &'a Context,
+        message: &'a Message,
+        window: &'a [Said],
+    ) -> BoxFuture<'a, Option<String>> {
+        let _ = (context, message, window);
         Box::pin(std::future::ready(None))
     }
 }

@@ -56,6 +56,12 @@ impl GroupRange {
         }
     }
 
+    /// A group and nothing within it; with an empty name the group that has no name.
+    pub fn only(name: &str) -> Self {
+        let name = name.to_owned();
+        Self { from: name.clone(), to: Some(name.clone()), name }
+    }
+
     /// What of an ordered map lies in it.
     pub fn select<'a, T>(&self, map: &'a BTreeMap<String, T>) -> impl Iterator<Item = (&'a String, &'a T)> {
         let upper = self.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -56,13 +56,11 @@ impl Knowledge {
         Ok(learnt)
     }
 
-    /// The entry as the store has it; one without a collection is in the store's own, which is around all others.
+    /// The entry as the store has it; one without a collection is in the store's own.
     async fn as_it_is(&self, entry: &MemoryEntry) -> Result<Option<MemoryEntry>, MemoryError> {
-        let mut filter = MemoryFilter::all();
+        let mut filter = MemoryFilter::all().exactly(&entry.collection);
         filter.ids = vec![entry.id.clone()];
-        filter.collection = (!entry.collection.is_root()).then(|| entry.collection.clone());
-        let found = self.memory.all(filter).await?;
-        Ok(found.into_iter().min_by_key(|entry| entry.collection.as_str().len()))
+        Ok(self.memory.all(filter).await?.pop())
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod compression;
 mod knowledge;
+mod nested;
 mod recall;
 mod store;
 mod support;

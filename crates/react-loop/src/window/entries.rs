@@ -40,6 +40,11 @@ impl Entry {
         Said::new(self.said.as_ref().unwrap_or(&self.message).clone(), self.by)
     }
 
+    /// Whether the model sees it as it was said.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.said.is_none() && self.clipped.is_none()
+    }
+
     /// The entry of a later run, which begins with what the model saw of this one.
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
         let Said { message: said, by, .. } = self.said();

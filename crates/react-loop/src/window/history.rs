@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Message, Speaker, Tokenizer};
+use archon_types::{Message, Said, Speaker, Tokenizer};
 
 use super::{Messages, entries::Entry};
 use crate::limits::Spent;
@@ -24,6 +24,11 @@ impl History {
     /// The messages, oldest first.
     pub fn messages(&self) -> &Messages {
         &self.messages
+    }
+
+    /// What a run that begins with it reads as it was said, with nothing cut.
+    pub(crate) fn in_full(&self) -> Vec<Said> {
+        self.entries.iter().filter(|entry| entry.is_whole()).map(Entry::said).collect()
     }
 
     /// Whether the model has the next word: a person or a tool had the last one.

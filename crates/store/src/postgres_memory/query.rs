@@ -6,11 +6,10 @@ use archon_types::{
     Candidate, Collection, Damaged, Found, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder,
     MemoryPage, MemorySearch, Trust, Validity,
 };
-use archon_vectors::GroupRange;
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
 use super::failed;
-use crate::memories::{Texts, check_question, narrowed, number, time, words_of};
+use crate::memories::{Texts, check_question, number, range, time, words_of};
 
 /// What a row is read from.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
@@ -38,7 +37,7 @@ impl Conditions {
     /// The collection first: nothing is ever asked without it.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
-        let range = GroupRange::of(narrowed(scope, filter.collection.as_ref())?.as_str());
+        let range = range(scope, filter)?;
         if let Some(to) = range.to {
             let (name, from, to) =
                 (conditions.value(range.name), conditions.value(range.from), conditions.value(to));
@@ -64,6 +63,10 @@ impl Conditions {
         if !filter.ids.is_empty() {
             let ids = self.value(filter.ids.clone());
             self.and(&format!("e.id = ANY({ids})"));
+        }
+        if !filter.without.is_empty() {
+            let ids = self.value(filter.without.iter().cloned().collect::<Vec<String>>());
+            self.and(&format!("e.id <> ALL({ids})"));
         }
         if !filter.kinds.is_empty() {
             let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();

@@ -3,7 +3,6 @@
 use archon_types::{
     Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Trust, Validity,
 };
-use archon_vectors::GroupRange;
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
 use super::{
@@ -11,7 +10,7 @@ use super::{
     database::Database,
     row::{COLUMNS, read, vector_of},
 };
-use crate::memories::{narrowed, number};
+use crate::memories::{number, range};
 
 /// Conditions on `entries e`, joined by AND, with the values of their parameters.
 pub(super) struct Conditions {
@@ -23,7 +22,7 @@ impl Conditions {
     /// The collection first: nothing is ever asked without it.
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
-        let range = GroupRange::of(narrowed(scope, filter.collection.as_ref())?.as_str());
+        let range = range(scope, filter)?;
         if let Some(to) = range.to {
             let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
             conditions.and(sql, [range.name, range.from, to].map(Value::Text));
@@ -48,6 +47,11 @@ impl Conditions {
     fn add(&mut self, filter: &MemoryFilter) {
         let text = |text: &str| Value::Text(text.to_owned());
         self.one_of("e.id", filter.ids.iter().map(|id| text(id)).collect());
+        if !filter.without.is_empty() {
+            // One value however many there are.
+            let ids = serde_json::to_string(&filter.without).unwrap_or_default();
+            self.and("e.id NOT IN (SELECT value FROM json_each(?))", [Value::Text(ids)]);
+        }
         self.one_of("e.kind", filter.kinds.iter().map(|kind| text(kind.as_str())).collect());
         if let Some(key) = &filter.key {
             self.and("e.key = ?", [text(key)]);

@@ -13,7 +13,7 @@ use super::{
     row::{COLUMNS, read},
     words,
 };
-use crate::memories::{check_question, narrowed};
+use crate::memories::{check_question, narrowed, range};
 
 pub(super) fn candidates(
     database: &Database,
@@ -21,7 +21,9 @@ pub(super) fn candidates(
     search: &MemorySearch,
 ) -> Result<Found, MemoryError> {
     let conditions = Conditions::of(scope, &search.filter)?;
-    let range = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
+    // The index of words knows a collection with all within it; the conditions say which entries fit.
+    let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
+    let range = range(scope, &search.filter)?;
     database.read(|connection| {
         let mut gathered = Gathered {
             database,
@@ -30,7 +32,7 @@ pub(super) fn candidates(
             by_position: BTreeMap::new(),
             damaged: BTreeMap::new(),
         };
-        let words = gathered.by_words(&range, search);
+        let words = gathered.by_words(&around, search);
         words.map_err(failed("read", database.path()))?;
         if let Some((embedder, vector)) = &search.vector {
             let mut scan = lock(&database.scan);

@@ -1,0 +1,156 @@
+//! Collections within each other: whoever is bound to the outer one sees the inner ones, and neither changes them nor
+//! takes them for its own.
+
+use std::{sync::Arc, time::Duration};
+
+use archon_memory::{Compressor, Fact, InMemoryStore, Learnt, Limits, Memory};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
+use archon_types::{
+    Clock, Collection, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryQuery, Timestamp,
+    TokenEstimate, Trust, Working,
+};
+use serde_json::{Map, json};
+
+use crate::support::{contents, said};
+
+/// The memories of these collections in one store, with their clock.
+fn memories<const N: usize>(of: [&str; N]) -> ([Memory; N], VirtualClock) {
+    let (clock, store, ids) = (VirtualClock::new(), InMemoryStore::new(), Arc::new(SeededIds::new(5)));
+    let memory = |name: &str| {
+        let store = match name {
+            "" => store.clone(),
+            name => store.collection(Collection::new(name).unwrap()).unwrap(),
+        };
+        Memory::new(Arc::new(store), Arc::new(clock.clone()), ids.clone())
+    };
+    (of.map(memory), clock)
+}
+
+async fn everything(memory: &Memory) -> Vec<MemoryEntry> {
+    all_entries(&**memory.store(), MemoryFilter::all()).await
+}
+
+fn lives(place: &str, since: u64) -> Fact {
+    Fact::new("user", "lives in", place).since(Timestamp::from_millis(since)).trusted(Trust::Trusted)
+}
+
+fn objects(facts: &[Fact]) -> Vec<&str> {
+    let mut objects: Vec<&str> = facts.iter().map(|fact| fact.object.as_str()).collect();
+    objects.sort_unstable();
+    objects
+}
+
+// spec: M-27, M-25
+#[tokio::test]
+async fn what_a_team_learns_ends_no_fact_of_a_member() {
+    let ([alice, bob, team], _) = memories(["team:eng:alice", "team:eng:bob", "team:eng"]);
+    alice.knowledge().learn([lives("Bern", 100)]).await.unwrap();
+    bob.knowledge().learn([lives("Chur", 200)]).await.unwrap();
+    let before = (everything(&alice).await, everything(&bob).await);
+    let learnt = team.knowledge().learn([lives("Paris", 300)]).await.unwrap();
+    assert_eq!(learnt, [Learnt::New { ended: 0 }]);
+    assert_eq!((everything(&alice).await, everything(&bob).await), before);
+    // Nor is what a member knows known to the team.
+    let learnt = team.knowledge().learn([lives("Bern", 400)]).await.unwrap();
+    assert_eq!(learnt, [Learnt::New { ended: 1 }]);
+    assert_eq!((everything(&alice).await, everything(&bob).await), before);
+    // Each has an answer of its own, and none is another's.
+    let knowledge = team.knowledge();
+    let at = |ms| Timestamp::from_millis(ms);
+    assert_eq!(
+        objects(&knowledge.as_of("user", "lives in", at(350)).await.unwrap()),
+        ["Bern", "Chur", "Paris"]
+    );
+    let ([alice, team], clock) = memories(["team:eng:alice", "team:eng"]);
+    clock.advance(Duration::from_secs(1));
+    let now = clock.now().as_millis();
+    alice.knowledge().learn([lives("Bern", now - 20)]).await.unwrap();
+    team.knowledge().learn([lives("Paris", now - 10)]).await.unwrap();
+    assert_eq!(objects(&team.knowledge().about("user").await.unwrap()), ["Bern", "Paris"]);
+    assert_eq!(objects(&team.knowledge().current("user", "lives in").await.unwrap()), ["Bern", "Paris"]);
+    let entities = team.knowledge().entities().await.unwrap();
+    let whose: Vec<_> = entities.iter().map(|e| (e.collection.as_str(), e.facets.len())).collect();
+    assert_eq!(whose, [("team:eng", 1), ("team:eng:alice", 1)]);
+    assert_eq!(objects(&alice.knowledge().current("user", "lives in").await.unwrap()), ["Bern"]);
+}
+
+// spec: M-27
+#[tokio::test]
+async fn a_team_clears_its_own_session_and_task_and_no_members() {
+    let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
+    for (memory, name) in [(&alice, "alice"), (&team, "team")] {
+        memory.conversation("main").append(said("user", &format!("I am of {name}."))).await.unwrap();
+        memory.task("t").set("owner", json!(name)).await.unwrap();
+    }
+    // Neither takes the other's for its own.
+    let turns = team.conversation("main").get_messages(None, 0).await.unwrap();
+    assert_eq!(contents(&turns), ["I am of team."]);
+    let turns = team.conversation("main").get_messages(Some(9), 0).await.unwrap();
+    assert_eq!(contents(&turns), ["I am of team."]);
+    assert_eq!(team.task("t").to_map().await.unwrap()["owner"], "team");
+    let mut believed = Map::new();
+    believed.insert("other".into(), json!("model"));
+    alice.task("t").set("other", json!("alice")).await.unwrap();
+    assert_eq!(team.task("t").update_believed(believed, Trust::Model).await.unwrap(), 1);
+    let before = everything(&alice).await;
+    assert_eq!(before.len(), 3);
+    team.conversation("main").clear().await.unwrap();
+    assert_eq!(everything(&alice).await, before);
+    team.task("t").clear().await.unwrap();
+    assert_eq!(everything(&alice).await, before);
+    assert_eq!(everything(&team).await.len(), 3, "and its own are gone");
+}
+
+// spec: M-27, M-13
+#[tokio::test]
+async fn a_teams_summary_stands_for_its_own_turns_alone() {
+    let ([alice, team], _) = memories(["team:eng:alice", "team:eng"]);
+    for n in 0..4 {
+        alice.conversation("main").append(said("user", &format!("Alice says {n}."))).await.unwrap();
+        team.conversation("main").append(said("user", &format!("The team says {n}."))).await.unwrap();
+    }
+    let model = FnProvider::new(|_, request| {
+        let asked = request.messages.iter().map(|message| message.text()).collect::<String>();
+        assert!(!asked.contains("Alice"), "{asked}");
+        FnProvider::text(r#"{"summary": "All was said.", "facts": {}}"#)
+    });
+    let compress =
+        |memory: &Memory| Compressor::new(memory.clone(), Arc::new(model.clone()), "m").with_trigger(0.0, 9);
+    let talk = team.conversation("main");
+    assert_eq!(compress(&team).compress(&talk, 10, &TokenEstimate).await.unwrap(), 1);
+    assert_eq!(compress(&team).history(&talk).await.unwrap().len(), 2);
+    assert_eq!(compress(&alice).history(&alice.conversation("main")).await.unwrap().len(), 4);
+}
+
+// spec: M-27, M-19
+#[tokio::test]
+async fn what_the_root_forgets_of_its_own_a_tenant_keeps() {
+    let ([tenant, root], clock) = memories(["user:x", ""]);
+    let note = |text: &str, at| MemoryEntry::new("same", text, Timestamp::from_millis(at));
+    root.keep(vec![note("old", 1)]).await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    tenant.keep(vec![note("new", clock.now().as_millis())]).await.unwrap();
+    assert_eq!(root.evict(&Limits::entries(1)).await.unwrap().evicted, 1);
+    assert_eq!(contents(&everything(&root).await), ["new"]);
+    root.keep(vec![note("said twice", 1), MemoryEntry::new("again", "said twice", clock.now())])
+        .await
+        .unwrap();
+    assert_eq!(root.merge_similar().await.unwrap(), 1);
+    assert_eq!(contents(&everything(&tenant).await), ["new"]);
+    assert_eq!(everything(&root).await.len(), 2);
+}
+
+// spec: M-27, M-25
+#[tokio::test]
+async fn what_one_member_says_hides_nothing_that_another_does() {
+    let ([alice, bob, team], clock) = memories(["team:eng:alice", "team:eng:bob", "team:eng"]);
+    clock.advance(Duration::from_secs(1));
+    let fact = |place: &str, trust| Fact::new("user", "lives in", place).trusted(trust);
+    alice.knowledge().learn([fact("Bern", Trust::Untrusted)]).await.unwrap();
+    bob.knowledge().learn([fact("Chur", Trust::Trusted)]).await.unwrap();
+    let mut query = MemoryQuery::new("Bern");
+    query.kinds = vec![MemoryKind::Fact];
+    query.limit = 1;
+    let found = team.long_term().query(&query).await.unwrap();
+    assert_eq!(contents(found.iter().map(|hit| &hit.entry)), ["user lives in Bern"]);
+}
