@@ -298,10 +298,14 @@ impl<'a> Driver<'a> {
             if let Some(body) = body.filter(|_| !self.received.contains(&entry.id)) {
                 self.record(vec![RecordBody::Received { id: entry.id.clone() }, body]).await?;
             }
+            self.received.insert(entry.id.clone());
             done.push(entry.id);
         }
-        if !done.is_empty() {
-            inbox.remove(&self.context.run, &done).await?;
+        if !done.is_empty()
+            && let Err(error) = inbox.remove(&self.context.run, &done).await
+        {
+            // They are in the log, and are not heard again.
+            tracing::warn!(run = %self.context.run, %error, "messages that were heard cannot be removed");
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(crate) struct Following {
     pub(crate) log: LogAppender,
     pub(crate) context: Context,
     pub(crate) control: PlanControl,
-    /// Questions that were asked; which of them are open the machine knows.
+    /// Questions that were asked; which of them are still open the machine knows.
     pub(crate) open: Vec<(CallId, ApprovalRequest)>,
     /// Questions that somebody is looking at who may answer at once.
     pub(crate) deciding: Vec<Deciding>,
@@ -92,9 +92,10 @@ impl Following {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
             request.expires_at.get_or_insert(self.context.clock.now() + Duration::from_millis(wait));
         }
-        let is_own = request.path.is_empty();
+        // Those that have their answers are over; one that is put again replaces itself.
+        let machine = &self.machine;
         self.open.retain(|(asked, other)| {
-            other.request_id != request.request_id && !(is_own && *asked == call && other.path.is_empty())
+            other.request_id != request.request_id && machine.is_waiting_for(*asked)
         });
         self.open.push((call, ApprovalRequest::clone(&request)));
         self.record(vec![RecordBody::ToolAsked { call, request }]).await

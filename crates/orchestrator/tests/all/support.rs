@@ -18,8 +18,6 @@ use archon_types::{
     RecordBody, Role, RunId, SessionId, SubTask, SubTaskRules, Task, TeamRecord, Usage,
 };
 
-use crate::office::OfficeJournal;
-
 struct Woken(AtomicBool);
 
 impl Wake for Woken {
@@ -156,16 +154,13 @@ impl World {
         roles: &[&str],
         change: impl FnOnce(&mut TeamOptions),
     ) -> Team {
-        let mut options = TeamOptions::default();
-        options.roles = roles.iter().map(|role| Role::new(*role, "")).collect();
-        change(&mut options);
-        Team::new(Arc::new(Fixed(plan)), Arc::new(self.journal.clone()), options)
+        self.team_in(&self.journal, plan, roles, change)
     }
 
-    /// As [`team`](Self::team), in a journal that takes messages to runs.
+    /// As [`team`](Self::team), in another journal.
     pub(crate) fn team_in(
         &self,
-        journal: &OfficeJournal,
+        journal: &(impl archon_types::Journal + Clone + 'static),
         plan: Vec<SubTask>,
         roles: &[&str],
         change: impl FnOnce(&mut TeamOptions),

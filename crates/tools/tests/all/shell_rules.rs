@@ -282,7 +282,7 @@ fn harm(dir: &Path, line: &str) -> Option<&'static str> {
 // spec: AP-11
 #[test]
 fn no_line_that_the_rules_let_pass_runs_what_they_do_not_speak_of() {
-    let lines = if std::env::var("ARCHON_ACCEPT").is_ok_and(|v| v == "full") { 100_000 } else { 1_500 };
+    let lines = archon_testkit::cases(1_500, 100_000);
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().canonicalize().unwrap();
     stage(&dir);
