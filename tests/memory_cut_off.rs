@@ -9,8 +9,8 @@ use archon::{
     SystemClock,
     memory::{Fact, HashEmbedder, InMemoryStore, Knowledge, Memory, RuleExtractor},
     types::{
-        BoxFuture, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryPage, MemorySearch,
-        MemoryStore, Timestamp, Trust,
+        BoxFuture, Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
+        MemorySearch, MemoryStore, Timestamp, Trust,
     },
 };
 use archon_testkit::SeededIds;
@@ -24,6 +24,10 @@ struct Dying {
 }
 
 impl MemoryStore for Dying {
+    fn scope(&self) -> &Collection {
+        self.store.scope()
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if left.is_err() {

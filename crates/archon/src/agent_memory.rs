@@ -15,9 +15,9 @@ use std::{
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
-    BoxFuture, Collection, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry,
-    MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp,
-    TokenEstimate, Trust, ViewPart,
+    BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate,
+    Trust, ViewPart,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -133,7 +133,7 @@ impl Remembering {
         let mut there = HashSet::new();
         for ids in ids.chunks(ASKED) {
             // One of this id in a collection within the memory's own is another's.
-            let mut filter = MemoryFilter::all().exactly(&Collection::default());
+            let mut filter = MemoryFilter::all().exactly(self.parts.memory.store().scope());
             filter.ids = ids.to_vec();
             let mut listing = Listing::new(filter, MemoryOrder::First, ASKED);
             loop {

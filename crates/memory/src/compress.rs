@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Collection, Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    Provider, TokenCounter, Trust,
+    Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Provider,
+    TokenCounter, Trust,
 };
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -115,7 +115,7 @@ impl Compressor {
         &self,
         conversation: &Conversation,
     ) -> Result<(Vec<MemoryEntry>, Vec<MemoryEntry>), MemoryError> {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Summary]).exactly(&Collection::default());
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Summary]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::String(conversation.session().to_owned()));
         let listing = Listing::new(filter, MemoryOrder::First, usize::MAX >> 1);
         let mut summaries = self.memory.store().list(&listing).await?.entries;

@@ -1,8 +1,7 @@
 //! What was said in a session, in order.
 
 use archon_types::{
-    BoxFuture, Collection, Episodic, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder,
+    BoxFuture, Episodic, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
 };
 
 use crate::Memory;
@@ -34,7 +33,7 @@ impl Conversation {
 
     /// The turns of the memory's own collection: a session of the same name in one within it is another.
     fn filter(&self) -> MemoryFilter {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(&Collection::default());
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(self.memory.store().scope());
         filter.metadata.insert(SESSION.to_owned(), Json::String(self.session.clone()));
         filter
     }
@@ -72,8 +71,7 @@ impl Episodic for Conversation {
         Box::pin(async move {
             // The summaries and the key facts of what was said say it again.
             let kinds = [MemoryKind::Turn, MemoryKind::Summary, MemoryKind::Value];
-            let changes = vec![MemoryChange::Forget(self.filter().of(&kinds))];
-            self.memory.apply(changes).await.map(drop)
+            self.memory.forget_all(self.filter().of(&kinds)).await.map(drop)
         })
     }
 }

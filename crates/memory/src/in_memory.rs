@@ -80,6 +80,10 @@ fn narrowed(scope: &Collection, collection: Option<&Collection>) -> Result<Colle
 }
 
 impl MemoryStore for InMemoryStore {
+    fn scope(&self) -> &Collection {
+        &self.scope
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         Box::pin(async move {
             let mut all = self.write();
@@ -123,16 +127,11 @@ impl MemoryStore for InMemoryStore {
                 (MemoryOrder::First, Some(after)) => entry.position > after,
                 (MemoryOrder::Latest, Some(after)) => entry.position < after,
             };
-            let mut fitting: Vec<&MemoryEntry> = range
-                .select(&all.groups)
-                .flat_map(|(_, group)| group.chosen(&listing.filter))
-                .filter(past)
-                .filter(|entry| listing.filter.fits(entry))
-                .collect();
-            fitting.sort_unstable_by_key(|entry| match listing.order {
-                MemoryOrder::First => entry.position,
-                MemoryOrder::Latest => u64::MAX - entry.position,
-            });
+            let mut fitting = all.fitting(&range, &listing.filter);
+            fitting.retain(past);
+            if listing.order == MemoryOrder::Latest {
+                fitting.reverse();
+            }
             let mut page = MemoryPage::default();
             if fitting.len() > listing.limit {
                 fitting.truncate(listing.limit);
@@ -166,6 +165,13 @@ impl InMemoryStore {
                     }
                 }
                 MemoryChange::Forget(filter) => _ = narrowed(&self.scope, filter.collection.as_ref())?,
+                MemoryChange::Expect { filter, entries } => {
+                    let now = all.fitting(&self.range(filter)?, filter);
+                    let same = now.iter().zip(&*entries).all(|(now, before)| now.is_as_written(before));
+                    if now.len() != entries.len() || !same {
+                        return Err(MemoryError::Changed);
+                    }
+                }
                 MemoryChange::Embed { id, collection, embedder, vector, .. } => {
                     narrowed(&self.scope, Some(collection))?;
                     if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
@@ -213,6 +219,15 @@ fn bare(entry: &MemoryEntry) -> MemoryEntry {
 }
 
 impl All {
+    /// The entries that fit, the first written first.
+    fn fitting<'a>(&'a self, range: &GroupRange, filter: &'a MemoryFilter) -> Vec<&'a MemoryEntry> {
+        let groups = range.select(&self.groups);
+        let mut fitting: Vec<&MemoryEntry> =
+            groups.flat_map(|(_, group)| group.chosen(filter)).filter(|entry| filter.fits(entry)).collect();
+        fitting.sort_unstable_by_key(|entry| entry.position);
+        fitting
+    }
+
     fn change(&mut self, change: MemoryChange, scope: &Collection) -> usize {
         match change {
             MemoryChange::Put(entry) => self.put(*entry),

@@ -4,6 +4,7 @@
 //! much or more; one that is believed less ends nothing. What held at a time is, of the facts whose time it is in, the
 //! one that is believed most, and of these the one that began last.
 
+mod sources;
 mod timeline;
 mod unread;
 
@@ -19,11 +20,12 @@ use serde_json::json;
 use crate::{
     Memory,
     extract::{KnowledgeExtractor, Passage},
-    memory::vectors,
+    memory::Tries,
 };
 use timeline::Timeline;
 
-pub(crate) use timeline::moved;
+pub(crate) use sources::{forgotten_with, sources_of, with_other_sources};
+pub(crate) use timeline::name;
 
 /// From here on are the positions of facts that are compared before they are stored: they are written last.
 const NOT_STORED_YET: u64 = 1 << 63;
@@ -99,12 +101,11 @@ impl Fact {
     }
 
     /// Facts with the same key are about the same thing.
-    fn key(&self) -> String {
-        let mut parts = vec![normal(&self.subject), normal(&self.relation)];
-        if self.objects == Objects::Many {
-            parts.push(normal(&self.object));
+    pub(crate) fn key(&self) -> String {
+        match self.objects {
+            Objects::One => key_of(&[&self.subject, &self.relation]),
+            Objects::Many => key_of(&[&self.subject, &self.relation, &self.object]),
         }
-        parts.join("\u{1f}")
     }
 
     /// The id of a fact that an entry says: whoever learns it again from there, in whichever process, writes it in its own
@@ -135,7 +136,7 @@ impl Fact {
         Ok(entry)
     }
 
-    fn of(entry: &MemoryEntry) -> Option<Self> {
+    pub(crate) fn of(entry: &MemoryEntry) -> Option<Self> {
         let mut fact: Self = serde_json::from_value(entry.metadata.get(FACT)?.clone()).ok()?;
         (fact.since, fact.until) = (entry.valid_from, entry.valid_to);
         (fact.run, fact.trust) = (entry.run.clone(), entry.trust);
@@ -152,7 +153,21 @@ impl Fact {
 }
 
 const FACT: &str = "fact";
-const SOURCES: &str = "sources";
+
+/// What becomes of facts that are learnt: what is to be written, from what was read.
+#[derive(Default)]
+struct Compared {
+    learnt: Vec<Learnt>,
+    entries: Vec<MemoryEntry>,
+    expected: Vec<MemoryChange>,
+}
+
+/// New facts are written in the order in which they were learnt.
+fn as_written(mut changed: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
+    changed.sort_by_key(|entry| entry.position);
+    changed.iter_mut().filter(|entry| entry.position >= NOT_STORED_YET).for_each(|new| new.position = 0);
+    changed
+}
 
 /// Somebody or something that facts are about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,79 +212,76 @@ impl Knowledge {
     /// # Errors
     /// [`MemoryError::Invalid`] for a fact without subject, relation or object, and the store's errors.
     pub async fn learn(&self, facts: impl IntoIterator<Item = Fact>) -> Result<Vec<Learnt>, MemoryError> {
+        let facts: Vec<Fact> = facts.into_iter().collect();
         let _one_at_a_time = self.memory.parts.facts.lock().await;
-        let (learnt, changed) = self.compared(facts, None).await?;
-        self.put(changed, Vec::new()).await?;
-        Ok(learnt)
+        let mut tries = Tries::default();
+        loop {
+            let Compared { learnt, entries, expected } =
+                self.compared(&facts, self.memory.store().scope()).await?;
+            if self.memory.attempt(entries, expected, &mut tries).await?.is_some() {
+                return Ok(learnt);
+            }
+        }
     }
 
-    /// What becomes of facts, and the entries to write for it; of one collection, or of the store's own. Whoever calls it holds the lock of the facts.
-    async fn compared(
-        &self,
-        facts: impl IntoIterator<Item = Fact>,
-        collection: Option<&Collection>,
-    ) -> Result<(Vec<Learnt>, Vec<MemoryEntry>), MemoryError> {
+    /// What becomes of facts that are of one collection.
+    async fn compared(&self, facts: &[Fact], collection: &Collection) -> Result<Compared, MemoryError> {
         let now = self.memory.now();
+        let mut compared = Compared::default();
         let mut lines: BTreeMap<String, Timeline> = BTreeMap::new();
-        let mut learnt = Vec::new();
         for (nth, fact) in (NOT_STORED_YET..).zip(facts) {
             let id = fact.content_id().unwrap_or_else(|| self.memory.fresh());
             let mut new = fact.entry(id, now)?;
-            new.position = nth;
+            (new.position, new.collection) = (nth, collection.clone());
             let key = fact.key();
-            new.collection = collection.cloned().unwrap_or_default();
             if !lines.contains_key(&key) {
-                let line = self.timeline(&key, &new.collection).await?;
+                let (line, expected) = self.timeline(&key, collection).await?;
+                compared.expected.push(expected);
                 lines.insert(key.clone(), Timeline::new(line));
             }
-            learnt.extend(lines.get_mut(&key).map(|line| line.learn(new, &fact, now)));
+            compared.learnt.extend(lines.get_mut(&key).map(|line| line.learn(new, fact, now)));
         }
-        let mut changed: Vec<MemoryEntry> = lines.into_values().flat_map(Timeline::changed).collect();
-        changed.sort_by_key(|entry| entry.position);
-        changed.iter_mut().filter(|entry| entry.position >= NOT_STORED_YET).for_each(|new| new.position = 0);
-        Ok((learnt, changed))
+        compared.entries = as_written(lines.into_values().flat_map(Timeline::changed).collect());
+        Ok(compared)
     }
 
-    /// Writes facts, with their vectors, and what changes with them, in one.
-    async fn put(
+    /// The other facts that end elsewhere once entries are kept, in place of those of before, and what that rests on. The
+    /// entries get the ends that they have then.
+    pub(crate) async fn settled(
         &self,
-        mut entries: Vec<MemoryEntry>,
-        mut changes: Vec<MemoryChange>,
-    ) -> Result<(), MemoryError> {
-        if let Some(embedder) = &self.memory.parts.embedder {
-            let texts: Vec<String> = entries.iter().map(|entry| entry.content.clone()).collect();
-            match vectors(&**embedder, &texts).await {
-                Ok(made) => {
-                    for (entry, vector) in entries.iter_mut().zip(made) {
-                        *entry = std::mem::take(entry).with_vector(embedder.id(), vector);
-                    }
+        entries: &mut [MemoryEntry],
+        before: &[MemoryEntry],
+    ) -> Result<(Vec<MemoryEntry>, Vec<MemoryChange>), MemoryError> {
+        let places: BTreeMap<_, u64> = before.iter().map(|entry| (name(entry), entry.position)).collect();
+        for (nth, entry) in (NOT_STORED_YET..).zip(&mut *entries) {
+            entry.position = places.get(&name(entry)).copied().unwrap_or(nth);
+        }
+        let lines: BTreeSet<_> = entries.iter().chain(before).filter_map(line_of).collect();
+        let (mut moved, mut expected) = (Vec::new(), Vec::new());
+        for line in lines {
+            let (mut facts, expectation) = self.timeline(&line.1, &line.0).await?;
+            expected.push(expectation);
+            facts.retain(|fact| !entries.iter().any(|entry| name(entry) == name(fact)));
+            facts.extend(entries.iter().filter(|entry| line_of(entry).as_ref() == Some(&line)).cloned());
+            for fact in timeline::moved(facts) {
+                match entries.iter_mut().find(|entry| name(entry) == name(&fact)) {
+                    Some(entry) => *entry = fact,
+                    None => moved.push(fact),
                 }
-                Err(error) => tracing::warn!(%error, "facts are kept without vectors"),
             }
         }
-        changes.extend(entries.into_iter().map(MemoryChange::put));
-        if changes.is_empty() {
-            return Ok(());
-        }
-        self.memory.apply(changes).await.map(drop)
+        Ok((moved, expected))
     }
 
-    /// Lets the facts of these collections and keys end where they do with what there is now. Whoever calls it holds
-    /// the lock of the facts.
-    pub(crate) async fn settle(&self, lines: BTreeSet<(Collection, String)>) -> Result<(), MemoryError> {
-        let mut changes = Vec::new();
-        for (collection, key) in lines {
-            let line = self.timeline(&key, &collection).await?;
-            changes.extend(moved(line).into_iter().map(MemoryChange::put));
-        }
-        self.put(Vec::new(), changes).await
-    }
-
-    /// The facts of a key in one collection; with the root in the store's own.
-    async fn timeline(&self, key: &str, of: &Collection) -> Result<Vec<MemoryEntry>, MemoryError> {
+    /// The facts of a key in one collection, and that they are expected to stay so.
+    async fn timeline(
+        &self,
+        key: &str,
+        of: &Collection,
+    ) -> Result<(Vec<MemoryEntry>, MemoryChange), MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key = Some(key.to_owned());
-        self.memory.all(filter).await
+        self.memory.expected(filter).await
     }
 
     /// What holds now of a subject and a relation: one fact, or several where the relation may have many objects. Of a
@@ -291,12 +303,6 @@ impl Knowledge {
         relation: &str,
         time: Timestamp,
     ) -> Result<Vec<Fact>, MemoryError> {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
-        filter.key = Some(Fact::new(subject, relation, "").key());
-        let one = winners(self.memory.all(filter).await?, time);
-        if !one.is_empty() {
-            return Ok(one.into_iter().map(|(_, fact)| fact).collect());
-        }
         let same = |fact: &Fact| normal(&fact.relation) == normal(relation);
         Ok(self.about_at(subject, time).await?.into_iter().filter(same).collect())
     }
@@ -310,18 +316,14 @@ impl Knowledge {
     }
 
     async fn about_at(&self, subject: &str, time: Timestamp) -> Result<Vec<Fact>, MemoryError> {
-        let all = self.holding(time).await?;
-        Ok(all
-            .into_iter()
-            .map(|(_, fact)| fact)
-            .filter(|fact| normal(&fact.subject) == normal(subject))
-            .collect())
+        let all = self.holding(time, key_of(&[subject, ""])).await?;
+        Ok(all.into_iter().map(|(_, fact)| fact).collect())
     }
 
-    /// All facts that hold at a time, of each key in each collection the one that counts.
-    async fn holding(&self, time: Timestamp) -> Result<Vec<(Collection, Fact)>, MemoryError> {
+    /// The facts that hold at a time and whose keys begin so, of each key in each collection the one that counts.
+    async fn holding(&self, time: Timestamp, prefix: String) -> Result<Vec<(Collection, Fact)>, MemoryError> {
         let mut filter = MemoryFilter::default().of(&[MemoryKind::Fact]);
-        filter.validity = Validity::At(time);
+        (filter.validity, filter.key_prefix) = (Validity::At(time), Some(prefix));
         Ok(winners(self.memory.all(filter).await?, time))
     }
 
@@ -331,7 +333,7 @@ impl Knowledge {
     /// The store's errors.
     pub async fn entities(&self) -> Result<Vec<Entity>, MemoryError> {
         let mut entities: BTreeMap<(Collection, String), Entity> = BTreeMap::new();
-        for (collection, fact) in self.holding(self.memory.now()).await? {
+        for (collection, fact) in self.holding(self.memory.now(), String::new()).await? {
             let entity = entities.entry((collection.clone(), normal(&fact.subject))).or_default();
             (entity.name, entity.collection) = (fact.subject, collection);
             entity.facets.push((fact.relation, fact.object));
@@ -345,7 +347,7 @@ impl Knowledge {
     /// The store's errors.
     pub async fn topics(&self) -> Result<BTreeMap<String, usize>, MemoryError> {
         let mut topics = BTreeMap::new();
-        for (_, fact) in self.holding(self.memory.now()).await? {
+        for (_, fact) in self.holding(self.memory.now(), String::new()).await? {
             for topic in fact.topics {
                 *topics.entry(topic).or_default() += 1;
             }
@@ -395,52 +397,15 @@ async fn found_in(extractor: &dyn KnowledgeExtractor, passage: &Passage) -> Resu
     Ok(facts.collect())
 }
 
-/// A known fact after it was said again, if that changes what it rests on. What is said by itself rests on nothing else
-/// any more; what is believed less holds nothing up.
-fn with_sources(known: &MemoryEntry, again: &Fact) -> Option<MemoryEntry> {
-    let mut sources = Fact::of(known)?.sources;
-    if sources.is_empty() || again.trust < known.trust {
-        return None;
-    }
-    let before = sources.len();
-    for id in &again.sources {
-        if !sources.contains(id) {
-            sources.push(id.clone());
-        }
-    }
-    match again.sources.is_empty() {
-        true => sources.clear(),
-        false if sources.len() == before => return None,
-        false => {}
-    }
-    rewritten(known, &sources)
-}
-
-/// What is left of a fact without one of the entries that say it: nothing if that was the last. `None` if it does not
-/// rest on that entry.
-pub(crate) fn without_source(entry: &MemoryEntry, id: &str) -> Option<Option<MemoryEntry>> {
-    let mut sources = Fact::of(entry)?.sources;
-    let before = sources.len();
-    sources.retain(|source| source != id);
-    match sources.len() {
-        left if left == before => None,
-        0 => Some(None),
-        _ => Some(rewritten(entry, &sources)),
-    }
-}
-
-/// The entry of a fact that rests on these entries.
-fn rewritten(entry: &MemoryEntry, sources: &[String]) -> Option<MemoryEntry> {
-    let mut entry = entry.clone();
-    let fact = entry.metadata.get_mut(FACT)?.as_object_mut()?;
-    fact.insert(SOURCES.to_owned(), sources.into());
-    Some(entry)
-}
-
 /// Which timeline a fact is in.
 pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
     let key = entry.key.as_ref().filter(|_| entry.kind == MemoryKind::Fact)?;
     Some((entry.collection.clone(), key.clone()))
+}
+
+/// The key of facts about these, or what it begins with.
+fn key_of(names: &[&str]) -> String {
+    names.iter().map(|part| normal(part)).collect::<Vec<_>>().join("\u{1f}")
 }
 
 /// How names are compared: without case, and with single spaces.

@@ -1,7 +1,7 @@
 //! One handle on all memories of one owner.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, HashSet, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -9,13 +9,13 @@ use std::{
 };
 
 use archon_types::{
-    Clock, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryOrder, MemoryStore, Timestamp,
+    Clock, Collection, Embedder, Ids, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder, MemoryStore, Timestamp,
 };
 
 use crate::{
     Conversation, Knowledge, LongTermMemory, MemoryOptions, TaskMemory,
-    knowledge::{line_of, moved, without_source},
+    knowledge::{forgotten_with, sources_of},
     recall::Recall,
 };
 
@@ -34,7 +34,8 @@ pub(crate) struct Parts {
     pub(crate) answers: Mutex<Answers>,
     /// How often something was written, by this handle and those that came of it.
     pub(crate) written: Arc<AtomicU64>,
-    /// Held while facts are compared and written, so that two tasks cannot both find none.
+    /// Held while facts are compared and written. The store sees to it that nothing is lost; this keeps tasks of one
+    /// process from doing it all again when another was quicker.
     pub(crate) facts: Arc<futures_util::lock::Mutex<()>>,
 }
 
@@ -160,6 +161,26 @@ impl Memory {
         done
     }
 
+    /// Makes changes that rest on what was read, as their [`MemoryChange::Expect`]s say. `None` if that is not so any
+    /// more: then they are to be thought out again.
+    ///
+    /// # Errors
+    /// The store's, and [`MemoryError::Changed`] when it was tried often enough.
+    pub(crate) async fn attempt(
+        &self,
+        entries: Vec<MemoryEntry>,
+        changes: Vec<MemoryChange>,
+        tries: &mut Tries,
+    ) -> Result<Option<usize>, MemoryError> {
+        match self.write(entries, changes).await {
+            Err(MemoryError::Changed) if tries.0 < MOST_TRIES => {
+                tries.0 += 1;
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
     /// Keeps entries, all or none. Where no vectors can be made they are kept without, to be embedded later.
     ///
     /// # Errors
@@ -170,94 +191,134 @@ impl Memory {
             *entry = std::mem::take(entry).with_missing_filled(&*self.parts.ids, now);
             entry.check()?;
         }
-        if let Some(embedder) = &self.parts.embedder {
-            for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
-                let mut wanting: Vec<&mut MemoryEntry> = batch
-                    .iter_mut()
-                    .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
-                    .collect();
-                let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
-                let made = match &texts[..] {
-                    // One that has none has none; why does not matter here.
-                    [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
-                    _ => vector_of_each(&**embedder, &texts).await,
-                };
-                match made {
-                    Ok(made) => {
-                        let made: Vec<Result<Vec<f32>, MemoryError>> = made;
-                        for (entry, made) in wanting.iter_mut().zip(made) {
-                            match made {
-                                Ok(vector) => {
-                                    **entry = std::mem::take(*entry).with_vector(embedder.id(), vector);
-                                }
-                                Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
-                            }
-                        }
-                    }
-                    Err(error) => tracing::warn!(%error, "kept without vectors, to be embedded later"),
-                }
-            }
-        }
         let ids = entries.iter().map(|entry| entry.id.clone()).collect();
+        self.write(entries, Vec::new()).await?;
+        Ok(ids)
+    }
+
+    /// Keeps entries with their vectors, after other changes and in one with them. Returns how many entries were met.
+    pub(crate) async fn write(
+        &self,
+        mut entries: Vec<MemoryEntry>,
+        changes: Vec<MemoryChange>,
+    ) -> Result<usize, MemoryError> {
+        self.add_vectors(&mut entries).await;
         let with_vectors = entries.iter().any(|entry| entry.embedding.is_some());
-        let put = |entries: &[MemoryEntry]| entries.iter().cloned().map(MemoryChange::put).collect();
-        match self.apply(put(&entries)).await {
+        let all = |entries: Vec<MemoryEntry>| {
+            changes.iter().cloned().chain(entries.into_iter().map(MemoryChange::put)).collect::<Vec<_>>()
+        };
+        if entries.is_empty() && changes.is_empty() {
+            return Ok(0);
+        }
+        match self.apply(all(entries.clone())).await {
             // All of them were checked, so what is refused is the length of a vector.
             Err(error @ MemoryError::Invalid { .. }) if with_vectors => {
                 tracing::warn!(%error, "kept without vectors");
                 for entry in &mut entries {
                     (entry.embedder, entry.embedding) = (None, None);
                 }
-                self.apply(put(&entries)).await?;
+                self.apply(all(entries)).await
             }
-            done => drop(done?),
+            done => done,
         }
-        Ok(ids)
     }
 
-    /// Forgets an entry, with its vector, the answers that are kept, and the facts that were learnt from it alone; false
-    /// if there is none. What a fact had ended holds on without it. All of this happens, or nothing.
+    /// Gives vectors to those that have none, as far as they can be made.
+    async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
+        let Some(embedder) = &self.parts.embedder else { return };
+        for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
+            let mut wanting: Vec<&mut MemoryEntry> = batch
+                .iter_mut()
+                .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
+                .collect();
+            let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
+            let made = match &texts[..] {
+                // One that has none has none; why does not matter here.
+                [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
+                _ => vector_of_each(&**embedder, &texts).await,
+            };
+            let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
+                Ok(made) => made,
+                Err(error) => {
+                    tracing::warn!(%error, "kept without vectors, to be embedded later");
+                    continue;
+                }
+            };
+            for (entry, made) in wanting.iter_mut().zip(made) {
+                match made {
+                    Ok(vector) => **entry = std::mem::take(*entry).with_vector(embedder.id(), vector),
+                    Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
+                }
+            }
+        }
+    }
+
+    /// Forgets the entry of this id, here and in collections within, with its vector, the answers that are kept, and the
+    /// facts that were learnt from it alone; false if there is nothing of it. What a fact had ended holds on without
+    /// it. All of this happens, or nothing.
     ///
     /// # Errors
     /// The store's.
     pub async fn forget(&self, id: &str) -> Result<bool, MemoryError> {
-        let _one_at_a_time = self.parts.facts.lock().await;
-        let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
-        let mut changes = vec![MemoryChange::forget(id)];
-        // The facts that stay, those of them that are to be written, and the timelines that others are gone from.
-        let (mut stay, mut puts, mut lines) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
-        for fact in facts {
-            match without_source(&fact, id) {
-                _ if fact.id == id => lines.extend(line_of(&fact)),
-                Some(None) => {
-                    lines.extend(line_of(&fact));
-                    changes.push(forget_in(&fact));
-                }
-                Some(Some(left)) => {
-                    puts.insert((left.collection.clone(), left.id.clone()), left.clone());
-                    stay.push(left);
-                }
-                None => stay.push(fact),
-            }
-        }
-        for line in lines {
-            let line = stay.iter().filter(|fact| line_of(fact).as_ref() == Some(&line)).cloned();
-            for fact in moved(line.collect()) {
-                puts.insert((fact.collection.clone(), fact.id.clone()), fact);
-            }
-        }
-        changes.extend(puts.into_values().map(MemoryChange::put));
-        let there = self.has(id).await?;
-        self.apply(changes).await?;
-        Ok(there)
-    }
-
-    /// Whether there is an entry of this id, be it damaged.
-    async fn has(&self, id: &str) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all();
         filter.ids = vec![id.to_owned()];
-        let page = self.parts.store.list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
-        Ok(!page.entries.is_empty() || !page.damaged.is_empty())
+        Ok(self.forget_all(filter).await? > 0)
+    }
+
+    /// Forgets what fits, and the facts that rest on it alone, in one. Returns how much is gone.
+    pub(crate) async fn forget_all(&self, filter: MemoryFilter) -> Result<usize, MemoryError> {
+        let _one_at_a_time = self.parts.facts.lock().await;
+        let mut of_facts = MemoryFilter::all().of(&[MemoryKind::Fact]);
+        (of_facts.collection, of_facts.exact) = (filter.collection.clone(), filter.exact);
+        let mut tries = Tries::default();
+        loop {
+            let (facts, expected) = self.expected(of_facts.clone()).await?;
+            let sources = self.sources_that_fit(&filter, &facts).await?;
+            let (gone, left) = forgotten_with(
+                facts,
+                |fact| filter.fits(fact),
+                |of, source| {
+                    // What is named need not be there to be read: it may be damaged.
+                    filter.ids.iter().any(|id| id == source)
+                        || sources.contains(&(of.clone(), source.to_owned()))
+                },
+            );
+            let mut changes = vec![expected, MemoryChange::Forget(filter.clone())];
+            changes.extend(gone.iter().map(forget_in));
+            let kept = left.len();
+            if let Some(met) = self.attempt(left, changes, &mut tries).await? {
+                return Ok(met.saturating_sub(kept));
+            }
+        }
+    }
+
+    /// Which of the entries that facts rest on fit a filter that names none, by collection and id.
+    async fn sources_that_fit(
+        &self,
+        filter: &MemoryFilter,
+        facts: &[MemoryEntry],
+    ) -> Result<HashSet<(Collection, String)>, MemoryError> {
+        let mut fitting = HashSet::new();
+        if !filter.ids.is_empty() {
+            return Ok(fitting);
+        }
+        let ids: BTreeSet<String> = facts.iter().flat_map(sources_of).collect();
+        let ids: Vec<String> = ids.into_iter().collect();
+        for ids in ids.chunks(ASKED) {
+            let mut filter = filter.clone();
+            filter.ids = ids.to_vec();
+            fitting.extend(self.all(filter).await?.into_iter().map(|entry| (entry.collection, entry.id)));
+        }
+        Ok(fitting)
+    }
+
+    /// Everything that fits, and that it is expected to stay so.
+    pub(crate) async fn expected(
+        &self,
+        filter: MemoryFilter,
+    ) -> Result<(Vec<MemoryEntry>, MemoryChange), MemoryError> {
+        let entries = self.all(filter.clone()).await?;
+        Ok((entries.clone(), MemoryChange::Expect { filter, entries }))
     }
 
     /// Everything that fits, page by page; entries that are damaged are left out, with a warning.
@@ -277,6 +338,15 @@ impl Memory {
         }
     }
 }
+
+/// How often changes were tried that rest on what was read. Each time somebody else was quicker, who got on.
+#[derive(Default)]
+pub(crate) struct Tries(u32);
+
+const MOST_TRIES: u32 = 32;
+
+/// Ids that a store is asked for at once.
+const ASKED: usize = 250;
 
 /// Forgets an entry, and none of its id in another collection.
 pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {

@@ -4,12 +4,11 @@
 //! whatever it says of itself. A task of the same name in a collection within the memory's is another.
 
 use archon_types::{
-    BoxFuture, Collection, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust,
-    Working,
+    BoxFuture, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust, Working,
 };
 use serde_json::Map;
 
-use crate::Memory;
+use crate::{Memory, memory::Tries};
 
 /// The values of one task, in whichever store.
 #[derive(Clone)]
@@ -52,26 +51,33 @@ impl TaskMemory {
     ) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.memory.parts.facts.lock().await;
         let now = self.memory.now();
-        let mut believed = match trust {
-            // Nothing is believed more.
-            Trust::Trusted => Vec::new(),
-            _ => self.memory.all(self.filter()).await?,
-        };
-        believed.retain(|entry| entry.trust > trust && is_value(entry));
-        let entry = |(key, value): (String, Json)| {
-            let mut entry = MemoryEntry::new(id_of(&self.task, &key), value.to_string(), now);
+        let entry = |(key, value): (&String, &Json)| {
+            let mut entry = MemoryEntry::new(id_of(&self.task, key), value.to_string(), now);
             (entry.kind, entry.trust, entry.metadata) = (MemoryKind::Value, trust, metadata.clone());
             entry.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
-            entry.key = Some(key);
+            entry.key = Some(key.clone());
             entry
         };
-        let entries = values.into_iter().map(entry);
-        let may = |entry: &MemoryEntry| !believed.iter().any(|better| better.id == entry.id);
-        let changes: Vec<MemoryChange> = entries.filter(may).map(MemoryChange::put).collect();
-        if changes.is_empty() {
-            return Ok(0);
+        let mut tries = Tries::default();
+        loop {
+            let (mut believed, expected) = match trust {
+                // Nothing is believed more.
+                Trust::Trusted => (Vec::new(), Vec::new()),
+                _ => {
+                    let (values, as_read) = self.memory.expected(self.filter()).await?;
+                    (values, vec![as_read])
+                }
+            };
+            believed.retain(|entry| entry.trust > trust && is_value(entry));
+            let may = |entry: &MemoryEntry| !believed.iter().any(|better| better.id == entry.id);
+            let entries: Vec<MemoryEntry> = values.iter().map(entry).filter(may).collect();
+            if entries.is_empty() {
+                return Ok(0);
+            }
+            if let Some(met) = self.memory.attempt(entries, expected, &mut tries).await? {
+                return Ok(met);
+            }
         }
-        self.memory.apply(changes).await
     }
 
     /// Every value with its trust, in the order in which they were first set. What cannot be read is left out, with a
@@ -93,7 +99,7 @@ impl TaskMemory {
 
     /// The values of the memory's own collection.
     fn filter(&self) -> MemoryFilter {
-        let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(&Collection::default());
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Value]).exactly(self.memory.store().scope());
         filter.metadata.insert(TASK.to_owned(), Json::String(self.task.clone()));
         filter
     }

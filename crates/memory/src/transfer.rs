@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use archon_types::{Collection, Json, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
+use archon_types::{Json, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
 
-use crate::{Memory, compress::UNTIL, conversation::SESSION, knowledge::line_of, task_memory::is_value};
+use crate::{
+    Fact, Memory, compress::UNTIL, conversation::SESSION, knowledge::name, memory::Tries,
+    task_memory::is_value,
+};
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,14 +74,19 @@ impl Memory {
             .map_err(|e| format!("it is no UTF-8 from byte {} on", e.valid_up_to()))?;
         let entry: MemoryEntry = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let mut entry = entry.with_missing_filled(&*self.parts.ids, self.now());
+        if entry.collection.is_root() {
+            entry.collection = self.store().scope().clone();
+        }
         entry.trust = entry.trust.min(trust);
         // Another's vector is made anew: it is of no use here, and its length would hold for everybody's.
         if !self.has_own_vector(&entry) {
             (entry.embedder, entry.embedding) = (None, None);
         }
         entry.check().map_err(|e| e.to_string())?;
-        if entry.kind == MemoryKind::Value {
-            check_value(&entry, trust)?;
+        match entry.kind {
+            MemoryKind::Value => check_value(&entry, trust)?,
+            MemoryKind::Fact => check_fact(&entry)?,
+            _ => {}
         }
         Ok(entry)
     }
@@ -95,54 +103,70 @@ impl Memory {
         entries: Vec<(usize, MemoryEntry)>,
         imported: &mut Imported,
     ) -> Result<(), MemoryError> {
-        if entries.is_empty() {
-            return Ok(());
-        }
         let _one_at_a_time = self.parts.facts.lock().await;
-        let of = |ids: &[(usize, MemoryEntry)]| {
-            let mut filter = MemoryFilter::all();
-            filter.ids = ids.iter().map(|(_, entry)| entry.id.clone()).collect();
-            filter
-        };
-        let before = self.all(of(&entries)).await?;
-        let ours = of(&entries).of(&[MemoryKind::Fact]);
-        let entries = with_places_of(entries, &before);
-        let entries = believed(entries, &before, imported);
-        self.keep_lines(entries, imported).await?;
-        let now = self.all(ours).await?;
-        // A fact that came ends others, or ends where they begin, as if it was learnt.
-        self.knowledge().settle(before.iter().chain(&now).filter_map(line_of).collect()).await
-    }
-
-    /// All of them at once, or, if one of them is refused, each by itself.
-    async fn keep_lines(
-        &self,
-        entries: Vec<(usize, MemoryEntry)>,
-        imported: &mut Imported,
-    ) -> Result<(), MemoryError> {
-        let all: Vec<MemoryEntry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
-        let count = all.len();
-        match self.keep(all).await {
-            Ok(_) => {
-                imported.kept += count;
+        match self.import_in_one(&entries).await {
+            Ok(done) => {
+                imported.add(done);
                 return Ok(());
             }
             Err(error @ MemoryError::OutOfScope { .. }) => return Err(error),
             Err(_) => {}
         }
+        // What one of them is refused for is no reason to refuse the others.
         let (mut kept, mut failed) = (0, None);
-        for (number, entry) in entries {
-            match self.keep(vec![entry]).await {
-                Ok(_) => kept += 1,
+        for line in &entries {
+            match self.import_in_one(std::slice::from_ref(line)).await {
+                Ok(done) => {
+                    kept += done.kept;
+                    imported.add(done);
+                }
                 Err(error) => {
-                    imported.refused.push((number, error.to_string()));
+                    imported.refused.push((line.0, error.to_string()));
                     failed = Some(error).filter(|error| !matches!(error, MemoryError::Invalid { .. }));
                 }
             }
         }
-        imported.kept += kept;
         // A store that takes nothing at all is in trouble itself.
         failed.filter(|_| kept == 0).map_or(Ok(()), Err)
+    }
+
+    /// All of them, but for those that are believed less than what they would replace, or none. A fact that comes ends
+    /// others, or ends where they begin, as if it was learnt.
+    async fn import_in_one(&self, lines: &[(usize, MemoryEntry)]) -> Result<Imported, MemoryError> {
+        let mut filter = MemoryFilter::all();
+        filter.ids = lines.iter().map(|(_, entry)| entry.id.clone()).collect();
+        let mut tries = Tries::default();
+        loop {
+            let (mut before, as_read) = self.expected(filter.clone()).await?;
+            let (mut entries, imported) = believed(with_places_of(lines.to_vec(), &before), &before);
+            if entries.is_empty() {
+                return Ok(imported);
+            }
+            before.retain(|known| entries.iter().any(|entry| name(entry) == name(known)));
+            let (moved, mut changes) = self.knowledge().settled(&mut entries, &before).await?;
+            changes.push(as_read);
+            entries.extend(moved);
+            if self.attempt(entries, changes, &mut tries).await?.is_some() {
+                return Ok(imported);
+            }
+        }
+    }
+}
+
+impl Imported {
+    fn add(&mut self, other: Self) {
+        self.kept += other.kept;
+        self.refused.extend(other.refused);
+    }
+}
+
+/// Facts are compared by their key, so it has to be that of what they say.
+fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
+    match Fact::of(entry) {
+        Some(fact) if entry.key != Some(fact.key()) => {
+            Err("it is a fact, and its key not that of its subject and relation".to_owned())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -168,7 +192,7 @@ fn with_places_of(
         let same = |known: &&MemoryEntry| {
             (known.kind, &known.id, &known.content) == (entry.kind, &entry.id, &entry.content)
                 && known.metadata.get(SESSION) == entry.metadata.get(SESSION)
-                && (entry.collection.is_root() || known.collection == entry.collection)
+                && known.collection == entry.collection
         };
         if let Some(place) = before.iter().find(same).and_then(|known| known.metadata.get(UNTIL)) {
             entry.metadata.insert(UNTIL.to_owned(), place.clone());
@@ -177,28 +201,26 @@ fn with_places_of(
     entries
 }
 
-/// Those that take the place of nothing that is believed more; the others are refused.
-fn believed(
-    entries: Vec<(usize, MemoryEntry)>,
-    before: &[MemoryEntry],
-    imported: &mut Imported,
-) -> Vec<(usize, MemoryEntry)> {
-    let mut known: HashMap<String, Vec<(Collection, Trust)>> = HashMap::new();
-    for entry in before {
-        known.entry(entry.id.clone()).or_default().push((entry.collection.clone(), entry.trust));
-    }
-    let mut believed = Vec::new();
-    for (number, entry) in entries {
-        let same = known.entry(entry.id.clone()).or_default();
-        // A line without a collection goes into the memory's own, whose name only the store knows.
-        let replaces =
-            |of: &Collection| of.is_root() || entry.collection.is_root() || *of == entry.collection;
-        if same.iter().any(|(of, trust)| replaces(of) && *trust > entry.trust) {
+/// Those that take the place of nothing that is believed more, each but once; the others are refused.
+fn believed(lines: Vec<(usize, MemoryEntry)>, before: &[MemoryEntry]) -> (Vec<MemoryEntry>, Imported) {
+    let mut known: HashMap<_, Trust> = before.iter().map(|entry| (name(entry), entry.trust)).collect();
+    let (mut entries, mut imported) = (Vec::<MemoryEntry>::new(), Imported::default());
+    let mut places = HashMap::new();
+    for (number, entry) in lines {
+        let name = name(&entry);
+        if known.get(&name).is_some_and(|trust| *trust > entry.trust) {
             imported.refused.push((number, format!("what is kept as {} is believed more", entry.id)));
             continue;
         }
-        same.push((entry.collection.clone(), entry.trust));
-        believed.push((number, entry));
+        imported.kept += 1;
+        known.insert(name.clone(), entry.trust);
+        match places.get(&name) {
+            Some(place) => entries[*place] = entry,
+            None => {
+                places.insert(name, entries.len());
+                entries.push(entry);
+            }
+        }
     }
-    believed
+    (entries, imported)
 }

@@ -1,14 +1,10 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, hash_map::Entry},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     Memory,
-    knowledge::{line_of, moved},
+    knowledge::with_other_sources,
     memory::{forget_in, vector_of_each},
     words::said_plainly,
 };
@@ -54,28 +50,20 @@ const COUNTED: [MemoryKind; 3] = [MemoryKind::Note, MemoryKind::Turn, MemoryKind
 
 impl Memory {
     /// Forgets what is too old and, of what is too much, what was of use longest ago. Importance lends time: what
-    /// matters fully counts as used one half-life of the ranking, 30 days, later than what does not.
+    /// matters fully counts as used one half-life of the ranking, 30 days, later than what does not. What was learnt
+    /// from it stays: facts are the short form of what is gone. What changes meanwhile stays too.
     ///
     /// # Errors
     /// The store's.
     pub async fn evict(&self, limits: &Limits) -> Result<Kept, MemoryError> {
-        let mut entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
+        let entries = self.all(MemoryFilter::all().of(&COUNTED)).await?;
         let now = self.now();
-        let before = entries.len();
-        let mut gone = Vec::new();
-        if let Some(age) = limits.age {
-            let old = |entry: &MemoryEntry| now.since(last_use(entry)) > age;
-            gone.extend(entries.iter().filter(|entry| old(entry)).cloned());
-            entries.retain(|entry| !old(entry));
-        }
-        let aged = before - entries.len();
-        if let Some(most) = limits.entries {
-            entries.sort_by_key(worth);
-            gone.extend(entries.drain(..entries.len().saturating_sub(most)));
-        }
-        let kept = Kept { aged, evicted: gone.len() - aged };
-        self.forget_each(gone).await?;
-        Ok(kept)
+        let is_old = |entry: &MemoryEntry| limits.age.is_some_and(|age| now.since(last_use(entry)) > age);
+        let (old, mut left): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_old);
+        left.sort_by_key(worth);
+        left.truncate(left.len().saturating_sub(limits.entries.unwrap_or(usize::MAX)));
+        let many = left;
+        Ok(Kept { aged: self.forget_each(old).await?, evicted: self.forget_each(many).await? })
     }
 
     /// Forgets everything that was remembered before a time, facts too. What these had ended holds on without them.
@@ -84,22 +72,9 @@ impl Memory {
     /// # Errors
     /// The store's.
     pub async fn purge(&self, before: Timestamp) -> Result<usize, MemoryError> {
-        let _one_at_a_time = self.parts.facts.lock().await;
-        let facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
-        let (gone, left): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.timestamp < before);
-        let mut lines: BTreeMap<_, Vec<MemoryEntry>> =
-            gone.iter().filter_map(line_of).map(|line| (line, Vec::new())).collect();
-        for fact in left {
-            if let Some(line) = line_of(&fact).and_then(|line| lines.get_mut(&line)) {
-                line.push(fact);
-            }
-        }
         let mut filter = MemoryFilter::all();
         filter.until = Some(before);
-        let mut changes = vec![MemoryChange::Forget(filter)];
-        changes.extend(lines.into_values().flat_map(moved).map(MemoryChange::put));
-        let moved = changes.len() - 1;
-        Ok(self.apply(changes).await?.saturating_sub(moved))
+        self.forget_all(filter).await
     }
 
     /// Merges notes that say the same, in the same words and in their order, of one collection and with the same
@@ -110,41 +85,40 @@ impl Memory {
     /// The store's.
     pub async fn merge_similar(&self) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.parts.facts.lock().await;
-        let mut notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
-        notes.sort_by_key(|entry| std::cmp::Reverse((entry.trust, entry.timestamp, entry.position)));
-        let (mut stays, mut gone) = (Vec::<MemoryEntry>::new(), Vec::new());
-        let (mut places, mut raised) = (HashMap::new(), BTreeSet::new());
-        for note in notes {
-            // Metadata are written in any order.
-            let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
-            let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
-            match places.entry(said) {
-                Entry::Vacant(place) => {
-                    place.insert(stays.len());
-                    stays.push(note);
-                }
-                Entry::Occupied(place) => {
-                    let better = &mut stays[*place.get()];
-                    if note.importance > better.importance {
-                        better.importance = note.importance;
-                        raised.insert(*place.get());
-                    }
-                    gone.push(note);
-                }
+        let notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
+        let mut facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
+        let mut gone = 0;
+        for same in saying_the_same(notes) {
+            let changes = merged(&same, &mut facts);
+            match self.apply(changes).await {
+                Ok(_) => gone += same.len() - 1,
+                // Somebody is at work on them: they are merged another time.
+                Err(MemoryError::Changed) => {}
+                Err(error) => return Err(error),
             }
         }
-        let count = gone.len();
-        let puts = raised.into_iter().map(|i| MemoryChange::put(stays[i].clone())).collect();
-        self.apply(puts).await?;
-        self.forget_each(gone).await?;
-        Ok(count)
+        Ok(gone)
     }
 
-    async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+    /// Forgets entries that are as they were read.
+    async fn forget_each(&self, entries: Vec<MemoryEntry>) -> Result<usize, MemoryError> {
+        let mut gone = 0;
         for batch in entries.chunks(200) {
-            self.apply(batch.iter().map(forget_in).collect()).await?;
+            match self.apply(batch.iter().flat_map(forget_as_read).collect()).await {
+                Ok(count) => gone += count,
+                Err(MemoryError::Changed) => {
+                    for entry in batch {
+                        match self.apply(forget_as_read(entry).into()).await {
+                            Ok(count) => gone += count,
+                            Err(MemoryError::Changed) => {}
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        Ok(gone)
     }
 
     /// How many entries have no vector of the memory's embedder: what [`embed_missing`](Self::embed_missing) would do.
@@ -224,6 +198,56 @@ impl Memory {
         let changes = ids.into_iter().map(|id| MemoryChange::Use { id: id.to_owned(), at });
         self.parts.store.apply(changes.collect()).await
     }
+}
+
+/// Notes that say the same, of one collection and with the same metadata: the most believed first, of these the latest.
+fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<MemoryEntry>> {
+    notes.sort_by_key(|note| std::cmp::Reverse((note.trust, note.timestamp, note.position)));
+    let mut groups: BTreeMap<_, Vec<MemoryEntry>> = BTreeMap::new();
+    for note in notes {
+        // Metadata are written in any order.
+        let about: BTreeMap<String, Json> = note.metadata.clone().into_iter().collect();
+        let said = (note.collection.clone(), said_plainly(&note.content), format!("{about:?}"));
+        groups.entry(said).or_default().push(note);
+    }
+    groups.into_values().filter(|same| same.len() > 1)
+}
+
+/// Leaves the first of notes that say the same, with the greatest importance of all. What rests on the others rests on
+/// it then.
+fn merged(same: &[MemoryEntry], facts: &mut [MemoryEntry]) -> Vec<MemoryChange> {
+    let Some((stays, gone)) = same.split_first() else { return Vec::new() };
+    let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
+    changes.extend(gone.iter().map(forget_in));
+    let important = same
+        .iter()
+        .map(|note| note.importance)
+        .fold(None, |a: Option<f32>, b| a.into_iter().chain(b).reduce(f32::max));
+    if important != stays.importance {
+        let mut raised = stays.clone();
+        raised.importance = important;
+        changes.push(MemoryChange::put(raised));
+    }
+    let of = facts.iter_mut().filter(|fact| fact.collection == stays.collection);
+    for fact in of {
+        let other = |source: &str| gone.iter().any(|note| note.id == source).then(|| stays.id.clone());
+        if let Some(moved) = with_other_sources(fact, other) {
+            changes.extend([as_read(fact), MemoryChange::put(moved.clone())]);
+            *fact = moved;
+        }
+    }
+    changes
+}
+
+/// That an entry is expected to be as it was read.
+fn as_read(entry: &MemoryEntry) -> MemoryChange {
+    let mut filter = MemoryFilter::all().exactly(&entry.collection);
+    filter.ids = vec![entry.id.clone()];
+    MemoryChange::Expect { filter, entries: vec![entry.clone()] }
+}
+
+fn forget_as_read(entry: &MemoryEntry) -> [MemoryChange; 2] {
+    [as_read(entry), forget_in(entry)]
 }
 
 fn last_use(entry: &MemoryEntry) -> Timestamp {

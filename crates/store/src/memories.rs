@@ -2,7 +2,10 @@
 
 mod question;
 
-use archon_types::{Collection, Damaged, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, Timestamp};
+use archon_types::{
+    Collection, Damaged, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder,
+    MemoryPage, Timestamp,
+};
 use archon_vectors::GroupRange;
 
 pub(crate) use question::words_of;
@@ -38,7 +41,9 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
                 false => narrowed(scope, Some(&entry.collection)).map(drop),
             }
         }
-        MemoryChange::Forget(filter) => narrowed(scope, filter.collection.as_ref()).map(drop),
+        MemoryChange::Forget(filter) | MemoryChange::Expect { filter, .. } => {
+            narrowed(scope, filter.collection.as_ref()).map(drop)
+        }
         MemoryChange::Embed { id, collection, vector, .. } => {
             narrowed(scope, Some(collection))?;
             if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
@@ -49,6 +54,18 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
         }
         _ => Ok(()),
     }
+}
+
+/// All that fits, as [`MemoryChange::Expect`] has it.
+pub(crate) fn everything(filter: &MemoryFilter) -> Listing {
+    Listing::new(filter.clone(), MemoryOrder::First, usize::MAX >> 1)
+}
+
+/// Whether what fits is still what was read.
+pub(crate) fn check_expected(now: &MemoryPage, expected: &[MemoryEntry]) -> Result<(), MemoryError> {
+    let same = now.entries.len() == expected.len()
+        && now.entries.iter().zip(expected).all(|(now, before)| now.is_as_written(before));
+    if same { Ok(()) } else { Err(MemoryError::Changed) }
 }
 
 /// A vector of `found` dimensions where the embedder's have `expected`.

@@ -129,6 +129,10 @@ impl Pool {
 }
 
 impl MemoryStore for PostgresMemory {
+    fn scope(&self) -> &Collection {
+        &self.scope
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         Box::pin(async move {
             let mut client = self.pool.take().await?;

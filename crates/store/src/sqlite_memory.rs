@@ -68,6 +68,10 @@ impl SqliteMemory {
 }
 
 impl MemoryStore for SqliteMemory {
+    fn scope(&self) -> &Collection {
+        &self.scope
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         let (database, scope) = (self.database.clone(), self.scope.clone());
         Box::pin(async move { blocking(move || change::apply(&database, &scope, changes)).await })

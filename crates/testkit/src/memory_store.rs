@@ -21,6 +21,7 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     entries_come_back_as_they_were(open).await;
     a_batch_is_kept_whole_or_not_at_all(open).await;
     filters_agree_with_their_definition(open).await;
+    a_batch_rests_on_what_was_read(open).await;
     words_and_vectors_find(open).await;
     pages_follow_each_other(open).await;
     collections_stay_apart(open).await;
@@ -169,7 +170,9 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         let mut e = entry(&format!("e{i}"), "the same words", i);
         e.kind = MemoryKind::ALL[usize::try_from(i).unwrap_or(0) % 5];
         e.trust = [Trust::Untrusted, Trust::Model, Trust::Trusted][usize::try_from(i).unwrap_or(0) % 3];
-        e.key = (i % 4 == 0).then(|| format!("k{}", i % 8));
+        e.key = (i % 4 == 0).then(|| {
+            format!("k{}{}", i % 8, ["", "\u{1f}x", "%\u{10ffff}"][usize::try_from(i / 4 % 3).unwrap_or(0)])
+        });
         e.metadata.insert("session".into(), json!(format!("s{}", i % 6)));
         e.metadata.insert("deep".into(), json!({"n": i % 2, "o": [true, 1.5]}));
         e.valid_from = (i % 3 != 0).then(|| at(i));
@@ -194,6 +197,9 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
     with(&|f| f.without = ["e3", "e4", "nobody"].map(str::to_owned).into());
     with(&|f| f.kinds = vec![MemoryKind::Note, MemoryKind::Fact]);
     with(&|f| f.key = Some("k4".into()));
+    for prefix in ["k4", "k4\u{1f}", "k4%", "k4%\u{10ffff}", "_", "", "\u{10ffff}", "K"] {
+        with(&|f| f.key_prefix = Some(prefix.into()));
+    }
     with(&|f| _ = f.metadata.insert("session".into(), json!("s2")));
     with(&|f| _ = f.metadata.insert("deep".into(), json!({"n": 1, "o": [true, 1.5]})));
     with(&|f| _ = f.metadata.insert("nothing".into(), json!(null)));
@@ -220,6 +226,54 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
     gone.until = Some(at(47));
     assert_eq!(store.apply(vec![MemoryChange::Forget(gone)]).await.unwrap_or(0), 47);
     assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["e47"]);
+}
+
+async fn a_batch_rests_on_what_was_read(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:expect"));
+    let inner = open(&collection("check:expect:inner"));
+    assert_eq!(store.scope().as_str(), "check:expect");
+    let facts = || MemoryFilter::all().of(&[MemoryKind::Fact]);
+    let fact = |id: &str, text: &str| {
+        let mut fact = entry(id, text, 1).with_vector("x:2", vec![1.0, 0.5]);
+        fact.kind = MemoryKind::Fact;
+        fact
+    };
+    let expect = |filter: MemoryFilter, entries: &[MemoryEntry]| MemoryChange::Expect {
+        filter,
+        entries: entries.to_vec(),
+    };
+    // Nothing is expected, and nothing is there; what the batch itself brings does not count.
+    let write = |entry: MemoryEntry, expected: &[MemoryEntry]| {
+        store.apply(vec![MemoryChange::put(entry), expect(facts(), expected)])
+    };
+    assert_eq!(write(fact("a", "first"), &[]).await.unwrap_or(9), 1);
+    let refused = async |expected: &[MemoryEntry]| {
+        let error = write(fact("mine", "not to be kept"), expected).await.expect_err("it changed");
+        assert!(matches!(error, MemoryError::Changed), "{error}");
+    };
+    refused(&[]).await;
+    put(&*store, vec![entry("note", "of another kind", 1)]).await;
+    let read = all_entries(&*store, facts()).await;
+    assert_eq!(write(fact("b", "second"), &read).await.unwrap_or(9), 1);
+    refused(&read).await;
+    let read = all_entries(&*store, facts()).await;
+    // Another text is a change, and so is one less, and one more of a collection within; another vector is none.
+    put(&*store, vec![fact("a", "not the first")]).await;
+    refused(&read).await;
+    let mut other = fact("a", "first");
+    other.embedding = Some(vec![0.5, 1.0]);
+    put(&*store, vec![other]).await;
+    let use_it = MemoryChange::Use { id: "a".into(), at: at(9) };
+    assert_eq!(store.apply(vec![use_it, expect(facts(), &read)]).await.unwrap_or(9), 1);
+    assert_eq!(store.apply(vec![expect(facts(), &read)]).await.unwrap_or(9), 0);
+    put(&*inner, vec![fact("c", "third")]).await;
+    refused(&read).await;
+    let own = facts().exactly(store.scope());
+    let all = all_entries(&*store, facts()).await;
+    assert_eq!(store.apply(vec![expect(own, &read), expect(facts(), &all)]).await.unwrap_or(9), 0);
+    assert_eq!(store.apply(vec![MemoryChange::forget("b")]).await.unwrap_or(9), 1);
+    refused(&read).await;
+    assert_eq!(ids(&all_entries(&*store, facts()).await), ["a", "c"]);
 }
 
 async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {

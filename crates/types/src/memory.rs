@@ -164,6 +164,15 @@ pub struct MemoryEntry {
 }
 
 impl MemoryEntry {
+    /// Whether another is this one as it was written: the same but for its vector, and for when it was of use.
+    pub fn is_as_written(&self, other: &Self) -> bool {
+        let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
+        let held = |e: &Self| (e.valid_from, e.valid_to, e.position);
+        (said(self), held(self)) == (said(other), held(other))
+            && (&self.id, &self.collection, &self.key) == (&other.id, &other.collection, &other.key)
+            && (&self.content, &self.run, &self.metadata) == (&other.content, &other.run, &other.metadata)
+    }
+
     /// An entry without metadata and vector.
     pub fn new(id: impl Into<String>, content: impl Into<String>, timestamp: Timestamp) -> Self {
         Self { id: id.into(), content: content.into(), timestamp, ..Self::default() }
@@ -450,6 +459,9 @@ pub enum MemoryError {
         /// What the memory is bound to.
         scope: Collection,
     },
+    /// What a change rests on was changed meanwhile.
+    #[error("memories were changed by somebody else while they were being changed; nothing was done")]
+    Changed,
     /// The store was written by a newer version.
     #[error("the memories at {place} have format {found}; this version knows up to {supported}")]
     FutureStore {
@@ -480,6 +492,7 @@ impl MemoryError {
             Self::Question { .. } => "correct the question",
             Self::Collection { .. } => "name it like `user:anna` or `team:eng:anna`",
             Self::OutOfScope { .. } => "open the memory for that collection, if it is yours",
+            Self::Changed => "try again",
             Self::FutureStore { .. } => "use the version that wrote it, or a newer one",
             Self::Unsupported { .. } => "use a store that can do it",
         }

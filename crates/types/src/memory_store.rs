@@ -12,10 +12,14 @@ use crate::{Collection, Json, MemoryEntry, MemoryError, MemoryKind, Timestamp, T
 /// Entries of one collection and of all within it. Nothing that is asked through it reaches another
 /// collection: the bound is part of every query, not a filter over its results.
 pub trait MemoryStore: Send + Sync {
+    /// The collection that the store is bound to; the root if to none.
+    fn scope(&self) -> &Collection;
+
     /// Makes all of these changes, in order, or none of them. Returns how many entries they met.
     ///
     /// # Errors
     /// [`MemoryError::Invalid`] and [`MemoryError::OutOfScope`] for an entry that cannot be kept;
+    /// [`MemoryError::Changed`] where something is not as it is [expected](MemoryChange::Expect);
     /// [`MemoryError::Storage`].
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>>;
 
@@ -56,6 +60,15 @@ pub enum MemoryChange {
         /// When.
         at: Timestamp,
     },
+    /// Changes nothing, and lets the batch be made only if what fits is still this: changes that rest on what was read
+    /// are made from what is there. It is looked at before any change of the batch.
+    Expect {
+        /// What was read.
+        filter: MemoryFilter,
+        /// What there was, the first written first, without what is damaged. It is the same
+        /// [as it was written](MemoryEntry::is_as_written), whatever became of vectors.
+        entries: Vec<MemoryEntry>,
+    },
 }
 
 impl MemoryChange {
@@ -90,6 +103,8 @@ pub struct MemoryFilter {
     pub kinds: Vec<MemoryKind>,
     /// Only with this key.
     pub key: Option<String>,
+    /// Only with a key that begins so.
+    pub key_prefix: Option<String>,
     /// Only with these metadata values.
     pub metadata: serde_json::Map<String, Json>,
     /// Only what is trusted so far or further.
@@ -141,11 +156,16 @@ impl MemoryFilter {
             && !self.without.contains(&entry.id)
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && self.key.as_ref().is_none_or(|key| entry.key.as_ref() == Some(key))
+            && self.key_prefix.as_ref().is_none_or(|prefix| begins_with(entry.key.as_ref(), prefix))
             && self.metadata.iter().all(|(name, value)| entry.metadata.get(name) == Some(value))
             && self.trust <= entry.trust
             && self.from.is_none_or(|from| from <= entry.timestamp)
             && self.until.is_none_or(|until| entry.timestamp < until)
     }
+}
+
+fn begins_with(key: Option<&String>, prefix: &str) -> bool {
+    key.is_some_and(|key| key.starts_with(prefix))
 }
 
 /// When something has to have held.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use archon_types::{Collection, MemoryEntry, Timestamp};
 
-use super::{Fact, Learnt, object_of, with_sources};
+use super::{Fact, Learnt, object_of, sources::with_sources};
 
 /// The facts of one key, and which of them are not as they are stored.
 pub(super) struct Timeline {
@@ -51,12 +51,13 @@ impl Timeline {
     }
 }
 
-fn name(entry: &MemoryEntry) -> (Collection, String) {
+/// What an entry is told apart by.
+pub(crate) fn name(entry: &MemoryEntry) -> (Collection, String) {
     (entry.collection.clone(), entry.id.clone())
 }
 
 /// The facts of a timeline that end elsewhere than it is written, as they are to be written.
-pub(crate) fn moved(line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
+pub(super) fn moved(line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     let ends = ends(&line);
     let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
     let with_end = |(mut entry, end): (MemoryEntry, _)| {

@@ -5,8 +5,8 @@ use archon_types::{
     Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, MemoryPage,
 };
 
-use super::{Knowledge, Learnt, found_in};
-use crate::{KnowledgeExtractor, Passage};
+use super::{Compared, Knowledge, Learnt, found_in};
+use crate::{KnowledgeExtractor, Passage, memory::Tries};
 
 impl Knowledge {
     /// An entry with the mark that this extractor has yet to read it.
@@ -46,21 +46,25 @@ impl Knowledge {
         let mut passage = Passage::new(&entry.content, speaker, entry.timestamp).trusted(entry.trust);
         passage.run = entry.run.clone();
         let facts = found_in(extractor, &passage.of_entry(&entry.id)).await?;
-        let _one_at_a_time = self.memory.parts.facts.lock().await;
-        let Some(mut kept) = self.as_it_is(entry).await? else { return Ok(Vec::new()) };
-        if kept.metadata.remove(&mark(extractor)).is_none() {
-            return Ok(Vec::new());
-        }
-        let (learnt, changed) = self.compared(facts, Some(&kept.collection)).await?;
-        self.put(changed, vec![MemoryChange::put(kept)]).await?;
-        Ok(learnt)
-    }
-
-    /// The entry as the store has it; one without a collection is in the store's own.
-    async fn as_it_is(&self, entry: &MemoryEntry) -> Result<Option<MemoryEntry>, MemoryError> {
-        let mut filter = MemoryFilter::all().exactly(&entry.collection);
+        let mut filter = MemoryFilter::all().exactly(match entry.collection.is_root() {
+            true => self.memory.store().scope(),
+            false => &entry.collection,
+        });
         filter.ids = vec![entry.id.clone()];
-        Ok(self.memory.all(filter).await?.pop())
+        let _one_at_a_time = self.memory.parts.facts.lock().await;
+        let mut tries = Tries::default();
+        loop {
+            let (mut kept, as_read) = self.memory.expected(filter.clone()).await?;
+            let Some(mut kept) = kept.pop() else { return Ok(Vec::new()) };
+            if kept.metadata.remove(&mark(extractor)).is_none() {
+                return Ok(Vec::new());
+            }
+            let Compared { learnt, entries, mut expected } = self.compared(&facts, &kept.collection).await?;
+            expected.extend([as_read, MemoryChange::put(kept)]);
+            if self.memory.attempt(entries, expected, &mut tries).await?.is_some() {
+                return Ok(learnt);
+            }
+        }
     }
 }
 

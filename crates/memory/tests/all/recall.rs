@@ -8,8 +8,8 @@ use std::{
 use archon_memory::{Memory, MemoryOptions, RecallStep};
 use archon_testkit::{FnProvider, SeededIds};
 use archon_types::{
-    BoxFuture, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
-    MemoryQuery, MemorySearch, MemoryStore, TokenCounter, TokenEstimate, Trust, Working,
+    BoxFuture, Collection, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
+    MemoryPage, MemoryQuery, MemorySearch, MemoryStore, TokenCounter, TokenEstimate, Trust, Working,
 };
 use serde_json::{Map, json};
 
@@ -151,11 +151,12 @@ async fn a_recall_goes_down_its_chain_and_never_fails() {
     assert_eq!(step(&memory, "zebra crossing").await, RecallStep::Recent);
     memory.long_term().store("Zebra crossings are painted white", Map::new()).await.unwrap();
     assert_eq!(step(&memory, "zebra crossings").await, RecallStep::Relevant);
-    let broken = Memory::new(Arc::new(Broken), Arc::new(clock), Arc::new(SeededIds::new(2)));
+    let broken = Memory::new(Arc::new(Broken::default()), Arc::new(clock), Arc::new(SeededIds::new(2)));
     assert_eq!(step(&broken, "anything").await, RecallStep::None);
 }
 
-struct Broken;
+#[derive(Default)]
+struct Broken(Collection);
 
 fn broken<T>() -> BoxFuture<'static, Result<T, MemoryError>> {
     let error = || MemoryError::Storage { action: "read", place: "nowhere".into(), source: "gone".into() };
@@ -163,6 +164,10 @@ fn broken<T>() -> BoxFuture<'static, Result<T, MemoryError>> {
 }
 
 impl MemoryStore for Broken {
+    fn scope(&self) -> &Collection {
+        &self.0
+    }
+
     fn apply(&self, _: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         broken()
     }

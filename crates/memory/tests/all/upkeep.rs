@@ -360,6 +360,10 @@ async fn a_fact_that_is_imported_ends_what_held_before() {
 struct Picky(Arc<dyn MemoryStore>);
 
 impl MemoryStore for Picky {
+    fn scope(&self) -> &Collection {
+        self.0.scope()
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         let refused = |change: &MemoryChange| matches!(change, MemoryChange::Put(entry) if entry.content.contains('\0'));
         if changes.iter().any(refused) {
@@ -388,6 +392,10 @@ struct Gate {
 }
 
 impl MemoryStore for Gate {
+    fn scope(&self) -> &Collection {
+        self.inner.scope()
+    }
+
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         Box::pin(async move {
             if self.shut.swap(false, Ordering::SeqCst) {

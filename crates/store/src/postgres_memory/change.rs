@@ -7,9 +7,9 @@ use tokio_postgres::{Client, Transaction};
 
 use super::{
     failed,
-    query::{COLUMNS, Conditions, borrowed, labels, length_of, read},
+    query::{COLUMNS, Conditions, borrowed, labels, length_of, list, read},
 };
-use crate::memories::{Texts, check, number, other_length};
+use crate::memories::{Texts, check, check_expected, everything, number, other_length};
 
 pub(super) async fn apply(
     client: &mut Client,
@@ -25,6 +25,12 @@ pub(super) async fn apply(
     // other, and positions would not be in the order in which others see the entries.
     let turn = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))";
     transaction.execute(turn, &[]).await.map_err(failed("write to", "a batch"))?;
+    for change in &changes {
+        if let MemoryChange::Expect { filter, entries } = change {
+            let now = list(&transaction, scope, &everything(filter)).await?;
+            check_expected(&now, entries)?;
+        }
+    }
     let mut met = 0;
     for change in changes {
         met += one(&transaction, scope, change).await?;

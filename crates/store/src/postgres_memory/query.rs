@@ -77,6 +77,10 @@ impl Conditions {
             let key = self.value(key.clone());
             self.and(&format!("e.key = {key}"));
         }
+        if let Some(prefix) = &filter.key_prefix {
+            let prefix = self.value(prefix.clone());
+            self.and(&format!("starts_with(e.key, {prefix})"));
+        }
         for (name, value) in &filter.metadata {
             if let (true, Some(session)) = (name == "session", value.as_str()) {
                 let session = self.value(session.to_owned());
@@ -116,7 +120,7 @@ impl Conditions {
 }
 
 pub(super) async fn list(
-    client: &Client,
+    client: &impl GenericClient,
     scope: &Collection,
     listing: &Listing,
 ) -> Result<MemoryPage, MemoryError> {

@@ -7,11 +7,11 @@ use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::
 use super::{
     damage::failed,
     database::Database,
-    query::Conditions,
+    query::{Conditions, list_in},
     row::{bytes_of, length_of, read},
     words::number_of,
 };
-use crate::memories::{Texts, check, number, other_length};
+use crate::memories::{Texts, check, check_expected, everything, number, other_length};
 
 pub(super) fn apply(
     database: &Database,
@@ -23,6 +23,11 @@ pub(super) fn apply(
         check(scope, change)?;
     }
     database.write(|transaction| {
+        for change in &changes {
+            if let MemoryChange::Expect { filter, entries } = change {
+                check_expected(&list_in(transaction, scope, &everything(filter), database.path())?, entries)?;
+            }
+        }
         let work = Work { transaction, scope, database };
         changes.into_iter().map(|change| work.change(change)).sum()
     })

@@ -1,5 +1,7 @@
 //! Conditions as SQL, and listings.
 
+use std::path::Path;
+
 use archon_types::{
     Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Trust, Validity,
 };
@@ -56,6 +58,13 @@ impl Conditions {
         if let Some(key) = &filter.key {
             self.and("e.key = ?", [text(key)]);
         }
+        if let Some(prefix) = &filter.key_prefix {
+            // As a range, which the index of keys can answer.
+            self.and("e.key >= ?", [text(prefix)]);
+            if let Some(past) = past_all_of(prefix) {
+                self.and("e.key < ?", [Value::Text(past)]);
+            }
+        }
         if let Some(session) = filter.metadata.get("session").and_then(|s| s.as_str()) {
             self.and("e.session = ?", [text(session)]);
         }
@@ -87,10 +96,32 @@ impl Conditions {
     }
 }
 
+/// The first text in order that does not begin with `prefix` and is past those that do.
+fn past_all_of(prefix: &str) -> Option<String> {
+    let mut past = prefix.to_owned();
+    while let Some(last) = past.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            past.push(next);
+            return Some(past);
+        }
+    }
+    None
+}
+
 pub(super) fn list(
     database: &Database,
     scope: &Collection,
     listing: &Listing,
+) -> Result<MemoryPage, MemoryError> {
+    database.read(|connection| list_in(connection, scope, listing, database.path()))
+}
+
+/// The same in a transaction, of the database at `place`.
+pub(super) fn list_in(
+    connection: &Connection,
+    scope: &Collection,
+    listing: &Listing,
+    place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter)?;
     let (past, order) = match listing.order {
@@ -104,35 +135,33 @@ pub(super) fn list(
     let Conditions { sql, mut values } = conditions;
     values.push(Value::Integer(limit.saturating_add(1)));
     let sql = format!("SELECT {COLUMNS} FROM entries e WHERE {sql} ORDER BY e.position {order} LIMIT ?");
-    database.read(|connection| {
-        let rows = || {
-            let mut page = MemoryPage::default();
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params_from_iter(values))?;
-            let (mut count, mut last) = (0, None);
-            while let Some(row) = rows.next()? {
-                if count == limit {
-                    page.next = last;
-                    break;
-                }
-                count += 1;
-                last = row.get::<_, i64>(0)?.try_into().ok();
-                match read(row)? {
-                    Ok(entry) => page.entries.push(entry),
-                    Err(damaged) => page.damaged.push(damaged),
-                }
+    let rows = || {
+        let mut page = MemoryPage::default();
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let (mut count, mut last) = (0, None);
+        while let Some(row) = rows.next()? {
+            if count == limit {
+                page.next = last;
+                break;
             }
-            for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
-                entry.embedding = vector_at(connection, entry.position)?;
-                // A vector that is damaged is made again.
-                if entry.embedding.is_none() {
-                    entry.embedder = None;
-                }
+            count += 1;
+            last = row.get::<_, i64>(0)?.try_into().ok();
+            match read(row)? {
+                Ok(entry) => page.entries.push(entry),
+                Err(damaged) => page.damaged.push(damaged),
             }
-            Ok(page)
-        };
-        rows().map_err(failed::<rusqlite::Error>("read", database.path()))
-    })
+        }
+        for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
+            entry.embedding = vector_at(connection, entry.position)?;
+            // A vector that is damaged is made again.
+            if entry.embedding.is_none() {
+                entry.embedder = None;
+            }
+        }
+        Ok(page)
+    };
+    rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
 /// Whether the vector of `entries e` is what was written: a damaged one is made again like one that was never made.
