@@ -11,8 +11,8 @@ mod unread;
 use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::{
-    Collection, Json, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, RunId, Timestamp,
-    Trust, Validity,
+    Collection, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    RunId, Timestamp, Trust, Validity,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -49,6 +49,10 @@ pub struct Fact {
     pub objects: Objects,
     /// What it belongs to.
     pub topics: Vec<String>,
+    /// When it was said again after it began, the latest 256 times in order. What is learnt late, of a time before one
+    /// of these, ends it only until then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said_again: Vec<Timestamp>,
     /// The run that it was learnt in.
     pub run: Option<RunId>,
     /// How far it is believed.
@@ -154,8 +158,14 @@ impl Fact {
 
 const FACT: &str = "fact";
 
-/// What becomes of facts that are learnt: what is to be written, from what was read.
+/// The timelines that facts are compared with, by key, and that they are expected to stay as they were read.
 #[derive(Default)]
+struct Lines {
+    all: BTreeMap<String, Timeline>,
+    expected: Vec<MemoryChange>,
+}
+
+/// What becomes of facts that are learnt: what is to be written, from what was read.
 struct Compared {
     learnt: Vec<Learnt>,
     entries: Vec<MemoryEntry>,
@@ -225,24 +235,58 @@ impl Knowledge {
     }
 
     /// What becomes of facts that are of one collection.
-    async fn compared(&self, facts: &[Fact], collection: &Collection) -> Result<Compared, MemoryError> {
+    async fn compared(&self, facts: &[Fact], of: &Collection) -> Result<Compared, MemoryError> {
         let now = self.memory.now();
-        let mut compared = Compared::default();
-        let mut lines: BTreeMap<String, Timeline> = BTreeMap::new();
+        let (mut learnt, mut lines) = (Vec::new(), Lines::default());
         for (nth, fact) in (NOT_STORED_YET..).zip(facts) {
+            let fact = self.as_known(fact.clone(), of, &mut lines).await?;
             let id = fact.content_id().unwrap_or_else(|| self.memory.fresh());
             let mut new = fact.entry(id, now)?;
-            (new.position, new.collection) = (nth, collection.clone());
-            let key = fact.key();
-            if !lines.contains_key(&key) {
-                let (line, expected) = self.timeline(&key, collection).await?;
-                compared.expected.push(expected);
-                lines.insert(key.clone(), Timeline::new(line));
-            }
-            compared.learnt.extend(lines.get_mut(&key).map(|line| line.learn(new, fact, now)));
+            (new.position, new.collection) = (nth, of.clone());
+            learnt.push(lines.all.entry(fact.key()).or_default().learn(new, &fact, now));
         }
-        compared.entries = as_written(lines.into_values().flat_map(Timeline::changed).collect());
-        Ok(compared)
+        let entries = as_written(lines.all.into_values().flat_map(Timeline::changed).collect());
+        Ok(Compared { learnt, entries, expected: lines.expected })
+    }
+
+    /// The fact with as many objects as its relation has here, whatever it says of it: else a fact of one kind would
+    /// not end one of the other. The timelines that it may belong to are read.
+    async fn as_known(
+        &self,
+        mut fact: Fact,
+        of: &Collection,
+        lines: &mut Lines,
+    ) -> Result<Fact, MemoryError> {
+        let one = key_of(&[&fact.subject, &fact.relation]);
+        if self.read_line(&one, of, lines).await? {
+            fact.objects = Objects::One;
+            return Ok(fact);
+        }
+        let many = one + SEPARATOR;
+        let learnt_now = lines.all.iter().any(|(key, line)| key.starts_with(&many) && !line.is_empty());
+        if fact.objects == Objects::Many || learnt_now || self.has_any(&many, of).await? {
+            fact.objects = Objects::Many;
+            self.read_line(&fact.key(), of, lines).await?;
+        }
+        Ok(fact)
+    }
+
+    /// Whether there is anything in a timeline.
+    async fn read_line(&self, key: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
+        if !lines.all.contains_key(key) {
+            let (line, as_read) = self.timeline(key, of).await?;
+            lines.expected.push(as_read);
+            lines.all.insert(key.to_owned(), Timeline::new(line));
+        }
+        Ok(lines.all.get(key).is_some_and(|line| !line.is_empty()))
+    }
+
+    /// Whether there are facts in a collection whose keys begin so.
+    async fn has_any(&self, prefix: &str, of: &Collection) -> Result<bool, MemoryError> {
+        let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
+        filter.key_prefix = Some(prefix.to_owned());
+        let page = self.memory.store().list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
+        Ok(!page.entries.is_empty())
     }
 
     /// The other facts that end elsewhere once entries are kept, in place of those of before, and what that rests on. The
@@ -405,8 +449,11 @@ pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
 
 /// The key of facts about these, or what it begins with.
 fn key_of(names: &[&str]) -> String {
-    names.iter().map(|part| normal(part)).collect::<Vec<_>>().join("\u{1f}")
+    names.iter().map(|name| normal(name)).collect::<Vec<_>>().join(SEPARATOR)
 }
+
+/// Stands between the parts of a key.
+const SEPARATOR: &str = "\u{1f}";
 
 /// How names are compared: without case, and with single spaces.
 pub(crate) fn normal(name: &str) -> String {

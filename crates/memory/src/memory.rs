@@ -224,7 +224,7 @@ impl Memory {
     }
 
     /// Gives vectors to those that have none, as far as they can be made.
-    async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
+    pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
         let Some(embedder) = &self.parts.embedder else { return };
         for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
             let mut wanting: Vec<&mut MemoryEntry> = batch

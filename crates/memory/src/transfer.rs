@@ -103,31 +103,39 @@ impl Memory {
         entries: Vec<(usize, MemoryEntry)>,
         imported: &mut Imported,
     ) -> Result<(), MemoryError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let (numbers, mut entries): (Vec<usize>, Vec<MemoryEntry>) = entries.into_iter().unzip();
+        self.add_vectors(&mut entries).await;
+        let lines: Vec<(usize, MemoryEntry)> = numbers.into_iter().zip(entries).collect();
         let _one_at_a_time = self.parts.facts.lock().await;
-        match self.import_in_one(&entries).await {
+        match self.import_in_one(&lines).await {
             Ok(done) => {
                 imported.add(done);
                 return Ok(());
             }
             Err(error @ MemoryError::OutOfScope { .. }) => return Err(error),
+            Err(error) if lines.len() == 1 && !is_refusal(&error) => return Err(error),
             Err(_) => {}
         }
         // What one of them is refused for is no reason to refuse the others.
-        let (mut kept, mut failed) = (0, None);
-        for line in &entries {
+        let mut failed = false;
+        for line in &lines {
             match self.import_in_one(std::slice::from_ref(line)).await {
                 Ok(done) => {
-                    kept += done.kept;
                     imported.add(done);
+                    failed = false;
                 }
+                // A store that fails twice in a row is in trouble itself.
+                Err(error) if failed => return Err(error),
                 Err(error) => {
+                    failed = !is_refusal(&error);
                     imported.refused.push((line.0, error.to_string()));
-                    failed = Some(error).filter(|error| !matches!(error, MemoryError::Invalid { .. }));
                 }
             }
         }
-        // A store that takes nothing at all is in trouble itself.
-        failed.filter(|_| kept == 0).map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// All of them, but for those that are believed less than what they would replace, or none. A fact that comes ends
@@ -151,6 +159,11 @@ impl Memory {
             }
         }
     }
+}
+
+/// Whether an entry is at fault, and not the store.
+fn is_refusal(error: &MemoryError) -> bool {
+    matches!(error, MemoryError::Invalid { .. })
 }
 
 impl Imported {

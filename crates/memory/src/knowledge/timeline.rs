@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use archon_types::{Collection, MemoryEntry, Timestamp};
 
-use super::{Fact, Learnt, object_of, sources::with_sources};
+use super::{
+    Fact, Learnt, object_of,
+    sources::{rewritten, said_again},
+};
 
 /// The facts of one key, and which of them are not as they are stored.
+#[derive(Default)]
 pub(super) struct Timeline {
     entries: Vec<MemoryEntry>,
     changed: BTreeSet<(Collection, String)>,
@@ -17,11 +21,15 @@ impl Timeline {
         Self { entries, changed: BTreeSet::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Takes in a fact as the entry that it would be; its position says that it was written last.
     pub(super) fn learn(&mut self, new: MemoryEntry, fact: &Fact, now: Timestamp) -> Learnt {
         let start = new.valid_from.unwrap_or(now);
         if let Some(at) = known(&self.entries, &new, start) {
-            if let Some(entry) = with_sources(&self.entries[at], fact) {
+            if let Some(entry) = said_again(&self.entries[at], fact, start) {
                 self.changed.insert(name(&entry));
                 self.entries[at] = entry;
             }
@@ -29,6 +37,7 @@ impl Timeline {
         }
         let new_name = name(&new);
         self.entries.push(new);
+        self.changed.extend(split(&mut self.entries));
         let mut ended = 0;
         let ends = ends(&self.entries);
         for (entry, end) in self.entries.iter_mut().zip(ends) {
@@ -57,9 +66,13 @@ pub(crate) fn name(entry: &MemoryEntry) -> (Collection, String) {
 }
 
 /// The facts of a timeline that end elsewhere than it is written, as they are to be written.
-pub(super) fn moved(line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
+pub(super) fn moved(mut line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
+    let split = split(&mut line);
     let ends = ends(&line);
-    let moved = line.into_iter().zip(ends).filter(|(entry, end)| entry.valid_to != *end);
+    let moved = line
+        .into_iter()
+        .zip(ends)
+        .filter(|(entry, end)| entry.valid_to != *end || split.contains(&name(entry)));
     let with_end = |(mut entry, end): (MemoryEntry, _)| {
         entry.valid_to = end;
         entry
@@ -67,12 +80,46 @@ pub(super) fn moved(line: Vec<MemoryEntry>) -> Vec<MemoryEntry> {
     moved.map(with_end).collect()
 }
 
+/// Makes several of a fact that others end before it was said again: the next begins when that was. Returns which are
+/// new or changed.
+fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
+    let (mut changed, mut i) = (BTreeSet::new(), 0);
+    while let Some(entry) = line.get(i) {
+        i += 1;
+        let Some(fact) = Fact::of(entry).filter(|fact| !fact.said_again.is_empty()) else { continue };
+        let Some(end) = next_after(line, entry) else { continue };
+        // What was said when another begins was said before that was written.
+        let begins = |at: Timestamp| {
+            line.iter().any(|other| other.valid_from == Some(at) && other.trust >= entry.trust)
+        };
+        let (before, after): (Vec<_>, Vec<_>) =
+            fact.said_again.iter().partition(|at| **at <= end || begins(**at));
+        let Some((again, after)) = after.split_first() else { continue };
+        let parts = [(before, entry.valid_from), (after.to_vec(), Some(*again))];
+        let [first, second] = parts.map(|(said_again, from)| {
+            let mut part = rewritten(entry, &Fact { said_again, ..fact.clone() })?;
+            part.valid_from = from;
+            Some(part)
+        });
+        let Some((first, mut second)) = first.zip(second) else { continue };
+        second.id = format!("{}@{}", first.id, again.as_millis());
+        second.position = u64::MAX;
+        changed.extend([name(&first), name(&second)]);
+        line[i - 1] = first;
+        line.push(second);
+    }
+    changed
+}
+
 /// Which in the timeline says the same already, from a source that is believed as much.
 fn known(line: &[MemoryEntry], new: &MemoryEntry, start: Timestamp) -> Option<usize> {
     let says_so = |entry: &&MemoryEntry| entry.trust >= new.trust && object_of(entry) == object_of(new);
     // What was learnt before is known, whatever ended it since.
-    let again =
-        |entry: &MemoryEntry| entry.valid_from == Some(start) && Fact::own_end(entry) == Fact::own_end(new);
+    let said_then = |entry: &MemoryEntry| {
+        entry.valid_from == Some(start)
+            || Fact::of(entry).is_some_and(|fact| fact.said_again.contains(&start))
+    };
+    let again = |entry: &MemoryEntry| said_then(entry) && Fact::own_end(entry) == Fact::own_end(new);
     let holds_on =
         |entry: &MemoryEntry| Fact::own_end(new).is_none() && holds(entry, start) && entry.valid_to.is_none();
     line.iter().position(|entry| says_so(&entry) && (again(entry) || holds_on(entry)))
@@ -85,13 +132,14 @@ fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
 /// When each entry ends: by itself, or where the next begins that is believed as much or more. Of two that begin
 /// together the one that was written later counts.
 fn ends(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
-    let begins = |i: usize| (line[i].valid_from, line[i].position);
-    let end = |i: usize| {
-        let later = (0..line.len()).filter(|j| begins(*j) > begins(i) && line[*j].trust >= line[i].trust);
-        let next = later.filter_map(|j| line[j].valid_from).min();
-        next.into_iter().chain(Fact::own_end(&line[i])).min()
-    };
-    (0..line.len()).map(end).collect()
+    line.iter().map(|entry| next_after(line, entry).into_iter().chain(Fact::own_end(entry)).min()).collect()
+}
+
+/// When the next begins that ends an entry.
+fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
+    let begins = |entry: &MemoryEntry| (entry.valid_from, entry.position);
+    let ends_it = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
+    line.iter().filter(ends_it).filter_map(|other| other.valid_from).min()
 }
 
 /// What counts at a time.

@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use archon_memory::{
-    Fact, Knowledge, Learnt, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
+    Fact, Knowledge, Learnt, Limits, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
 };
-use archon_testkit::{FnProvider, SeededIds};
-use archon_types::{Clock, LongTerm, MemoryEntry, MemoryKind, MemoryQuery, Timestamp, TokenEstimate, Trust};
+use archon_testkit::{FnProvider, SeededIds, all_entries};
+use archon_types::{
+    Clock, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryQuery, Timestamp, TokenEstimate,
+    Trust,
+};
 
-use crate::support::memory;
+use crate::support::{cases, memory, said, seed};
 
 fn at(ms: u64) -> Timestamp {
     Timestamp::from_millis(ms)
@@ -43,6 +46,68 @@ async fn a_newer_fact_ends_the_older_in_whatever_order_they_are_learnt() {
         let found = places(&knowledge, &[99, 100, 199, 200, 250, 300, 9_999]).await;
         assert_eq!(found, ["", "Bern", "Bern", "Basel", "Basel", "Chur", "Chur"], "{order:?}");
     }
+}
+
+// spec: M-25
+#[tokio::test]
+async fn what_is_said_again_and_again_holds_whenever_it_was_said_last() {
+    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 16) % n
+    };
+    for _ in 0..cases(300, 20_000) {
+        let (memory, _) = memory("user:x");
+        let memory = memory.with_options(MemoryOptions::default());
+        let knowledge = memory.knowledge();
+        let mut said: Vec<(u64, &str)> = Vec::new();
+        for _ in 0..2 + below(7) {
+            let (since, place) = (1 + below(9), ["Bern", "Basel", "Chur"][below(3) as usize]);
+            knowledge.learn([lives(place, since, Trust::Trusted)]).await.unwrap();
+            // The same of the same moment was said before.
+            if !said.contains(&(since, place)) {
+                said.push((since, place));
+            }
+            let times: Vec<u64> = (0..=10).collect();
+            // Of what was said of one moment, the last counts that was not said before.
+            let truth = |time: u64| {
+                let begun = said.iter().enumerate().filter(|(_, (since, _))| *since <= time);
+                begun.max_by_key(|(nth, (since, _))| (*since, *nth)).map_or("", |(_, (_, place))| *place)
+            };
+            let expected: Vec<&str> = times.iter().map(|time| truth(*time)).collect();
+            assert_eq!(places(&knowledge, &times).await, expected, "{said:?}");
+        }
+    }
+}
+
+// spec: M-25
+#[tokio::test]
+async fn a_relation_has_as_many_objects_as_it_had_first() {
+    let (memory, _) = memory("user:x");
+    let knowledge = memory.knowledge();
+    let many = |place: &str, since| lives(place, since, Trust::Trusted).one_of_many();
+    knowledge.learn([lives("Bern", 100, Trust::Trusted)]).await.unwrap();
+    let learnt = knowledge.learn([many("Basel", 200), many("Chur", 300)]).await.unwrap();
+    assert_eq!(learnt, [Learnt::New { ended: 1 }, Learnt::New { ended: 1 }]);
+    assert_eq!(places(&knowledge, &[100, 200, 300]).await, ["Bern", "Basel", "Chur"]);
+    let likes =
+        |what: &str, since| Fact::new("Alice", "likes", what).since(at(since)).trusted(Trust::Trusted);
+    // In one go, and after it was stored.
+    knowledge.learn([likes("tea", 100).one_of_many(), likes("jazz", 200)]).await.unwrap();
+    knowledge.learn([likes("chess", 300)]).await.unwrap();
+    let mut liked: Vec<String> =
+        knowledge.current("alice", "likes").await.unwrap().into_iter().map(|fact| fact.object).collect();
+    liked.sort();
+    assert_eq!(liked, ["chess", "jazz", "tea"]);
+    // What only begins alike is another relation.
+    knowledge
+        .learn([Fact::new("Alice", "likes most", "tea"), Fact::new("Alice", "likes most", "go")])
+        .await
+        .unwrap();
+    assert_eq!(knowledge.current("Alice", "likes most").await.unwrap().len(), 1);
+    assert_eq!(knowledge.about("ali").await.unwrap(), []);
 }
 
 // spec: M-25
@@ -321,4 +386,71 @@ async fn a_text_is_forgotten_with_the_facts_that_only_it_said_and_the_answers_th
     assert!(memory.forget("two").await.unwrap());
     assert_eq!(holds().await, "rain", "what was learnt by itself stays");
     assert!(!memory.forget("two").await.unwrap());
+}
+
+// spec: M-01, M-19, M-21, M-25
+#[tokio::test]
+async fn facts_go_with_the_turns_that_are_cleared_or_purged_and_stay_with_those_that_are_evicted() {
+    let turn = |id: &str, text: &str, at_ms: u64| {
+        let mut turn = said("user", text);
+        (turn.id, turn.timestamp) = (id.to_owned(), at(at_ms));
+        Knowledge::left_unread(turn, &RuleExtractor)
+    };
+    for way in ["clear", "purge", "evict"] {
+        let (memory, clock) = memory("user:x");
+        clock.advance(Duration::from_secs(3_600));
+        let (conversation, knowledge) = (memory.conversation("s"), memory.knowledge());
+        knowledge
+            .learn([Fact::new("Anna", "lives in", "Rome").since(at(50)).trusted(Trust::Trusted)])
+            .await
+            .unwrap();
+        for (id, text, at_ms) in [
+            ("a", "I live in Bern.", 100),
+            ("b", "I like tea.", 200),
+            ("c", "I like tea.", 9_000_000_000_000),
+        ] {
+            let (turn, of) = (turn(id, text, at_ms), if id == "c" { "other" } else { "s" });
+            memory.conversation(of).append(turn.clone()).await.unwrap();
+            let filter = MemoryFilter::all().of(&[MemoryKind::Turn]);
+            let kept =
+                all_entries(&**memory.store(), filter).await.into_iter().find(|turn| turn.id == id).unwrap();
+            knowledge.read(&RuleExtractor, "Anna", &kept).await.unwrap();
+        }
+        let held = async || {
+            let mut held: Vec<String> =
+                knowledge.about("Anna").await.unwrap().into_iter().map(|fact| fact.object).collect();
+            held.sort();
+            held
+        };
+        assert_eq!(held().await, ["Bern", "tea"]);
+        match way {
+            "clear" => conversation.clear().await.unwrap(),
+            // Of both facts some words were said before, and the fact itself was learnt later.
+            "purge" => _ = memory.purge(at(300)).await.unwrap(),
+            _ => _ = memory.evict(&Limits::entries(0)).await.unwrap(),
+        }
+        // What two said is still said by one.
+        let expected = if way == "evict" { ["Bern", "tea"] } else { ["Rome", "tea"] };
+        assert_eq!(held().await, expected, "{way}");
+    }
+}
+
+// spec: M-19, M-25
+#[tokio::test]
+async fn what_a_merged_note_said_rests_on_the_one_that_stays() {
+    let (memory, _) = memory("user:x");
+    let knowledge = memory.knowledge();
+    for (id, at_ms) in [("old", 100), ("new", 200)] {
+        let mut note = said("user", "Alice lives in Bern.");
+        (note.id, note.timestamp) = (id.to_owned(), at(at_ms));
+        memory.keep(vec![note]).await.unwrap();
+    }
+    let passage =
+        Passage::new("Alice lives in Bern.", "user", at(100)).trusted(Trust::Trusted).of_entry("old");
+    knowledge.learn_from(&RuleExtractor, &passage).await.unwrap();
+    assert_eq!(memory.merge_similar().await.unwrap(), 1);
+    let fact = &knowledge.current("Alice", "lives in").await.unwrap()[0];
+    assert_eq!((fact.object.as_str(), &fact.sources[..]), ("Bern", &["new".to_owned()][..]));
+    assert!(memory.forget("new").await.unwrap());
+    assert_eq!(knowledge.current("Alice", "lives in").await.unwrap(), []);
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+mod at_once;
 mod compression;
 mod knowledge;
 mod nested;

@@ -72,6 +72,11 @@ async fn what_a_team_learns_ends_no_fact_of_a_member() {
     let whose: Vec<_> = entities.iter().map(|e| (e.collection.as_str(), e.facets.len())).collect();
     assert_eq!(whose, [("team:eng", 1), ("team:eng:alice", 1)]);
     assert_eq!(objects(&alice.knowledge().current("user", "lives in").await.unwrap()), ["Bern"]);
+    // One says that there is one of it, the other that there are many: each is told.
+    let likes = |what: &str| Fact::new("user", "likes", what).trusted(Trust::Trusted);
+    alice.knowledge().learn([likes("tea").one_of_many(), likes("jazz")]).await.unwrap();
+    team.knowledge().learn([likes("chess")]).await.unwrap();
+    assert_eq!(objects(&team.knowledge().current("user", "likes").await.unwrap()), ["chess", "jazz", "tea"]);
 }
 
 // spec: M-27

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use archon_memory::{Fact, HashEmbedder, Limits, Memory, MemoryOptions};
+use archon_memory::{Fact, HashEmbedder, Imported, InMemoryStore, Limits, Memory, MemoryOptions};
 use archon_testkit::{SeededIds, all_entries};
 use archon_types::{
     BoxFuture, Clock, Collection, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry,
@@ -354,6 +354,40 @@ async fn a_fact_that_is_imported_ends_what_held_before() {
     let ends: Vec<_> = facts.iter().map(|fact| (fact.content.as_str(), fact.valid_to)).collect();
     let at = Timestamp::from_millis;
     assert_eq!(ends, [("Alice lives in Bern", Some(at(200))), ("Alice lives in Basel", None)]);
+}
+
+// spec: M-25, M-27
+#[tokio::test]
+async fn lines_of_facts_are_what_they_say_and_replace_only_their_own() {
+    let (from, _) = memory("user:a");
+    from.knowledge().learn([Fact::new("Alice", "lives in", "Basel").trusted(Trust::Trusted)]).await.unwrap();
+    let line = from.export().await.unwrap().remove(0);
+    let forged = line.replace("alice\\u001flives in", "alice\\u001fworks for");
+    assert_ne!(forged, line);
+    let (to, _) = memory("user:a");
+    let imported = to.import(forged.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    assert_eq!(imported.kept, 0);
+    assert!(imported.refused[0].1.contains("its key not that of its subject and relation"), "{imported:?}");
+    // Blank lines are no lines.
+    assert_eq!(to.import(b"\n \n", Trust::Trusted, |_| {}).await.unwrap(), Imported::default());
+    // An entry of the same id in a collection within, believed more, is another.
+    let store = InMemoryStore::new();
+    let within = store.collection(Collection::new("team:anna").unwrap()).unwrap();
+    let of = |store: InMemoryStore| {
+        Memory::new(
+            Arc::new(store),
+            Arc::new(archon_testkit::VirtualClock::new()),
+            Arc::new(SeededIds::new(3)),
+        )
+    };
+    let mut trusted = said("user", "Anna's own");
+    trusted.id = "same".into();
+    of(within).keep(vec![trusted]).await.unwrap();
+    let team = of(store.collection(Collection::new("team").unwrap()).unwrap());
+    let line = r#"{"id":"same","content":"The team's","timestamp":"2026-01-01T00:00:00Z"}"#;
+    let imported = team.import(line.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    assert_eq!((imported.kept, &imported.refused[..]), (1, &[][..]));
+    assert_eq!(all_entries(&**team.store(), MemoryFilter::all()).await.len(), 2);
 }
 
 /// A store that refuses what has a zero character.
