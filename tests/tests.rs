@@ -22,6 +22,7 @@ mod kill_sub_agents;
 mod kill_torn;
 mod live;
 mod memory;
+mod memory_at_once;
 mod memory_cut_off;
 mod memory_facts;
 mod memory_kill;

@@ -1,7 +1,7 @@
 //! One handle on all memories of one owner.
 
 use std::{
-    collections::{BTreeSet, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -168,13 +168,24 @@ impl Memory {
     /// The store's, and [`MemoryError::Changed`] when it was tried often enough.
     pub(crate) async fn attempt(
         &self,
-        entries: Vec<MemoryEntry>,
+        mut entries: Vec<MemoryEntry>,
         changes: Vec<MemoryChange>,
         tries: &mut Tries,
     ) -> Result<Option<usize>, MemoryError> {
+        for entry in entries.iter_mut().filter(|entry| entry.embedding.is_none()) {
+            if let Some((embedder, vector)) = tries.vectors.get(&entry.content) {
+                *entry = std::mem::take(entry).with_vector(embedder, vector.clone());
+            }
+        }
+        self.add_vectors(&mut entries).await;
+        let vectors = entries.iter().filter_map(|entry| {
+            let vector = entry.embedder.clone().zip(entry.embedding.clone())?;
+            Some((entry.content.clone(), vector))
+        });
+        tries.vectors.extend(vectors);
         match self.write(entries, changes).await {
-            Err(MemoryError::Changed) if tries.0 < MOST_TRIES => {
-                tries.0 += 1;
+            Err(MemoryError::Changed) if tries.count < MOST_TRIES => {
+                tries.count += 1;
                 Ok(None)
             }
             done => done.map(Some),
@@ -341,9 +352,13 @@ impl Memory {
 
 /// How often changes were tried that rest on what was read. Each time somebody else was quicker, who got on.
 #[derive(Default)]
-pub(crate) struct Tries(u32);
+pub(crate) struct Tries {
+    count: u32,
+    /// The vectors that were made for it, with their embedder, by text: while one is made, others are quicker.
+    vectors: HashMap<String, (String, Vec<f32>)>,
+}
 
-const MOST_TRIES: u32 = 32;
+const MOST_TRIES: u32 = 256;
 
 /// Ids that a store is asked for at once.
 const ASKED: usize = 250;
