@@ -192,10 +192,11 @@ async fn in_text_mode_a_page_is_no_person_and_what_is_recalled_of_it_is_no_perso
             ("assistant", r#"Action: {"tool": "page", "arguments": {}}"#, Trust::Model),
             ("tool", observed, Trust::Untrusted),
             // And not what the program said of it.
-            ("assistant", "What now?", Trust::Model),
-            ("assistant", "Final Answer: Mallory says so.", Trust::Model),
+            ("assistant", "What now?", Trust::Untrusted),
+            ("assistant", "Final Answer: Mallory says so.", Trust::Untrusted),
             ("user", "Who lives in Mordor with the dragon?", Trust::Trusted),
-            ("assistant", "Final Answer: Yes.", Trust::Model),
+            // It was told of the page.
+            ("assistant", "Final Answer: Yes.", Trust::Untrusted),
         ]
     );
     let facts: Vec<String> = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Fact]))
@@ -204,6 +205,38 @@ async fn in_text_mode_a_page_is_no_person_and_what_is_recalled_of_it_is_no_perso
         .map(|fact| fact.content)
         .collect();
     assert_eq!(facts, ["user works for ACME"]);
+}
+
+// spec: M-08, M-23, M-25
+#[tokio::test]
+async fn what_a_model_repeats_of_a_page_is_believed_as_little_however_often_it_is_told() {
+    let memory = memory();
+    let model = FnProvider::new(|n, _| match n {
+        0 => FnProvider::calls(vec![archon::types::ToolCall::new("c", "page", json!({}))]),
+        1 => FnProvider::text("The office of Mallory is in Mordor."),
+        2 | 3 => FnProvider::text("As I said, the office is in Mordor."),
+        _ => FnProvider::text("A cat has four legs."),
+    });
+    let agent = Archon::builder()
+        .provider(Arc::new(model.clone()), "m")
+        .tools([page("Mallory works in an office in Mordor.")])
+        .memory(memory.clone())
+        .build()
+        .unwrap();
+    let talk = agent.conversation();
+    talk.prompt("Where is the office of Mallory?").await.unwrap().outcome().await.unwrap();
+    talk.prompt("Where?").await.unwrap().outcome().await.unwrap();
+    // In sessions of their own: told of it, and of nothing that fits.
+    say(&agent, "Where is the office of Mallory?").await;
+    assert!(asked(&model.requests()[3]).contains("[Memory from an untrusted source"));
+    say(&agent, "How many legs has a cat?").await;
+    let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
+    let by = |role: &str| {
+        let of = turns.iter().filter(move |turn| turn.role() == Some(role));
+        of.map(|turn| turn.trust).collect::<Vec<_>>()
+    };
+    assert_eq!(by("user"), [Trust::Trusted; 4]);
+    assert_eq!(by("assistant"), [Trust::Untrusted, Trust::Untrusted, Trust::Untrusted, Trust::Model]);
 }
 
 // spec: M-23, M-24

@@ -1,6 +1,6 @@
 //! Who said what, and what is kept of it: random conversations with agents that remember, over one store. Whatever is
-//! prompted, compacted, forked, reset, restored or taken up by another process, what a tool said is never believed, and
-//! what a person said is there once for each time that it was said.
+//! prompted, compacted, forked, reset, restored or taken up by another process, what a tool said is never believed, nor a
+//! model that repeats it, and what a person said is there once for each time that it was said.
 
 use std::{
     collections::BTreeMap,
@@ -80,7 +80,7 @@ impl World {
             .unwrap()
     }
 
-    /// Looks at pages, writes what nobody understands, and answers.
+    /// Looks at pages, writes what nobody understands, and answers, at times with what it has read somewhere.
     fn model(&self) -> FnProvider {
         let chance = self.chance.clone();
         FnProvider::new(move |_, request| {
@@ -88,6 +88,8 @@ impl World {
                 let mut chance = chance.lock().unwrap();
                 (chance.below(100), chance.next() % 1_000_000)
             };
+            let read = request.messages.iter().any(|message| message.text().contains("Sauron"));
+            let answer = if read && roll >= 80 { format!("{n}, says Sauron") } else { n.to_string() };
             match (roll, request.tools.is_empty()) {
                 (..60, false) => {
                     FnProvider::calls(vec![ToolCall::new(format!("c{n}"), "page", json!({ "n": n }))])
@@ -97,8 +99,8 @@ impl World {
                     FnProvider::text(&format!("Thought: page {n}\nAction: {action}"))
                 }
                 (60..70, true) => FnProvider::text(&format!("Action: {{{n}")),
-                (_, true) => FnProvider::text(&format!("Thought: done\nFinal Answer: {n}")),
-                (_, false) => FnProvider::text(&n.to_string()),
+                (_, true) => FnProvider::text(&format!("Thought: done\nFinal Answer: {answer}")),
+                (_, false) => FnProvider::text(&answer),
             }
         })
     }
@@ -188,7 +190,7 @@ impl World {
         let entries = all_entries(&**self.memory.store(), MemoryFilter::all()).await;
         for entry in &entries {
             let text = &entry.content;
-            // What a tool said, and what the program says of it, which comes in when somebody restores it.
+            // What a tool said, who repeats it, and what the program says of it, which comes in when somebody restores it.
             let others = ["Sauron", "Mordor", "parsing your response"].iter().any(|sign| text.contains(sign));
             assert!(!others || entry.trust == Trust::Untrusted, "{case}: {text} {:?}", entry.trust);
         }

@@ -1,8 +1,9 @@
 //! Memories of an agent: what fits a question is told to the model with it, and what was said is kept.
 //!
 //! What is recalled becomes part of the prompt's own record, so a replay needs no memory. What is kept is believed as far
-//! as whoever said it. Its id follows from what was said, when, and in which session, so that nothing is kept twice: not by
-//! a run that is taken up, by the next one of its session, by a branch or a fork.
+//! as whoever said it, and a model no more than what it had read. Its id follows from what was said, when, and in which
+//! session, so that nothing is kept twice: not by a run that is taken up, by the next one of its session, by a branch or a
+//! fork.
 
 mod lessons;
 mod parts;
@@ -16,7 +17,7 @@ use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
 use archon_react_loop::MODEL_SUMMARY;
 use archon_types::{
     BoxFuture, Compaction, CompactionLevel, Content, ContentHash, Context, Listing, MemoryEntry, MemoryError,
-    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate,
+    MemoryFilter, MemoryKind, MemoryOrder, Message, RunMemory, Said, Speaker, Timestamp, TokenEstimate, Told,
     Trust, ViewPart,
 };
 use serde_json::{Value, json};
@@ -180,19 +181,15 @@ fn turns(context: &Context, said: &[Said]) -> Vec<Turn> {
     // How often the same was said in the same moment.
     let mut times: HashMap<(&str, Timestamp, String), u64> = HashMap::new();
     let mut turns = Vec::new();
-    for Said { message, by, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
+    for Said { message, by, trust, .. } in said.iter().filter(|said| said.by != Speaker::Program) {
         let Some(text) = words(message) else { continue };
         let (of, at) = (role(message), message.timestamp());
         let nth = times.entry((of, at, text.clone())).or_default();
         let id = id("turn", &json!([context.session, of, at, text, *nth]));
         *nth += 1;
-        let (role, trust) = match (by, &**message) {
-            (Speaker::Tool, _) | (_, Message::ToolResult(_)) => ("tool", Trust::Untrusted),
-            (_, Message::User(_)) => (of, by.trust()),
-            (_, Message::Assistant(_)) => (of, by.trust().min(Trust::Model)),
-        };
+        let role = if *by == Speaker::Tool { "tool" } else { of };
         let mut entry = MemoryEntry::said(id, role, text, at);
-        (entry.kind, entry.trust) = (MemoryKind::Turn, trust);
+        (entry.kind, entry.trust) = (MemoryKind::Turn, *trust);
         turns.push(Turn { entry: of_run(entry, context), by: *by });
     }
     turns
@@ -275,7 +272,7 @@ impl RunMemory for Remembering {
         context: &'a Context,
         message: &'a Message,
         window: &'a [Said],
-    ) -> BoxFuture<'a, Option<String>> {
+    ) -> BoxFuture<'a, Option<Told>> {
         Box::pin(async move {
             let Message::User(_) = message else { return None };
             let recall = self.parts.memory.recall().in_session(context.session.as_str());
@@ -283,10 +280,8 @@ impl RunMemory for Remembering {
             // Of a recall's budget 0.3 are for what is remembered.
             let budget = self.parts.recall_tokens.saturating_mul(10) / 3;
             let recalled = recall.context(&message.text(), budget, &TokenEstimate).await;
-            match recalled.long_term.trim_end() {
-                "" => None,
-                lines => Some(format!("{HEADING}\n{lines}")),
-            }
+            let trust = recalled.memories.iter().map(|memory| memory.entry.trust).min()?;
+            Some(Told::new(format!("{HEADING}\n{}", recalled.long_term.trim_end()), trust))
         })
     }
 }

@@ -13,7 +13,7 @@ use archon_types::{
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-use crate::{Conversation, Memory, ask::escaped, conversation::SESSION, model::Model};
+use crate::{Conversation, Memory, ask::escaped, conversation::SESSION, model::Model, recall::doubted};
 
 /// Sums up the old turns of conversations with a model.
 #[derive(Clone)]
@@ -126,18 +126,18 @@ impl Compressor {
         Ok((summaries, turns))
     }
 
-    /// The history as a prompt has it: `[Earlier conversation summarized: …]` for each summary, then the turns after. One
-    /// of turns that nobody vouches for says so.
+    /// The history as a prompt has it: `[Earlier conversation summarized: …]` for each summary, then the turns after. A
+    /// turn that nobody vouches for is one line, and says so, as does a summary of such turns.
     ///
     /// # Errors
     /// The store's.
     pub async fn history(&self, conversation: &Conversation) -> Result<Vec<MemoryEntry>, MemoryError> {
         let (summaries, turns) = self.parts(conversation).await?;
         let mut history: Vec<MemoryEntry> = summaries;
-        for summary in &mut history {
-            summary.content = shown(summary);
-        }
         history.extend(turns);
+        for entry in &mut history {
+            entry.content = shown(entry);
+        }
         Ok(history)
     }
 }
@@ -154,6 +154,7 @@ fn shown(entry: &MemoryEntry) -> String {
             format!("{mark}{}]", entry.content)
         }
         (MemoryKind::Summary, _) => format!("[Earlier conversation summarized: {}]", entry.content),
+        (_, Trust::Untrusted) => doubted(&entry.content),
         _ => entry.content.clone(),
     }
 }

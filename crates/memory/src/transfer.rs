@@ -1,8 +1,10 @@
 //! Memories as lines of JSON, out of a store and into one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use archon_types::{Json, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, Trust};
+use archon_types::{
+    Collection, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Trust,
+};
 
 use crate::{
     Fact, Memory, compress::UNTIL, conversation::SESSION, knowledge::name, memory::Tries,
@@ -39,7 +41,9 @@ impl Memory {
     /// Keeps the entries of lines of JSON, as [`export`](Self::export) writes them. A line that is none, or that the
     /// store refuses, is left out and the others are kept. What a line says of its collection counts only within this
     /// memory's; what it says of its trust, only up to `trust`, and it takes the place of nothing that is believed more.
-    /// What a task has at hand is the program's to say: values come only with an import that is trusted.
+    /// What a task has at hand is the program's to say: values come only with an import that is trusted. No turns are
+    /// added to a session that has some here which are believed more than `trust`; other sessions come in, and their
+    /// turns are marked where they are shown, if nobody vouches for them.
     /// Vectors of another embedder than this memory's are left out. A summary stands for no turns here, as it names
     /// them by their place in the store that it comes from; it is a memory like others. `progress` is told how many
     /// lines are done.
@@ -62,6 +66,7 @@ impl Memory {
                     Err(problem) => imported.refused.push((*number, problem)),
                 }
             }
+            let entries = self.without_turns_among_believed(entries, trust, &mut imported).await?;
             self.import_batch(entries, &mut imported).await?;
             progress(batch.last().map_or(0, |(number, _)| *number));
         }
@@ -89,6 +94,40 @@ impl Memory {
             _ => {}
         }
         Ok(entry)
+    }
+
+    /// Refuses turns of sessions in which something is believed more than the import. Marked as they would be, they
+    /// would still stand among the latest turns, in the place of what was said.
+    async fn without_turns_among_believed(
+        &self,
+        mut entries: Vec<(usize, MemoryEntry)>,
+        trust: Trust,
+        imported: &mut Imported,
+    ) -> Result<Vec<(usize, MemoryEntry)>, MemoryError> {
+        let more = match trust {
+            Trust::Untrusted => Trust::Model,
+            Trust::Model => Trust::Trusted,
+            Trust::Trusted => return Ok(entries),
+        };
+        let sessions: HashSet<(Collection, String)> =
+            entries.iter().filter_map(|(_, entry)| session_of(entry)).collect();
+        let mut believed = HashSet::new();
+        for (collection, session) in sessions {
+            let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(&collection);
+            filter.trust = more;
+            filter.metadata.insert(SESSION.to_owned(), Json::String(session.clone()));
+            let page = self.store().list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
+            // A damaged turn is one, too.
+            if !page.entries.is_empty() || !page.damaged.is_empty() {
+                believed.insert((collection, session));
+            }
+        }
+        entries.retain(|(number, entry)| {
+            let Some(of) = session_of(entry).filter(|of| believed.contains(of)) else { return true };
+            imported.refused.push((*number, format!("the session {} is kept here and believed more", of.1)));
+            false
+        });
+        Ok(entries)
     }
 
     fn has_own_vector(&self, entry: &MemoryEntry) -> bool {
@@ -181,6 +220,12 @@ fn check_fact(entry: &MemoryEntry) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The session that a turn stands in, and the collection of that.
+fn session_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
+    let session = entry.metadata.get(SESSION)?.as_str()?;
+    (entry.kind == MemoryKind::Turn).then(|| (entry.collection.clone(), session.to_owned()))
 }
 
 fn check_value(entry: &MemoryEntry, trust: Trust) -> Result<(), String> {

@@ -71,10 +71,10 @@ impl Opening {
         window.extend(self.restored.iter().map(|message| Said::new(message.clone(), Speaker::of(message))));
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
-            if let Some(recalled) = memory.recall(context, text, &window).await
+            if let Some(told) = memory.recall(context, text, &window).await
                 && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
             {
-                user.tell(recalled);
+                user.tell(told);
             }
         }
         self

@@ -187,7 +187,7 @@ pub use record::{
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
-pub use run_memory::RunMemory;
+pub use run_memory::{RunMemory, Told};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;
 pub use secret::Secret;

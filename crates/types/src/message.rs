@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Json, MessageId, Speaker, Timestamp, ToolCall, ToolCallId, ToolResult, TurnId, iso8601,
+    Content, Json, MessageId, Speaker, Timestamp, Told, ToolCall, ToolCallId, ToolResult, Trust, TurnId,
+    iso8601,
 };
 
 /// A message that a model can read.
@@ -33,18 +34,30 @@ pub struct UserMessage {
     /// How many of the last blocks nobody said: the model is told them from memory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub told: u32,
+    /// How far the least believed of these blocks is believed. Nobody vouches for what was told before that was noted.
+    #[serde(default, skip_serializing_if = "is_untrusted")]
+    pub told_trust: Trust,
 }
 
 impl UserMessage {
     /// What was said, at a time.
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp, told: 0 }
+        Self { content, timestamp, told: 0, told_trust: Trust::default() }
     }
 
     /// Adds what the model is told from memory.
-    pub fn tell(&mut self, text: impl Into<String>) {
-        self.content.push(Content::text(text));
+    pub fn tell(&mut self, told: Told) {
+        self.told_trust = self.least_told().min(told.trust);
+        self.content.push(Content::text(told.text));
         self.told += 1;
+    }
+
+    /// How far the least believed of what is told from memory is believed; [`Trust::Trusted`] if nothing is told.
+    pub fn least_told(&self) -> Trust {
+        match self.told {
+            0 => Trust::Trusted,
+            _ => self.told_trust,
+        }
     }
 
     /// The blocks that somebody said.
@@ -57,6 +70,11 @@ impl UserMessage {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_untrusted(trust: &Trust) -> bool {
+    *trust == Trust::Untrusted
 }
 
 /// What a model said, once it has said all of it.
@@ -347,4 +365,35 @@ impl ExtensionMessage {
 #[serde(rename_all = "camelCase")]
 enum ExtensionRole {
     Extension,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-23, M-25
+    #[test]
+    fn what_is_told_is_believed_as_far_as_the_least_of_it() {
+        let mut user = UserMessage::new(vec![Content::text("Where?")], Timestamp::default());
+        assert_eq!(user.least_told(), Trust::Trusted);
+        let plain = serde_json::to_string(&user).unwrap();
+        assert!(!plain.contains("told"), "{plain}");
+        for (told, least) in [
+            (Trust::Trusted, Trust::Trusted),
+            (Trust::Model, Trust::Model),
+            (Trust::Trusted, Trust::Model),
+            (Trust::Untrusted, Trust::Untrusted),
+            (Trust::Trusted, Trust::Untrusted),
+        ] {
+            user.tell(Told::new("In Bern.", told));
+            let json = serde_json::to_string(&user).unwrap();
+            let read: UserMessage = serde_json::from_str(&json).unwrap();
+            assert_eq!((&read, read.least_told()), (&user, least));
+            // As it was written before that was noted.
+            let old = json.replace(&format!(r#","told_trust":"{}""#, least.as_str()), "");
+            let old: UserMessage = serde_json::from_str(&old).unwrap();
+            assert_eq!(old.least_told(), Trust::Untrusted);
+        }
+        assert_eq!(user.said(), [Content::text("Where?")]);
+    }
 }

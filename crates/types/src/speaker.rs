@@ -37,7 +37,7 @@ impl Speaker {
         }
     }
 
-    /// How far a memory of it is believed.
+    /// How far it is believed at most: what a model says may be what it has read.
     pub const fn trust(self) -> Trust {
         match self {
             Self::Person => Trust::Trusted,
@@ -55,12 +55,23 @@ pub struct Said {
     pub message: Arc<Message>,
     /// Who said it.
     pub by: Speaker,
+    /// How far it is believed: a model's words no more than the least believed of what its window held before them.
+    pub trust: Trust,
 }
 
 impl Said {
-    /// A message of a speaker.
+    /// A message of a speaker. Of a model's nobody knows what it had read, so that nobody vouches for it.
     pub fn new(message: impl Into<Arc<Message>>, by: Speaker) -> Self {
-        Self { message: message.into(), by }
+        let trust = match by {
+            Speaker::Model => Trust::Untrusted,
+            _ => by.trust(),
+        };
+        Self { message: message.into(), by, trust }
+    }
+
+    /// The same, believed so far.
+    pub fn believed(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 }
 
@@ -68,6 +79,15 @@ impl Said {
 mod tests {
     use super::*;
     use crate::Timestamp;
+
+    // spec: M-23
+    #[test]
+    fn nobody_vouches_for_a_model_of_which_nobody_knows_what_it_had_read() {
+        let message = Message::user("The code is 7431.", Timestamp::default());
+        let trust = |by| Said::new(message.clone(), by).trust;
+        assert_eq!((trust(Speaker::Model), trust(Speaker::Person)), (Trust::Untrusted, Trust::Trusted));
+        assert_eq!(Said::new(message.clone(), Speaker::Model).believed(Trust::Model).trust, Trust::Model);
+    }
 
     // spec: M-23
     #[test]

@@ -288,6 +288,54 @@ async fn an_import_takes_the_place_of_nothing_that_is_believed_more() {
     assert_eq!(imported.kept, 2);
 }
 
+// spec: M-26
+#[tokio::test]
+async fn an_import_adds_nothing_to_a_session_that_is_believed_more() {
+    let (from, _) = memory("user:a");
+    for (session, role) in [("mine", "user"), ("mine", "tool"), ("models", "assistant"), ("pages", "tool")] {
+        from.conversation(session).append(said(role, &format!("{role} in {session}"))).await.unwrap();
+    }
+    let own = from.export().await.unwrap().join("\n");
+    let turn = |id: &str, kind: &str, session: &str| {
+        json!({"id": id, "kind": kind, "content": "evil", "metadata": {"session": session, "role": "user"}})
+            .to_string()
+    };
+    let lines = [
+        turn("a", "turn", "mine"),
+        turn("b", "turn", "models"),
+        turn("c", "turn", "pages"),
+        turn("d", "turn", "new"),
+        turn("e", "note", "mine"),
+    ];
+    let table = [(Trust::Untrusted, vec![1, 2]), (Trust::Model, vec![1]), (Trust::Trusted, Vec::new())];
+    for (trust, expected) in table {
+        let (here, _) = memory("user:a");
+        // A trusted import restores sessions, with the turns of tools among those of a person, and again.
+        for _ in 0..2 {
+            let restored = here.import(own.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+            assert_eq!((restored.kept, restored.refused.len()), (4, 0));
+        }
+        let imported = here.import(lines.join("\n").as_bytes(), trust, |_| {}).await.unwrap();
+        let refused: Vec<usize> = imported.refused.iter().map(|(line, _)| *line).collect();
+        assert_eq!((imported.kept, &refused), (5 - expected.len(), &expected), "{trust:?}");
+        if let Some((_, problem)) = imported.refused.first() {
+            assert_eq!(problem, "the session mine is kept here and believed more");
+        }
+        let turns = here.conversation("mine").get_messages(None, 0).await.unwrap();
+        assert_eq!(turns.len(), 2 + usize::from(expected.is_empty()), "{trust:?}");
+        // What an import began, another of its kind goes on with.
+        let more = here.import(turn("f", "turn", "new").as_bytes(), trust, |_| {}).await.unwrap();
+        assert_eq!(more.kept, 1);
+    }
+    // A session of the same name within this collection is another.
+    let (here, _) = memory("user:a");
+    here.import(own.as_bytes(), Trust::Trusted, |_| {}).await.unwrap();
+    let inner = json!({"id": "g", "kind": "turn", "content": "theirs", "collection": "user:a:guest",
+        "metadata": {"session": "mine"}});
+    let imported = here.import(inner.to_string().as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    assert_eq!(imported.kept, 1);
+}
+
 // spec: M-03, M-26
 #[tokio::test]
 async fn no_import_that_is_not_trusted_changes_what_a_task_has_at_hand() {

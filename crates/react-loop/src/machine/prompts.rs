@@ -45,12 +45,7 @@ impl ReactMachine {
         if !matches!(self.phase, Phase::Fresh) || !is_paired(messages) {
             return;
         }
-        for message in messages {
-            match message {
-                Message::User(_) => self.window.push_prompt(message.clone(), Speaker::of(message)),
-                _ => self.window.push(message.clone(), Speaker::of(message)),
-            }
-        }
+        messages.iter().for_each(|message| self.window.push_restored(message.clone()));
         self.answer_what_is_there();
     }
 

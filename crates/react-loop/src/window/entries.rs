@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Content, Message, Said, Speaker, TokenCounter, UserMessage, ViewPart, WindowItem};
+use archon_types::{Content, Message, Said, Speaker, TokenCounter, Trust, UserMessage, ViewPart, WindowItem};
 use serde::{Deserialize, Serialize};
 
 use super::truncate;
@@ -20,14 +20,18 @@ pub(crate) struct Entry {
     /// Who said it; nobody knows of what was stored before that was noted.
     #[serde(default)]
     pub(crate) by: Speaker,
+    /// How far it is believed; not at all, if it was stored before that was noted.
+    #[serde(default)]
+    pub(crate) trust: Trust,
     /// What was said, where `message` is that in other words or a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) said: Option<Arc<Message>>,
 }
 
 impl Entry {
+    /// A message that nobody vouches for.
     pub(crate) fn new(message: Arc<Message>, tokens: u64, by: Speaker) -> Self {
-        Self { message, clipped: None, tokens, by, said: None }
+        Self { message, clipped: None, tokens, by, trust: Trust::Untrusted, said: None }
     }
 
     /// What entered the window.
@@ -37,7 +41,19 @@ impl Entry {
 
     /// What was said, and by whom.
     pub(crate) fn said(&self) -> Said {
-        Said::new(self.said.as_ref().unwrap_or(&self.message).clone(), self.by)
+        Said::new(self.as_said().clone(), self.by).believed(self.trust)
+    }
+
+    /// How far all of it is believed, with what the model is told from memory.
+    pub(crate) fn least_trust(&self) -> Trust {
+        match &**self.as_said() {
+            Message::User(user) => self.trust.min(user.least_told()),
+            _ => self.trust,
+        }
+    }
+
+    fn as_said(&self) -> &Arc<Message> {
+        self.said.as_ref().unwrap_or(&self.message)
     }
 
     /// Whether the model sees it as it was said.
@@ -47,9 +63,9 @@ impl Entry {
 
     /// The entry of a later run, which begins with what the model saw of this one.
     pub(crate) fn seen_as(&self, message: Arc<Message>, tokens: u64) -> Self {
-        let Said { message: said, by, .. } = self.said();
-        let said = (!Arc::ptr_eq(&said, &message)).then_some(said);
-        Self { said, ..Self::new(message, tokens, by) }
+        let said = self.as_said();
+        let said = (!Arc::ptr_eq(said, &message)).then(|| said.clone());
+        Self { said, trust: self.trust, ..Self::new(message, tokens, self.by) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use archon_types::{
     AssistantMessage, CLEANUP_TOOL, CallId, CleanedUp, Compaction, CompactionInput, CompactionLevel,
     ContextConfig, ContextLevel, Message, RecordBody, RunConfig, Said, SeenResult, Speaker, Summary,
-    Timestamp, TokenCounter, Tokenizer, ToolMode, Usage, ViewPart, WindowItem,
+    Timestamp, TokenCounter, Tokenizer, ToolMode, Trust, Usage, ViewPart, WindowItem,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -40,6 +40,9 @@ pub struct ContextManager {
 struct State {
     config: Option<ContextConfig>,
     entries: Vec<Entry>,
+    /// How far the least believed of all that entered is believed.
+    #[serde(default)]
+    least: Trust,
     /// Places of the messages that never give way, in order.
     pins: Vec<usize>,
     /// The latest compaction; without one the model sees every entry.
@@ -119,6 +122,7 @@ impl ContextManager {
             }
         }
         state.pins.extend(entries.iter().position(|e| matches!(&*e.message, Message::User(_))));
+        state.least = least(&entries);
         state.entries = entries;
         Self { state, view: messages, parts }
     }
@@ -372,6 +376,16 @@ impl ContextManager {
     }
 
     pub(crate) fn push(&mut self, message: Message, by: Speaker) {
+        let entry = self.entry(message, by);
+        self.enter(entry);
+    }
+
+    /// Adds what somebody said in a conversation that was kept elsewhere: nobody vouches for it.
+    pub(crate) fn push_restored(&mut self, message: Message) {
+        if matches!(message, Message::User(_)) {
+            self.state.pins.push(self.state.entries.len());
+        }
+        let by = Speaker::of(&message);
         let tokens = self.count(&message);
         self.enter(Entry::new(message.into(), tokens, by));
     }
@@ -384,10 +398,9 @@ impl ContextManager {
 
     /// The same, where the model sees it in other words.
     pub(crate) fn push_prompt_as(&mut self, message: Message, said: Message, by: Speaker) {
-        self.push_prompt(message, by);
-        if let Some(entry) = self.state.entries.last_mut() {
-            entry.said = Some(said.into());
-        }
+        self.state.pins.push(self.state.entries.len());
+        let entry = Entry { said: Some(said.into()), ..self.entry(message, by) };
+        self.enter(entry);
     }
 
     /// Adds what the model reads of a tool's result, cut to what one result may take.
@@ -444,18 +457,38 @@ impl ContextManager {
         History { messages: self.view, entries, counted_by, ..History::default() }
     }
 
-    /// What the next run has of an item. Nobody said what stands for several messages.
+    /// What the next run has of an item. Nobody said what stands for several messages; it may repeat any that the
+    /// compaction covers.
     fn carried(&self, item: WindowItem) -> Entry {
         let at = usize::try_from(item.part.range().start).unwrap_or(usize::MAX);
         match self.state.entries.get(at) {
             Some(entry) if !matches!(item.part, ViewPart::Digest { .. }) => {
                 entry.seen_as(item.message, item.tokens)
             }
-            _ => Entry::new(item.message, item.tokens, Speaker::Program),
+            _ => {
+                let covered = self.state.layout.as_ref().map_or(0, |layout| layout.messages);
+                let covered = self.state.entries.len() - self.rest(covered).len();
+                let trust = least(&self.state.entries[..covered]);
+                Entry { trust, ..Entry::new(item.message, item.tokens, Speaker::Program) }
+            }
         }
     }
 
+    /// A message of a speaker. What a model says, and what the program says of that, may repeat all that stands before
+    /// it, and is believed no more. What another run's model had read is not known here.
+    fn entry(&self, message: Message, by: Speaker) -> Entry {
+        let trust = match (by, &message) {
+            (Speaker::Program, _) => self.state.least,
+            (Speaker::Model, Message::Assistant(_)) => by.trust().min(self.state.least),
+            (Speaker::Model, _) => Trust::Untrusted,
+            _ => by.trust(),
+        };
+        let tokens = self.count(&message);
+        Entry { trust, ..Entry::new(message.into(), tokens, by) }
+    }
+
     fn enter(&mut self, entry: Entry) {
+        self.state.least = self.state.least.min(entry.least_trust());
         self.state.tokens = self.state.tokens.saturating_add(entry.tokens);
         // In place, unless a request that was made from the view is still alive.
         Arc::make_mut(&mut self.view).push(entry.entered().clone());
@@ -524,6 +557,10 @@ impl ContextManager {
         let tokenizer = self.state.config.as_ref().map_or(Tokenizer::Estimate, |config| config.tokenizer);
         self.parts.counter(tokenizer)
     }
+}
+
+fn least(entries: &[Entry]) -> Trust {
+    entries.iter().map(Entry::least_trust).min().unwrap_or(Trust::Trusted)
 }
 
 fn sum(tokens: impl Iterator<Item = u64>) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archon_types::{
     AssistantMessage, CallId, CommandId, Compaction, CompactionInput, CompactionLevel, CompactionPolicy,
     CompactionStrategy, Content, ContextConfig, Message, ResultTokens, RunConfig, Said, Speaker, Timestamp,
-    ToolCall, ToolResult, ViewPart,
+    Told, ToolCall, ToolResult, Trust, UserMessage, ViewPart,
 };
 use serde_json::json;
 
@@ -422,4 +422,131 @@ fn a_later_run_knows_who_said_what_and_what_was_said() {
         let old: ContextManager = serde_json::from_str(&stored.replace(r#","by":"person""#, "")).unwrap();
         assert!(old.said().all(|said| said.by != Speaker::Person));
     }
+}
+
+fn answered(manager: &mut ContextManager, text: &str) {
+    let answer = AssistantMessage { content: vec![Content::text(text)], ..Default::default() };
+    manager.push_spoken(answer);
+}
+
+/// How far each message of a speaker is believed.
+fn trust_of(manager: &ContextManager, by: Speaker) -> Vec<Trust> {
+    manager.said().filter(|said| said.by == by).map(|said| said.trust).collect()
+}
+
+/// The next run of the session.
+fn next_run(manager: ContextManager) -> ContextManager {
+    let mut run = RunConfig::default();
+    run.context = Some(window(100_000));
+    ContextManager::new(&run, None, manager.into_history(), ContextParts::default())
+}
+
+// spec: M-23, M-25
+#[test]
+fn a_model_is_believed_no_more_than_what_stands_before_it() {
+    use Trust::{Model, Trusted, Untrusted};
+    let mut manager = manager(window(100_000));
+    manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
+    answered(&mut manager, "I know that.");
+    // What the program says on its own behalf is no source.
+    manager.told(archon_types::ContextLevel::Normal, "There is room.", at(1));
+    answered(&mut manager, "I still do.");
+    turn(&mut manager, 2, ToolCall::new("c", "t", json!({})), ToolResult::success("a page"));
+    answered(&mut manager, "The page says so.");
+    manager.push_prompt(Message::user("Thanks.", at(3)), Speaker::Person);
+    answered(&mut manager, "As it said.");
+    let models = [Model, Model, Model, Untrusted, Untrusted];
+    let stored = serde_json::to_string(&manager).unwrap();
+    for manager in [serde_json::from_str(&stored).unwrap(), next_run(manager)] {
+        assert_eq!(trust_of(&manager, Speaker::Model), models);
+        assert_eq!(trust_of(&manager, Speaker::Person), [Trusted; 2]);
+        assert_eq!(trust_of(&manager, Speaker::Tool), [Untrusted]);
+        let mut later = next_run(manager);
+        answered(&mut later, "And again.");
+        assert_eq!(trust_of(&later, Speaker::Model), [&models[..], &[Untrusted]].concat());
+    }
+    // Of what was stored before that was noted, nobody knows.
+    let old = stored.replace(r#","trust":"trusted""#, "").replace(r#","trust":"model""#, "");
+    let old: ContextManager = serde_json::from_str(&old).unwrap();
+    assert!(old.said().all(|said| said.trust == Untrusted));
+}
+
+// spec: M-23, M-25
+#[test]
+fn what_a_model_is_told_from_memory_counts_and_the_person_stays_a_person() {
+    for (trust, expected) in
+        [(Trust::Untrusted, Trust::Untrusted), (Trust::Model, Trust::Model), (Trust::Trusted, Trust::Model)]
+    {
+        let mut goal = UserMessage::new(vec![Content::text("the goal")], at(0));
+        goal.tell(Told::new("A first memory.", Trust::Trusted));
+        goal.tell(Told::new("A second memory.", trust));
+        let goal = Message::User(goal);
+        let mut native = manager(window(100_000));
+        native.push_prompt(goal.clone(), Speaker::Person);
+        // In text mode the model reads it in other words.
+        let mut text = manager(window(100_000));
+        text.push_prompt_as(Message::user("Task: the goal", at(0)), goal, Speaker::Person);
+        for mut manager in [native, text] {
+            answered(&mut manager, "So it is.");
+            let mut later = next_run(manager);
+            answered(&mut later, "Again.");
+            assert_eq!(trust_of(&later, Speaker::Person), [Trust::Trusted]);
+            assert_eq!(trust_of(&later, Speaker::Model), [expected; 2], "{trust:?}");
+        }
+    }
+}
+
+// spec: M-13, M-23
+#[test]
+fn what_stands_for_dropped_turns_is_believed_no_more_than_they_were() {
+    use Trust::{Model, Untrusted};
+    let keep = |from, to| ViewPart::Keep { from, to };
+    let digest = |from, to| ViewPart::Digest { from, to, text: "in short".into() };
+    let table = [
+        // What stands for the page, what repeats it, and neither: then the model can repeat it no more.
+        (true, vec![keep(0, 1), digest(1, 5)], Untrusted),
+        (true, vec![keep(0, 1), digest(1, 2)], Untrusted),
+        (true, vec![keep(0, 2), keep(4, 5)], Untrusted),
+        (true, vec![keep(0, 2)], Model),
+        (false, vec![keep(0, 1), digest(1, 3)], Model),
+    ];
+    for (page, view, expected) in table {
+        let mut manager = manager(window(100_000));
+        manager.push_prompt(Message::user("the goal", at(0)), Speaker::Person);
+        answered(&mut manager, "First.");
+        if page {
+            turn(&mut manager, 1, ToolCall::new("c", "t", json!({})), ToolResult::success("a page"));
+        }
+        answered(&mut manager, "Second.");
+        let covered = manager.whole().len() as u64;
+        manager.compacted(&Compaction::new(CompactionLevel::Summarize, covered, view.clone()), at(2));
+        // All of it is still offered to a memory, each message believed as before.
+        let of_run = trust_of(&manager, Speaker::Model);
+        assert_eq!((of_run[0], *of_run.last().unwrap()), (Model, if page { Untrusted } else { Model }));
+        let mut later = next_run(manager);
+        assert!(trust_of(&later, Speaker::Program).iter().all(|trust| *trust == expected), "{view:?}");
+        answered(&mut later, "Third.");
+        assert_eq!(trust_of(&later, Speaker::Model).last(), Some(&expected), "{view:?}");
+    }
+}
+
+// spec: M-23
+#[test]
+fn nobody_vouches_for_what_was_kept_elsewhere() {
+    let kept = [Message::Assistant(AssistantMessage::default()), Message::user("hello", at(0))];
+    let mut restored = manager(window(100_000));
+    kept.iter().for_each(|message| restored.push_restored(message.clone()));
+    let history = History::from(Messages::new(kept.map(Arc::new).into_iter().collect()));
+    let given = ContextManager::new(&RunConfig::default(), None, history, ContextParts::default());
+    for mut manager in [restored, given] {
+        manager.push_prompt(Message::user("the goal", at(1)), Speaker::Person);
+        answered(&mut manager, "So it is.");
+        let trust: Vec<Trust> = manager.said().map(|said| said.trust).collect();
+        assert_eq!(trust, [Trust::Untrusted, Trust::Untrusted, Trust::Trusted, Trust::Untrusted]);
+    }
+    // Nor for the model of a caller, whose window is not here.
+    let mut called = manager(window(100_000));
+    called.push_prompt(Message::user("the task", at(0)), Speaker::Model);
+    answered(&mut called, "Done.");
+    assert_eq!(trust_of(&called, Speaker::Model), [Trust::Untrusted; 2]);
 }
