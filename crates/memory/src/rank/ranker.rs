@@ -92,7 +92,7 @@ impl Ranking {
 
     /// The first `limit` hits without those that say again what a better one says, in the same words and in their
     /// order. No vector tells that: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are two
-    /// sentences with a `not` or a number between them.
+    /// sentences with a `not` or a number between them. How far a text is believed does not count in here.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
         let first = self.hits.iter().filter(|hit| said.insert(said_plainly(items[hit.item].text)));
