@@ -1,6 +1,6 @@
 //! What is asked of memories: the question, taken apart once.
 
-use std::collections::HashSet;
+use std::{cmp::Reverse, collections::HashSet};
 
 use archon_types::Timestamp;
 
@@ -12,7 +12,7 @@ use super::{Analyzer, TimeHint, time_hints, words};
 /// use archon_memory::rank::{Analyzer, Question};
 ///
 /// let asked = Question::new(&Analyzer::default(), "When did Caroline paint the sunrise?").with_speakers(["Caroline", "Mel"]);
-/// assert_eq!(asked.search_text(), "caroline paint sunrise");
+/// assert_eq!(asked.search_text(), "caroline sunrise paint");
 /// assert_eq!(asked.meaning(), "When did paint the sunrise?");
 /// ```
 #[derive(Clone, Debug)]
@@ -53,6 +53,8 @@ impl Question {
         };
         words::words(text, |word| asked.words.push(word.to_owned()));
         asked.add(analyzer, text, 1.0, usize::MAX);
+        // A long word tends to be a rare one.
+        asked.search.sort_by_key(|word| Reverse(word.chars().count()));
         asked
     }
 
@@ -85,8 +87,9 @@ impl Question {
         self
     }
 
-    /// What a store is to look for by words: the words that say something, one space between them. Empty if
-    /// there is none.
+    /// What a store is to look for by words: the words that say something, one space between them. Those of the question
+    /// stand before those at hand, and the longest of them first, as a store may look for the first of them alone. Empty
+    /// if there is none.
     pub fn search_text(&self) -> String {
         self.search.join(" ")
     }
@@ -154,6 +157,14 @@ mod tests {
             ask("tests").with_context(&Analyzer::default(), [many.as_str()]).terms.len(),
             1 + MOST_ADDED
         );
+    }
+
+    // spec: M-12, M-16
+    #[test]
+    fn a_store_looks_for_the_words_that_were_asked_before_those_at_hand() {
+        let asked = ask("Where is the red key of the cupboard?")
+            .with_context(&Analyzer::default(), ["refurbishment of the greenhouse"]);
+        assert_eq!(asked.search_text(), "cupboard red key refurbishment greenhouse");
     }
 
     #[test]
