@@ -8,13 +8,14 @@ use archon_types::{
     BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
     MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
+use hmac_sha256::Hash;
 use serde_json::Map;
 
 use crate::{
     Memory,
     conversation::SESSION,
     memory::vectors,
-    rank::{Item, Ranked, Ranker, Ranking},
+    rank::{Item, Ranked, Ranker, Ranking, ends_of},
 };
 use belief::{belief, chosen};
 
@@ -37,9 +38,14 @@ impl LongTermMemory {
     /// # Errors
     /// As [`LongTerm::query`].
     pub async fn query_with(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
+        let mut bounded = query.clone();
+        bounded.text = ends_of(&query.text).into_owned();
+        let query = &bounded;
         // What holds changes with time, too.
         let minute = self.memory.now().as_millis() / 60_000;
-        let key = format!("{query:?}\u{1f}{context}\u{1f}{minute}");
+        // A hash, as what is at hand and what is left out may be long.
+        let key = Hash::hash(format!("{query:?}\u{1f}{context}\u{1f}{minute}").as_bytes());
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let (kept, generation) = self.memory.answers(|answers| {
             let kept = answers.kept.iter().find(|(asked, _)| *asked == key).map(|(_, answer)| answer.clone());
             answers.hits += u64::from(kept.is_some());

@@ -1,15 +1,19 @@
 //! What comes into a prompt.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use archon_memory::{BudgetSplit, Memory, MemoryOptions, RecallStep};
+use archon_memory::{BudgetSplit, HashEmbedder, Memory, MemoryOptions, RecallStep};
 use archon_testkit::{FnProvider, SeededIds};
 use archon_types::{
-    BoxFuture, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
-    MemoryQuery, MemorySearch, MemoryStore, Recalled, TokenCounter, TokenEstimate, Trust, Working,
+    BoxFuture, Embedder, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError,
+    MemoryPage, MemoryQuery, MemorySearch, MemoryStore, Recalled, TokenCounter, TokenEstimate, Trust,
+    Working,
 };
 use proptest::{
     prelude::*,
@@ -424,4 +428,45 @@ fn whatever_is_recalled_keeps_to_the_budget_says_nothing_twice_and_leaves_its_re
             Ok(())
         };
     TestRunner::new(Config::with_cases(128)).run(&case, check).unwrap();
+}
+
+/// An embedder that remembers how long the longest text is that it was given.
+#[derive(Default)]
+struct Measuring(AtomicUsize);
+
+impl Embedder for Measuring {
+    fn id(&self) -> &str {
+        HashEmbedder.id()
+    }
+
+    fn dimensions(&self) -> usize {
+        HashEmbedder.dimensions()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        let longest = texts.iter().map(String::len).max().unwrap_or_default();
+        self.0.fetch_max(longest, Ordering::SeqCst);
+        HashEmbedder.embed(texts)
+    }
+}
+
+// spec: M-05, M-12, M-22
+#[tokio::test]
+async fn a_log_that_was_pasted_is_asked_by_its_ends() {
+    let (memory, _) = memory("user:x");
+    let log: String = (0..1 << 20).map(|n| format!("line{n:06}\n")).collect();
+    assert!(log.len() > 10 << 20);
+    let embedder = Arc::new(Measuring::default());
+    let memory = memory.with_embedder(embedder.clone());
+    memory.long_term().store("The heron is fed by Anna.", Map::new()).await.unwrap();
+    for question in [format!("Who feeds the heron?\n{log}"), format!("{log}Who feeds the heron?")] {
+        let query = MemoryQuery::new(question);
+        for _ in 0..2 {
+            let found = memory.long_term().query(&query).await.unwrap();
+            assert_eq!(contents(found.iter().map(|hit| &hit.entry)), ["The heron is fed by Anna."]);
+            assert!(found[0].lexical.is_some(), "{found:?}");
+        }
+    }
+    assert_eq!(memory.cache_hits(), 2);
+    assert!(embedder.0.load(Ordering::SeqCst) <= 8_192);
 }
