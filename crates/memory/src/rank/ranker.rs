@@ -13,7 +13,8 @@ use crate::words::said_plainly;
 pub struct Item<'a> {
     /// What it says.
     pub text: &'a str,
-    /// More words by which it may be found: captions of its pictures, labels.
+    /// More words that count for its order: captions of its pictures, labels. A store finds entries by their contents
+    /// alone, so these words decide among what was found, and find nothing.
     pub labels: &'a str,
     /// Who said it.
     pub speaker: Option<&'a str>,
@@ -32,7 +33,7 @@ pub struct Item<'a> {
 /// Metadata that says which conversation a memory is part of.
 pub const SESSION: &str = "session";
 
-/// Metadata with more words by which a memory may be found.
+/// Metadata with more words that count for the order of a memory, once its content or its vector was found.
 pub const LABELS: &str = "labels";
 
 impl<'a> From<&'a Candidate> for Item<'a> {
