@@ -1,20 +1,23 @@
 //! What is kept for good: storing, and finding by words and meaning.
 
+mod belief;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Collection, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
+    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
+use hmac_sha256::Hash;
 use serde_json::Map;
 
 use crate::{
     Memory,
     conversation::SESSION,
-    knowledge::line_of,
     memory::vectors,
-    rank::{Item, Ranked, Ranker, Ranking},
+    rank::{Item, Ranked, Ranker, Ranking, ends_of},
 };
+use belief::{belief, chosen};
 
 /// What an answer is: the hits in order.
 pub(crate) type Remembered = Vec<Recalled>;
@@ -35,9 +38,14 @@ impl LongTermMemory {
     /// # Errors
     /// As [`LongTerm::query`].
     pub async fn query_with(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
+        let mut bounded = query.clone();
+        bounded.text = ends_of(&query.text).into_owned();
+        let query = &bounded;
         // What holds changes with time, too.
         let minute = self.memory.now().as_millis() / 60_000;
-        let key = format!("{query:?}\u{1f}{context}\u{1f}{minute}");
+        // A hash, as what is at hand and what is left out may be long.
+        let key = Hash::hash(format!("{query:?}\u{1f}{context}\u{1f}{minute}").as_bytes());
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let (kept, generation) = self.memory.answers(|answers| {
             let kept = answers.kept.iter().find(|(asked, _)| *asked == key).map(|(_, answer)| answer.clone());
             answers.hits += u64::from(kept.is_some());
@@ -73,11 +81,8 @@ impl LongTermMemory {
     }
 
     async fn search(&self, query: &MemoryQuery, context: &str) -> Result<Vec<Recalled>, MemoryError> {
-        let (candidates, mut ranking) = self.ordered(query, context).await?;
-        most_believed_of_each_key(&mut ranking.hits, &candidates, query.threshold);
-        believed_first(&mut ranking.hits, &candidates, query.limit);
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let hits = ranking.distinct(&items, query.limit);
+        let (candidates, ranking) = self.ordered(query, context).await?;
+        let hits = chosen(&ranking.hits, &candidates, query.threshold, query.limit);
         Ok(hits.into_iter().map(|hit| recalled(&candidates[hit.item], hit)).collect())
     }
 
@@ -149,13 +154,10 @@ impl LongTermMemory {
         filter: &MemoryFilter,
         query: &MemoryQuery,
     ) -> Result<Vec<Candidate>, MemoryError> {
-        let relevant = |hit: &&Ranked| query.threshold.is_none_or(|least| hit.relevance >= least);
         let doubtful = |candidate: &&Candidate| {
             candidate.entry.kind == MemoryKind::Fact && candidate.entry.trust < Trust::Trusted
         };
-        let items: Vec<Item<'_>> = candidates.iter().map(item).collect();
-        let likely = Ranking { hits: ranking.hits.iter().filter(relevant).copied().collect() };
-        let likely = likely.distinct(&items, query.limit.saturating_mul(2));
+        let likely = chosen(&ranking.hits, candidates, query.threshold, query.limit.saturating_mul(2));
         let mut keys = BTreeSet::new();
         let mut missing = Vec::new();
         for hit in likely.iter().map(|hit| &candidates[hit.item]).filter(doubtful) {
@@ -263,44 +265,6 @@ fn recalled(candidate: &Candidate, hit: Ranked) -> Recalled {
     let mut recalled = Recalled::new(candidate.entry.clone(), hit.relevance);
     (recalled.lexical, recalled.vector) = (candidate.lexical, candidate.vector);
     recalled
-}
-
-/// What has this share of the best hit's relevance is about the question as much as that.
-const NEARLY: f32 = 0.9;
-
-/// Of two facts of one key this says which counts.
-fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
-    (entry.trust, entry.valid_from, entry.position)
-}
-
-/// The hits that are relevant enough. The facts of one key and collection share their places, with the relevance of each, as they are
-/// about the same: the one that counts takes the first, so that none is told without what contradicts it.
-fn most_believed_of_each_key(hits: &mut Vec<Ranked>, candidates: &[Candidate], threshold: Option<f32>) {
-    let entry = |hit: &Ranked| &candidates[hit.item].entry;
-    let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
-    for (place, hit) in hits.iter().enumerate() {
-        if let Some(line) = line_of(entry(hit)) {
-            places.entry(line).or_default().push(place);
-        }
-    }
-    for places in places.values().filter(|places| places.len() > 1) {
-        let mut group: Vec<usize> = places.iter().map(|place| hits[*place].item).collect();
-        group.sort_by_key(|item| std::cmp::Reverse(belief(&candidates[*item].entry)));
-        for (place, item) in places.iter().zip(group) {
-            hits[*place].item = item;
-        }
-    }
-    hits.retain(|hit| threshold.is_none_or(|least| hit.relevance >= least));
-}
-
-/// What is believed less stands behind what is believed more, among all that might be returned as far as it is nearly
-/// as relevant as the best hit.
-fn believed_first(hits: &mut [Ranked], candidates: &[Candidate], limit: usize) {
-    let entry = |hit: &Ranked| &candidates[hit.item].entry;
-    let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
-    let near =
-        hits.iter().take(limit.saturating_mul(2)).take_while(|hit| hit.relevance >= best * NEARLY).count();
-    hits[..near].sort_by_key(|hit| entry(hit).trust == Trust::Untrusted);
 }
 
 impl LongTerm for LongTermMemory {

@@ -49,6 +49,7 @@ mod words;
 
 pub use dates::{TimeHint, time_hints};
 pub use question::Question;
+pub(crate) use question::ends_of;
 pub use ranker::{Item, LABELS, Ranked, Ranker, Ranking, SESSION};
 pub use weights::{Calibration, Weights};
 pub use words::Analyzer;

@@ -3,12 +3,15 @@
 //! Working memory comes first, then what is remembered, then the latest turns; all that is left of the budget goes to
 //! the turns. Nothing in here fails: what cannot be had is left out, and the loop goes on without it.
 
+mod turns;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use archon_types::{Episodic, MemoryEntry, MemoryQuery, Recalled, TokenCounter, Trust};
 use serde_json::Value;
 
 use crate::{Conversation, Memory, Shown, TaskMemory, conversation::SESSION, task_memory::AtHand};
+use turns::Turns;
 
 /// Puts the memories of a prompt together.
 #[derive(Clone)]
@@ -86,7 +89,7 @@ impl Recall {
         }
     }
 
-    /// With the turns of a session.
+    /// With the turns of a session. Those that come into the prompt are not remembered too.
     pub fn with_session(mut self, session: impl Into<String>) -> Self {
         let session = session.into();
         self.session = Some(session.clone());
@@ -141,34 +144,77 @@ impl Recall {
             share.min(budget)
         };
         let values = self.values().await;
-        let working = working_text(&values, share(self.split.template), counter);
-        let mut context = RecalledContext { working, ..RecalledContext::default() };
+        let template = share(self.split.template);
+        let mut context = RecalledContext {
+            working: working_text(&values, template, counter),
+            ..RecalledContext::default()
+        };
         query.limit = query.limit.min(self.memory.options().recalled);
-        let (memories, step) = self.find(query, &words_of(&values)).await;
-        context.step = step;
-        let mut left = share(self.split.retrieved);
-        for memory in memories {
-            let line = self.line(&memory);
-            let cost = counter.count(&line) + 1;
-            if cost <= left {
-                left -= cost;
-                context.long_term.push_str(&line);
-                context.long_term.push('\n');
-                context.memories.push(memory);
-            }
-        }
-        let used = |text: &str| if text.is_empty() { 0 } else { counter.count(text) };
-        let spent = used(&context.working) + share(self.split.retrieved) - left;
-        // What the other parts leave is the history's, but for the room that the template keeps.
-        let kept = share(self.split.template).saturating_sub(used(&context.working));
-        context.recent = self.recent(budget.saturating_sub(spent).saturating_sub(kept), counter).await;
-        // A turn that is in the prompt need not be remembered too.
-        context.drop_repeated();
+        // Left out by the store: what the model sees anyway takes the place of nothing else.
+        query.without.extend(self.without.iter().cloned());
+        // The template keeps its room, whatever working memory leaves of it.
+        let all = budget - template;
+        let room = Room { all, memories: share(self.split.retrieved).min(all) };
+        self.fill(&mut context, query, &words_of(&values), room, counter).await;
         self.note_use(&context.memories).await;
         if context.memories.is_empty() {
             context.step = if context.recent.is_empty() { RecallStep::None } else { RecallStep::Recent };
         }
         context
+    }
+
+    /// What is remembered, and the latest turns in all the room that it leaves; nothing of it twice.
+    ///
+    /// Some turns have their room whatever is remembered, so nobody looks for them: what the prompt has anyway takes no
+    /// memory's place, and is no reason to end the chain. How many more there is room for is known when memories were
+    /// found. If one of those was found itself, it is said as a turn, and the search is made again without it.
+    async fn fill(
+        &self,
+        context: &mut RecalledContext,
+        mut query: MemoryQuery,
+        words: &str,
+        room: Room,
+        counter: &dyn TokenCounter,
+    ) {
+        let turns = self.turns(room.all, counter).await;
+        // From here on the turns are in the prompt.
+        let mut held = turns.first_within(room.all - room.memories);
+        let mut lines = Vec::new();
+        for _ in 0..SEARCHES {
+            query.without.extend(turns.ids_from(held));
+            let (memories, step) = self.find(&query, words).await;
+            context.step = step;
+            let left = room.all.saturating_sub(turns.tokens_from(held));
+            lines = self.lines(&memories, room.memories.min(left), counter);
+            let first = turns.first_within(room.all - tokens_of(&lines));
+            // What was found and is no line for its length has taken a place, too.
+            let repeated = memories.iter().filter_map(|memory| turns.find_from(first, memory)).min();
+            let Some(oldest) = repeated else { break };
+            held = oldest;
+        }
+        // What is still there twice after so many searches stays as a turn, and leaves its room to others.
+        let mut first = turns.first_within(room.all - tokens_of(&lines));
+        while lines.iter().any(|line| turns.find_from(first, &line.memory).is_some()) {
+            lines.retain(|line| turns.find_from(first, &line.memory).is_none());
+            first = turns.first_within(room.all - tokens_of(&lines));
+        }
+        context.recent = turns.into_entries_from(first);
+        for Line { text, memory, .. } in lines {
+            context.long_term.push_str(&text);
+            context.memories.push(memory);
+        }
+    }
+
+    /// The memories that fit, each as a line.
+    fn lines(&self, memories: &[Recalled], room: u64, counter: &dyn TokenCounter) -> Vec<Line> {
+        let mut left = room;
+        let line = |memory: &Recalled| {
+            let line = self.line(memory);
+            let tokens = counter.count(&line) + 1;
+            left = left.checked_sub(tokens)?;
+            Some(Line { text: line + "\n", tokens, memory: memory.clone() })
+        };
+        memories.iter().filter_map(line).collect()
     }
 
     /// What comes into a prompt is of use; noted at most once in a while. That it cannot be noted is no reason not to
@@ -186,7 +232,7 @@ impl Recall {
     }
 
     /// The chain: relevant, less relevant, words alone. A step that fails is a step that finds nothing.
-    async fn find(&self, mut query: MemoryQuery, context: &str) -> (Vec<Recalled>, RecallStep) {
+    async fn find(&self, query: &MemoryQuery, context: &str) -> (Vec<Recalled>, RecallStep) {
         let options = self.memory.options();
         let first = query.threshold.unwrap_or(options.threshold);
         let words = Memory::new(
@@ -194,8 +240,7 @@ impl Recall {
             self.memory.parts.clock.clone(),
             self.memory.parts.ids.clone(),
         );
-        // Left out by the store: what the model sees anyway takes the place of nothing else.
-        query.without.extend(self.without.iter().cloned());
+        let mut query = query.clone();
         let steps = [
             (RecallStep::Relevant, Some(first), &self.memory),
             (RecallStep::LowerThreshold, Some(first - options.second_look), &self.memory),
@@ -225,25 +270,13 @@ impl Recall {
         })
     }
 
-    async fn recent(&self, budget: u64, counter: &dyn TokenCounter) -> Vec<MemoryEntry> {
-        let Some(conversation) = &self.conversation else { return Vec::new() };
+    async fn turns(&self, room: u64, counter: &dyn TokenCounter) -> Turns {
+        let Some(conversation) = &self.conversation else { return Turns::default() };
         let entries = conversation.get_messages(Some(RECENT), 0).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "recent turns could not be read");
             Vec::new()
         });
-        let mut left = budget;
-        let fitting = entries.iter().rev().take_while(|entry| {
-            // A mark takes room, too.
-            let cost = match entry.trust {
-                Trust::Untrusted => counter.count(&turn_line(entry)),
-                _ => counter.count(&entry.content),
-            };
-            let rest = left.checked_sub(cost);
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        });
-        let first = entries.len() - fitting.count();
-        entries[first..].to_vec()
+        Turns::fitting(entries, room, counter)
     }
 
     /// A memory as a line of a prompt. It is data: one line, and marked if nobody vouches for it.
@@ -270,22 +303,28 @@ const NOTED_AGAIN: Duration = Duration::from_secs(3_600);
 /// Most turns of the history that are looked at.
 const RECENT: usize = 500;
 
-impl RecalledContext {
-    fn drop_repeated(&mut self) {
-        let mut lines: Vec<String> = self.long_term.lines().map(str::to_owned).collect();
-        let mut at = 0;
-        self.memories.retain(|memory| {
-            let repeated = self.recent.iter().any(|turn| turn.position == memory.entry.position);
-            if repeated {
-                lines.remove(at);
-            } else {
-                at += 1;
-            }
-            !repeated
-        });
-        self.long_term = lines.into_iter().map(|line| line + "\n").collect();
-    }
+/// Most searches for one prompt. A second one is rare, and more of them find ever less.
+const SEARCHES: usize = 3;
 
+/// Tokens for memories and turns, and how many of them memories may take.
+#[derive(Clone, Copy)]
+struct Room {
+    all: u64,
+    memories: u64,
+}
+
+/// A memory as it stands in the prompt.
+struct Line {
+    text: String,
+    tokens: u64,
+    memory: Recalled,
+}
+
+fn tokens_of(lines: &[Line]) -> u64 {
+    lines.iter().map(|line| line.tokens).sum()
+}
+
+impl RecalledContext {
     /// A prompt of all parts in their order: system, working memory, what is remembered, the turns, the step. What is
     /// empty is left out. A turn that nobody vouches for is one line, and marked.
     pub fn assemble(&self, system: &str, step: &str) -> Vec<String> {

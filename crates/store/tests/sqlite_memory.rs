@@ -299,3 +299,16 @@ async fn an_interrupted_change_is_taken_back_by_its_owner_alone() {
         .unwrap();
     assert_eq!(mode, "delete");
 }
+
+// spec: M-12, M-16
+#[tokio::test]
+async fn what_is_asked_first_is_looked_for_however_much_follows() {
+    let (_dir, store) = database();
+    let user = store.collection(of("user:x")).unwrap();
+    let texts = ["The red key hangs in the hall", "Nobody knows"];
+    let put = texts.iter().enumerate().map(|(n, text)| MemoryChange::put(entry(&n.to_string(), text)));
+    user.apply(put.collect()).await.unwrap();
+    let around: String = (0..40).map(|n| format!(" surroundings{n}")).collect();
+    let found = user.candidates(&MemorySearch::words(format!("red key{around}"), 5)).await.unwrap();
+    assert_eq!(found.candidates.len(), 1);
+}

@@ -185,7 +185,8 @@ pub enum Validity {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MemorySearch {
-    /// Words, any of which may occur; none are looked for if it is empty.
+    /// Words, any of which may occur; none are looked for if it is empty. The most telling ones come first: a store
+    /// may look for the first 24 alone.
     pub text: String,
     /// A vector to be near to, and the embedder that made it.
     pub vector: Option<(String, Vec<f32>)>,

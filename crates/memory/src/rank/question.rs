@@ -1,18 +1,19 @@
 //! What is asked of memories: the question, taken apart once.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, cmp::Reverse, collections::HashSet};
 
 use archon_types::Timestamp;
 
 use super::{Analyzer, TimeHint, time_hints, words};
 
-/// A question, and what is known around it.
+/// A question, and what is known around it. Of one that is longer than 8 KiB the first and the last half of that count,
+/// and of more than 256 terms as many from both ends: whoever pastes a log asks before it or behind it.
 ///
 /// ```
 /// use archon_memory::rank::{Analyzer, Question};
 ///
 /// let asked = Question::new(&Analyzer::default(), "When did Caroline paint the sunrise?").with_speakers(["Caroline", "Mel"]);
-/// assert_eq!(asked.search_text(), "caroline paint sunrise");
+/// assert_eq!(asked.search_text(), "caroline sunrise paint");
 /// assert_eq!(asked.meaning(), "When did paint the sunrise?");
 /// ```
 #[derive(Clone, Debug)]
@@ -36,12 +37,19 @@ const ADDED_WEIGHT: f32 = 0.3;
 /// Most terms that are added.
 const MOST_ADDED: usize = 32;
 
+/// Most bytes of a question: some 2,000 tokens, which is more than most embedders look at.
+const MOST_BYTES: usize = 8_192;
+
+/// Most terms of a question itself: each is counted in each candidate.
+const MOST_TERMS: usize = 256;
+
 /// Who speaks in every conversation. These are no names, even where a question has them.
 const ROLES: [&str; 5] = ["user", "assistant", "system", "tool", "agent"];
 
 impl Question {
     /// A question. The dates that it names count; those that are counted from today, only [`with_now`](Self::with_now).
     pub fn new(analyzer: &Analyzer, text: &str) -> Self {
+        let text = &*ends_of(text);
         let mut asked = Self {
             terms: Vec::new(),
             words: Vec::new(),
@@ -53,6 +61,10 @@ impl Question {
         };
         words::words(text, |word| asked.words.push(word.to_owned()));
         asked.add(analyzer, text, 1.0, usize::MAX);
+        without_middle(&mut asked.terms, MOST_TERMS);
+        without_middle(&mut asked.search, MOST_TERMS);
+        // A long word tends to be a rare one.
+        asked.search.sort_by_key(|word| Reverse(word.chars().count()));
         asked
     }
 
@@ -68,7 +80,7 @@ impl Question {
     pub fn with_context<'a>(mut self, analyzer: &Analyzer, texts: impl IntoIterator<Item = &'a str>) -> Self {
         let end = self.terms.len() + MOST_ADDED;
         for text in texts {
-            self.add(analyzer, text, ADDED_WEIGHT, end);
+            self.add(analyzer, &ends_of(text), ADDED_WEIGHT, end);
         }
         self
     }
@@ -85,8 +97,9 @@ impl Question {
         self
     }
 
-    /// What a store is to look for by words: the words that say something, one space between them. Empty if
-    /// there is none.
+    /// What a store is to look for by words: the words that say something, one space between them. Those of the question
+    /// stand before those at hand, and the longest of them first, as a store may look for the first of them alone. Empty
+    /// if there is none.
     pub fn search_text(&self) -> String {
         self.search.join(" ")
     }
@@ -129,6 +142,25 @@ impl Question {
     }
 }
 
+/// A text, or both ends of one that is too long to be asked as a whole.
+pub(crate) fn ends_of(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST_BYTES {
+        return Cow::Borrowed(text);
+    }
+    // With a space between, the ends are no longer than what is asked as a whole.
+    let half = (MOST_BYTES - 1) / 2;
+    let first = &text[..text.floor_char_boundary(half)];
+    let last = &text[text.ceil_char_boundary(text.len() - half)..];
+    Cow::Owned(format!("{first} {last}"))
+}
+
+/// Leaves as many from both ends as may stay.
+fn without_middle<T>(all: &mut Vec<T>, most: usize) {
+    if all.len() > most {
+        all.drain(most / 2..all.len() - most / 2);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +186,31 @@ mod tests {
             ask("tests").with_context(&Analyzer::default(), [many.as_str()]).terms.len(),
             1 + MOST_ADDED
         );
+    }
+
+    // spec: M-12, M-16
+    #[test]
+    fn a_store_looks_for_the_words_that_were_asked_before_those_at_hand() {
+        let asked = ask("Where is the red key of the cupboard?")
+            .with_context(&Analyzer::default(), ["refurbishment of the greenhouse"]);
+        assert_eq!(asked.search_text(), "cupboard red key refurbishment greenhouse");
+    }
+
+    // spec: M-12
+    #[test]
+    fn a_question_of_any_length_has_so_many_terms_only() {
+        let long: String = (0..1_000_000).map(|i| format!("w{i}, ")).collect();
+        for text in [long.as_str(), &"x".repeat(10 << 20), &"\u{6771}\u{4eac} ".repeat(2 << 20)] {
+            let asked = ask(text).with_context(&Analyzer::default(), [long.as_str()]);
+            assert!(asked.terms.len() <= 256 + MOST_ADDED, "{}", asked.terms.len());
+            assert_eq!(asked.terms.len(), asked.search.len());
+            let lengths = [asked.meaning().len(), asked.words.len(), asked.search_text().len()];
+            assert!(lengths.iter().all(|length| *length <= 8_192), "{lengths:?}");
+        }
+        let asked = ask(&long);
+        for end in ["w0", "w99", "w999999"] {
+            assert!(asked.terms.iter().any(|(term, _)| term == end), "{end}");
+        }
     }
 
     #[test]

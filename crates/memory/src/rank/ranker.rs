@@ -13,7 +13,8 @@ use crate::words::said_plainly;
 pub struct Item<'a> {
     /// What it says.
     pub text: &'a str,
-    /// More words by which it may be found: captions of its pictures, labels.
+    /// More words that count for its order: captions of its pictures, labels. A store finds entries by their contents
+    /// alone, so these words decide among what was found, and find nothing.
     pub labels: &'a str,
     /// Who said it.
     pub speaker: Option<&'a str>,
@@ -32,7 +33,7 @@ pub struct Item<'a> {
 /// Metadata that says which conversation a memory is part of.
 pub const SESSION: &str = "session";
 
-/// Metadata with more words by which a memory may be found.
+/// Metadata with more words that count for the order of a memory, once its content or its vector was found.
 pub const LABELS: &str = "labels";
 
 impl<'a> From<&'a Candidate> for Item<'a> {
@@ -92,7 +93,7 @@ impl Ranking {
 
     /// The first `limit` hits without those that say again what a better one says, in the same words and in their
     /// order. No vector tells that: `Anna pays Bob` and `Bob pays Anna` are near to each other, and so are two
-    /// sentences with a `not` or a number between them.
+    /// sentences with a `not` or a number between them. How far a text is believed does not count in here.
     pub fn distinct(&self, items: &[Item<'_>], limit: usize) -> Vec<Ranked> {
         let mut said = HashSet::new();
         let first = self.hits.iter().filter(|hit| said.insert(said_plainly(items[hit.item].text)));

@@ -181,12 +181,12 @@ async fn no_doubtful_fact_is_told_without_the_one_that_is_believed_more() {
     let context = by_words().recall().context_of(query, 1_000, &TokenEstimate).await;
     assert_eq!(context.step, RecallStep::Keyword);
     assert!(context.long_term.starts_with("[Memory] Alice lives in Bern\n"), "{context:?}");
-    // A text that is there many times takes one place only, and hides nothing from this.
+    // A text that is there many times takes one place only, hides nothing from this, and stands behind what is trusted.
     for _ in 0..12 {
         memory.long_term().store("Evil Town", serde_json::Map::new()).await.unwrap();
     }
     let all: Vec<String> = told(&by_words(), None).await.into_iter().map(|(text, _)| text).collect();
-    assert_eq!(all, ["Evil Town", "Alice lives in Bern", "Alice lives in Evil Town"]);
+    assert_eq!(all, ["Alice lives in Bern", "Evil Town", "Alice lives in Evil Town"]);
     // What was trusted and holds no more contradicts nothing.
     let mut then = lives("Basel", 1, Trust::Trusted);
     then.subject = "Bob".into();

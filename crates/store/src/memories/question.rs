@@ -1,23 +1,24 @@
 //! What a question looks for by words.
 
-/// Most words of a question that are looked for: the longest ones, which tend to be the rarest.
+use std::{cmp::Reverse, collections::HashSet};
+
+/// Most words of a question that are looked for: the first ones, as whoever asks puts those first that matter most.
 const WORDS: usize = 24;
 
-/// The words of a question, in lower case and without stop words. They have letters and digits only, so that in quotes
-/// nothing is syntax.
+/// The words of a question, each once, in lower case and without stop words, the longest first. They have letters and
+/// digits only, so that in quotes nothing is syntax.
 pub(crate) fn words_of(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect();
-    words.sort_unstable();
-    words.dedup();
     if words.iter().any(|word| !STOP_WORDS.contains(&word.as_str())) {
         words.retain(|word| !STOP_WORDS.contains(&word.as_str()));
     }
-    words.sort_by_key(|word| std::cmp::Reverse(word.chars().count()));
-    words.truncate(WORDS);
+    let mut met = HashSet::new();
+    words.retain(|word| met.len() < WORDS && met.insert(word.clone()));
+    words.sort_by_cached_key(|word| (Reverse(word.chars().count()), word.clone()));
     words
 }
 
@@ -34,6 +35,15 @@ const STOP_WORDS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // spec: M-16
+    #[test]
+    fn the_first_words_are_looked_for_each_once() {
+        let many: String = (10..50).map(|n| format!("red Red key the word{n} ")).collect();
+        let words = words_of(&many);
+        assert_eq!((words.len(), words[0].as_str(), words[WORDS - 3].as_str()), (WORDS, "word10", "word31"));
+        assert_eq!(words[WORDS - 2..], ["key", "red"]);
+    }
 
     #[test]
     fn a_question_is_words_only() {

@@ -1,0 +1,179 @@
+//! What is believed less neither hides what is believed more nor stands before it.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
+
+use archon_types::{Candidate, Collection, MemoryEntry, Timestamp, Trust};
+
+use crate::{knowledge::line_of, rank::Ranked, words::said_plainly};
+
+/// What has this share of the best hit's relevance is about the question as much as that.
+const NEARLY: f32 = 0.9;
+
+/// The hits that make the answer: each text once, as relevant as the threshold says, at most `limit`.
+pub(super) fn chosen(
+    hits: &[Ranked],
+    candidates: &[Candidate],
+    threshold: Option<f32>,
+    limit: usize,
+) -> Vec<Ranked> {
+    let mut hits = hits.to_vec();
+    most_believed_of_each_key(&mut hits, candidates);
+    let mut hits = most_believed_of_each_text(&hits, candidates);
+    // A fact that took the place of another text may now stand before the one that counts.
+    most_believed_of_each_key(&mut hits, candidates);
+    hits.retain(|hit| threshold.is_none_or(|least| hit.relevance >= least));
+    believed_first(&mut hits, candidates);
+    hits.truncate(limit);
+    hits
+}
+
+/// The facts of one key and collection share their places and their relevance, as they are about the same: the one
+/// that counts takes the first place and the greatest relevance, so that none is told without what contradicts it.
+fn most_believed_of_each_key(hits: &mut [Ranked], candidates: &[Candidate]) {
+    let mut places: BTreeMap<(Collection, String), Vec<usize>> = BTreeMap::new();
+    for (place, hit) in hits.iter().enumerate() {
+        if let Some(line) = line_of(&candidates[hit.item].entry) {
+            places.entry(line).or_default().push(place);
+        }
+    }
+    for places in places.values().filter(|places| places.len() > 1) {
+        let mut items: Vec<usize> = places.iter().map(|place| hits[*place].item).collect();
+        items.sort_by_key(|item| Reverse(belief(&candidates[*item].entry)));
+        let mut relevances: Vec<f32> = places.iter().map(|place| hits[*place].relevance).collect();
+        relevances.sort_by(|a, b| b.total_cmp(a));
+        for ((place, item), relevance) in places.iter().zip(items).zip(relevances) {
+            (hits[*place].item, hits[*place].relevance) = (item, relevance);
+        }
+    }
+}
+
+/// Of two facts of one key this says which counts.
+pub(super) fn belief(entry: &MemoryEntry) -> (Trust, Option<Timestamp>, u64) {
+    (entry.trust, entry.valid_from, entry.position)
+}
+
+/// Of hits that say the same in the same words one, at the place of the first: the one that is believed most, or else
+/// a copy on some page would hide where the text is from.
+fn most_believed_of_each_text(hits: &[Ranked], candidates: &[Candidate]) -> Vec<Ranked> {
+    let entry = |hit: &Ranked| &candidates[hit.item].entry;
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut kept: Vec<Ranked> = Vec::new();
+    for hit in hits {
+        let place = *places.entry(said_plainly(&entry(hit).content)).or_insert(kept.len());
+        let Some(first) = kept.get_mut(place) else {
+            kept.push(*hit);
+            continue;
+        };
+        first.relevance = first.relevance.max(hit.relevance);
+        if entry(hit).trust > entry(first).trust {
+            first.item = hit.item;
+        }
+    }
+    kept
+}
+
+/// Hits that are nearly as relevant as the best share their places: what nobody vouches for takes the last of them,
+/// whatever stands between, and apart from that their order stays.
+fn believed_first(hits: &mut [Ranked], candidates: &[Candidate]) {
+    let best = hits.iter().map(|hit| hit.relevance).fold(0.0, f32::max);
+    let places: Vec<usize> =
+        (0..hits.len()).filter(|place| hits[*place].relevance >= best * NEARLY).collect();
+    let mut near: Vec<Ranked> = places.iter().map(|place| hits[*place]).collect();
+    near.sort_by_key(|hit| candidates[hit.item].entry.trust == Trust::Untrusted);
+    for (place, hit) in places.into_iter().zip(near) {
+        hits[place] = hit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use Trust::{Model, Trusted, Untrusted};
+    use archon_types::MemoryKind;
+
+    use super::*;
+
+    /// Chooses among hits in the order of their scores: what each says, how far it is believed, its relevance. What
+    /// begins with `key=` is a fact of that key.
+    fn check(hits: &[(&str, Trust, f32)], threshold: Option<f32>, limit: usize, expected: &[(&str, Trust)]) {
+        let candidate = |(text, trust, _): &(&str, Trust, f32)| {
+            let mut entry = MemoryEntry::new("", *text, Timestamp::default());
+            entry.trust = *trust;
+            if let Some((key, text)) = text.split_once('=') {
+                (entry.kind, entry.key) = (MemoryKind::Fact, Some(key.to_owned()));
+                entry.content = text.to_owned();
+            }
+            Candidate::new(entry, None, None)
+        };
+        let candidates: Vec<Candidate> = hits.iter().map(candidate).collect();
+        let ranked = |(item, (.., relevance)): (usize, &(&str, Trust, f32))| {
+            #[allow(clippy::cast_precision_loss, reason = "a few")]
+            let score = 1.0 - item as f32 / 100.0;
+            Ranked { item, score, relevance: *relevance }
+        };
+        let ranked: Vec<Ranked> = hits.iter().enumerate().map(ranked).collect();
+        let chosen = chosen(&ranked, &candidates, threshold, limit);
+        let entries = chosen.iter().map(|hit| &candidates[hit.item].entry);
+        let told: Vec<(&str, Trust)> = entries.map(|entry| (entry.content.as_str(), entry.trust)).collect();
+        assert_eq!(told, expected, "{hits:?}");
+    }
+
+    // spec: M-25
+    #[test]
+    fn what_is_untrusted_stands_behind_what_is_as_relevant_whatever_stands_between() {
+        let between = [("x", Trusted, 0.3), ("page", Untrusted, 1.0), ("note", Model, 0.9)];
+        check(&between, None, 9, &[("x", Trusted), ("note", Model), ("page", Untrusted)]);
+        let between = [("page", Untrusted, 1.0), ("x", Trusted, 0.3), ("note", Trusted, 1.0)];
+        check(&between, None, 1, &[("note", Trusted)]);
+        let clearly_better = [("page", Untrusted, 1.0), ("note", Trusted, 0.89)];
+        check(&clearly_better, None, 9, &[("page", Untrusted), ("note", Trusted)]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn many_copies_of_a_page_hide_no_note() {
+        let page = ("page", Untrusted, 1.0);
+        let hits = [page, page, page, page, page, page, ("note", Trusted, 1.0)];
+        check(&hits, None, 3, &[("note", Trusted), ("page", Untrusted)]);
+        let pages = ["1", "2", "3", "4", "5", "6", "7"].map(|page| (page, Untrusted, 1.0));
+        let hits = [&pages[..], &[("note", Trusted, 1.0)]].concat();
+        check(&hits, None, 2, &[("note", Trusted), ("1", Untrusted)]);
+    }
+
+    // spec: M-11, M-25
+    #[test]
+    fn of_one_text_the_copy_that_is_believed_most_is_told() {
+        let hits =
+            [("Tea!", Untrusted, 0.8), ("other", Model, 0.8), ("tea", Model, 0.8), ("Tea", Trusted, 0.8)];
+        check(&hits, None, 9, &[("Tea", Trusted), ("other", Model)]);
+        check(&[("tea", Model, 0.8), ("Tea", Model, 0.8)], None, 9, &[("tea", Model)]);
+        // The copy that is believed more may lack a vector, and be less relevant for it.
+        check(&[("tea", Trusted, 0.1), ("Tea", Untrusted, 0.8)], Some(0.7), 9, &[("tea", Trusted)]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn a_fact_stands_behind_the_one_that_counts_whatever_takes_whose_place() {
+        let told = [("Bern", Trusted), ("Basel", Model)];
+        // It takes the place of a page that says the same.
+        let hits = [("Basel", Untrusted, 1.0), ("k=Bern", Trusted, 0.2), ("k=Basel", Model, 0.9)];
+        check(&hits, None, 9, &told);
+        check(&hits, Some(0.7), 9, &told);
+        // It is as near as the best, and what counts is not by itself.
+        let hits = [("page", Untrusted, 1.0), ("k=Bern", Trusted, 0.3), ("k=Basel", Model, 1.0)];
+        check(&hits, None, 9, &[told[0], ("page", Untrusted), told[1]]);
+        check(&hits, Some(0.7), 1, &told[..1]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn what_is_believed_alike_stays_in_order() {
+        for trust in [Untrusted, Model, Trusted] {
+            let hits = [("a", trust, 0.4), ("b", trust, 1.0), ("a!", trust, 0.3), ("c", trust, 0.95)];
+            check(&hits, None, 9, &[("a", trust), ("b", trust), ("c", trust)]);
+            check(&hits, None, 2, &[("a", trust), ("b", trust)]);
+        }
+    }
+}
