@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Collection, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter,
-    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
+    BoxFuture, Candidate, Collection, Damaged, Json, Listing, LongTerm, MemoryEntry, MemoryError,
+    MemoryFilter, MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
 use serde_json::Map;
 
@@ -22,7 +22,7 @@ pub(crate) type Remembered = Vec<Recalled>;
 /// Everything that is kept: notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
-    memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl LongTermMemory {
@@ -176,9 +176,7 @@ impl LongTermMemory {
 
     async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
         let found = self.memory.store().candidates(search).await?;
-        for damaged in &found.damaged {
-            tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
-        }
+        warn_of(&found.damaged);
         Ok(found.candidates)
     }
 
@@ -330,7 +328,15 @@ impl LongTerm for LongTermMemory {
         Box::pin(async move {
             let filter = filter_of(&MemoryQuery::new(""), self.memory.now());
             let listing = Listing::new(filter, MemoryOrder::Latest, limit);
-            Ok(self.memory.store().list(&listing).await?.entries)
+            let page = self.memory.store().list(&listing).await?;
+            warn_of(&page.damaged);
+            Ok(page.entries)
         })
+    }
+}
+
+fn warn_of(damaged: &[Damaged]) {
+    for Damaged { id, problem, .. } in damaged {
+        tracing::warn!(id, problem, "a damaged memory is left out");
     }
 }

@@ -7,5 +7,6 @@ mod knowledge;
 mod nested;
 mod recall;
 mod store;
+mod summarize;
 mod support;
 mod upkeep;
