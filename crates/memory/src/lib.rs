@@ -58,6 +58,6 @@ pub use recall::{BudgetSplit, Recall, RecallStep, RecalledContext};
 pub use summarize::Summarized;
 pub use task_memory::TaskMemory;
 pub use transfer::Imported;
-pub use upkeep::{Kept, Limits};
+pub use upkeep::{Embedded, Kept, Limits};
 
 pub(crate) use long_term::Remembered;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use archon_memory::{Memory, MemoryOptions, RecallStep};
+use archon_memory::{Embedded, Memory, MemoryOptions, RecallStep};
 use archon_testkit::{FnProvider, SeededIds};
 use archon_types::{
     BoxFuture, Episodic, Found, Listing, LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryPage,
@@ -188,8 +188,8 @@ async fn what_could_not_be_embedded_is_found_by_words_and_embedded_later() {
     assert_eq!((found.len(), found[0].vector), (1, None));
     memory.embed_missing(drop).await.unwrap_err();
     embedder.works.store(true, Ordering::SeqCst);
-    assert_eq!(memory.embed_missing(drop).await.unwrap(), 1);
-    assert_eq!(memory.embed_missing(drop).await.unwrap(), 0);
+    assert_eq!(memory.embed_missing(drop).await.unwrap().done, 1);
+    assert_eq!(memory.embed_missing(drop).await.unwrap(), Embedded::default());
     assert!(memory.long_term().query(&query).await.unwrap()[0].vector.is_some());
 }
 
