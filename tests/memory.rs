@@ -259,7 +259,8 @@ async fn a_long_session_does_not_hide_what_another_said() {
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
     let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory).build().unwrap();
     let talk = agent.conversation();
-    for n in 0..21 {
+    // More than a store is asked for at once, of which the note would be the last.
+    for n in 0..61 {
         let text = format!("What is the door code of the office, {n}?");
         talk.prompt(text).await.unwrap().outcome().await.unwrap();
     }
