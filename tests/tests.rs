@@ -25,6 +25,7 @@ mod memory;
 mod memory_cut_off;
 mod memory_facts;
 mod memory_kill;
+mod memory_layers;
 mod memory_lessons;
 mod memory_limit;
 mod memory_parts;

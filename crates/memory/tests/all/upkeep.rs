@@ -48,6 +48,37 @@ async fn what_was_of_use_longest_ago_goes_first() {
     assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
 }
 
+// spec: M-26
+#[tokio::test]
+async fn sessions_stand_beside_each_other_and_old_ones_go() {
+    let (memory, clock) = memory("user:x");
+    let sessions = ["january", "february", "march"];
+    let turns = async |session: &str, last| {
+        let turns = memory.conversation(session).get_messages(last, 0).await.unwrap();
+        turns.into_iter().map(|turn| turn.content).collect::<Vec<_>>()
+    };
+    // Each goes on beside the next.
+    for (n, session) in sessions.iter().enumerate() {
+        for session in &sessions[n.saturating_sub(1)..=n] {
+            memory
+                .conversation(*session)
+                .append(said("user", &format!("{session} on day {n}")))
+                .await
+                .unwrap();
+        }
+        memory.conversation(*session).append(said("assistant", "Noted.")).await.unwrap();
+        clock.advance(DAY);
+    }
+    assert_eq!(turns("january", None).await, ["january on day 0", "Noted.", "january on day 1"]);
+    assert_eq!(turns("february", Some(2)).await, ["Noted.", "february on day 2"]);
+    assert_eq!(turns("april", None).await, [""; 0]);
+    let kept = memory.evict(&Limits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
+    assert_eq!((kept.aged, kept.evicted), (5, 0));
+    assert_eq!(turns("january", None).await, [""; 0]);
+    assert_eq!(turns("february", None).await, ["february on day 2"]);
+    assert_eq!(turns("march", None).await, ["march on day 2", "Noted."]);
+}
+
 // spec: M-21
 #[tokio::test]
 async fn what_is_older_than_a_limit_is_purged() {
