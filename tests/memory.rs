@@ -1,6 +1,9 @@
 //! Agents that remember: the acceptance scenarios of memory, with the whole of an agent around them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use archon::{
     AgentMemory, Archon, SystemClock,
@@ -95,36 +98,48 @@ async fn the_second_turn_sees_the_first() {
     );
 }
 
-// spec: C-17, C-18
-#[tokio::test]
-async fn what_leaves_the_window_is_kept_first() {
-    let memory = memory();
-    let turns = 40;
-    let model = FnProvider::new(move |n, request| {
-        let last = request.messages.iter().last().map(|message| message.text()).unwrap_or_default();
-        match last.contains("Summarize") || request.tools.is_empty() {
-            true => FnProvider::text("The user looked at many things."),
-            false if n < turns => {
+/// How many things there are to see.
+const SIGHTS: usize = 40;
+
+/// Has an agent with this memory look at everything, in a window that is too small for it. Returns the model, and the
+/// texts that were kept when it took the last look.
+async fn look_at_everything(memory: &Memory, summary_tokens: Option<u32>) -> (FnProvider, Vec<String>) {
+    let looks = AtomicUsize::new(0);
+    let model = FnProvider::new(move |_, request| {
+        // Only who is asked to sum up has no tools.
+        if request.tools.is_empty() {
+            return FnProvider::text("The user looked at many things.");
+        }
+        match looks.fetch_add(1, Ordering::SeqCst) {
+            n if n < SIGHTS => {
                 let call = archon::types::ToolCall::new(format!("c{n}"), "look", json!({"n": n}));
                 FnProvider::calls(vec![call])
             }
-            false => FnProvider::text("done"),
+            _ => FnProvider::text("done"),
         }
     });
+    let seen = Arc::new((memory.clone(), Mutex::new(Vec::new())));
+    let kept = seen.clone();
     let look = archon::tools::FnTool::new(
         archon::types::ToolSpec::new(
             "look",
             "Looks.",
             json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
         ),
-        |arguments: serde_json::Value, _: archon::types::ToolContext| async move {
-            let text = format!("finding {0} {1}ends{0}here", arguments["n"], "filler ".repeat(120));
-            Ok(archon::types::ToolResult::success(text))
+        move |arguments: serde_json::Value, _: archon::types::ToolContext| {
+            let seen = seen.clone();
+            async move {
+                let kept = texts(&seen.0).await;
+                *seen.1.lock().unwrap() = kept;
+                let text = format!("finding {0} {1}ends{0}here", arguments["n"], "filler ".repeat(120));
+                Ok(archon::types::ToolResult::success(text))
+            }
         },
     );
     let mut window = ContextConfig::default();
     window.max_context_tokens = 6_000;
     window.system_prompt_tokens = 0;
+    window.summary_tokens = summary_tokens;
     let agent = Archon::builder()
         .provider(Arc::new(model.clone()), "m")
         .tools([Arc::new(look) as Arc<dyn archon::Tool>])
@@ -133,15 +148,62 @@ async fn what_leaves_the_window_is_kept_first() {
         .build()
         .unwrap();
     say(&agent, "Look at everything.").await;
-    let last =
-        model.requests().last().unwrap().messages.iter().map(|m| m.text()).collect::<Vec<_>>().join("\n");
-    assert!(!last.contains("ends3here"), "it left the window");
+    let kept = std::mem::take(&mut *kept.1.lock().unwrap());
+    (model, kept)
+}
+
+async fn texts(memory: &Memory) -> Vec<String> {
+    let entries = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    entries.into_iter().map(|entry| entry.content).collect()
+}
+
+/// What the model read with its last request but so many.
+fn read(model: &FnProvider, before: usize) -> String {
+    let request = model.requests().into_iter().rev().nth(before).unwrap();
+    request.messages.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n")
+}
+
+// spec: C-18
+#[tokio::test]
+async fn what_leaves_the_window_is_kept_first() {
+    let memory = memory();
+    let (model, kept_by_then) = look_at_everything(&memory, None).await;
+    // What the model no longer read when it took the last look was kept by then, and not only when the run was over.
+    let window = read(&model, 1);
+    let holds = |text: &str, n: usize| text.contains(&format!("ends{n}here"));
+    let left: Vec<usize> = (0..SIGHTS - 1).filter(|n| !holds(&window, *n)).collect();
+    assert!(left.len() > SIGHTS / 2, "{left:?}");
+    assert!(left.iter().all(|n| kept_by_then.iter().any(|text| holds(text, *n))), "{left:?}");
     let turns = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Turn])).await;
-    let found = (0..40).filter(|n| turns.iter().any(|turn| turn.content.contains(&format!("ends{n}here"))));
-    assert_eq!(found.count(), 40, "all of it was kept, once for each");
+    let kept = |n| turns.iter().filter(|turn| holds(&turn.content, n)).count();
+    assert!((0..SIGHTS).all(|n| kept(n) == 1), "all of it was kept, once for each");
     let query = MemoryQuery::new("ends3here");
     let found = memory.long_term().query(&query).await.unwrap();
     assert!(found.iter().any(|hit| hit.entry.content.ends_with("ends3here")));
+    let summaries = all_entries(&**memory.store(), MemoryFilter::all().of(&[MemoryKind::Summary])).await;
+    assert_eq!(summaries, [], "no model was asked for one");
+}
+
+// spec: C-17, C-18
+#[tokio::test]
+async fn a_summary_that_takes_the_place_of_turns_is_kept_beside_them() {
+    let memory = memory();
+    let (model, _) = look_at_everything(&memory, Some(99)).await;
+    let summary = "[Earlier conversation summarized]\nThe user looked at many things.";
+    let last = read(&model, 0);
+    assert!(last.contains(summary) && !last.contains("ends3here"), "{last}");
+    let kept = all_entries(&**memory.store(), MemoryFilter::all()).await;
+    let summaries: Vec<_> = kept.iter().filter(|entry| entry.kind == MemoryKind::Summary).collect();
+    // It sums up what tools said.
+    let [MemoryEntry { content, trust: Trust::Untrusted, run: Some(_), .. }] = summaries[..] else {
+        panic!("{summaries:?}")
+    };
+    assert_eq!(content, summary);
+    assert_eq!(summaries[0].metadata["session"], kept[0].metadata["session"]);
+    let turns = kept.iter().filter(|entry| entry.kind == MemoryKind::Turn);
+    assert_eq!(turns.filter(|turn| turn.content.ends_with("here")).count(), SIGHTS);
+    let found = memory.long_term().query(&MemoryQuery::new("who looked at many things?")).await.unwrap();
+    assert_eq!(found[0].entry.content, summary);
 }
 
 /// A tool that says this.
@@ -292,7 +354,8 @@ async fn a_long_session_does_not_hide_what_another_said() {
     let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
     let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory).build().unwrap();
     let talk = agent.conversation();
-    for n in 0..21 {
+    // More than a store is asked for at once, of which the note would be the last.
+    for n in 0..61 {
         let text = format!("What is the door code of the office, {n}?");
         talk.prompt(text).await.unwrap().outcome().await.unwrap();
     }

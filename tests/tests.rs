@@ -26,6 +26,7 @@ mod memory_at_once;
 mod memory_cut_off;
 mod memory_facts;
 mod memory_kill;
+mod memory_layers;
 mod memory_lessons;
 mod memory_limit;
 mod memory_parts;

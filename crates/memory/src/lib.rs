@@ -14,6 +14,7 @@
 //! | fill a prompt under a budget | [`Recall`] |
 //! | have a question answered by a model | [`Memory::ask`] |
 //! | sum up what outgrows the window | [`Compressor`] |
+//! | sum up what was kept last | [`LongTermMemory::summarize_recent`] |
 //! | forget, merge, embed again | [`Memory::evict`], [`Memory::merge_similar`], [`Memory::embed_missing`] |
 //! | move memories | [`Memory::export`], [`Memory::import`] |
 //! | keep entries in this process | [`InMemoryStore`] |
@@ -21,7 +22,7 @@
 //! | order candidates of words and of meaning into one list | [`rank`] |
 //!
 //! What is untrusted stays so: an extractor's facts are believed no more than their text, an import's lines no more
-//! than the import, a summary and its key facts no more than its turns; and what is believed less never closes,
+//! than the import, a summary and its key facts no more than what it sums up; and what is believed less never closes,
 //! overwrites, hides or outranks what is believed more.
 
 mod ask;
@@ -37,6 +38,7 @@ mod model;
 mod options;
 pub mod rank;
 mod recall;
+mod summarize;
 mod task_memory;
 mod transfer;
 mod upkeep;
@@ -53,8 +55,9 @@ pub use long_term::LongTermMemory;
 pub use memory::Memory;
 pub use options::{MemoryOptions, Shown};
 pub use recall::{BudgetSplit, Recall, RecallStep, RecalledContext};
+pub use summarize::Summarized;
 pub use task_memory::TaskMemory;
 pub use transfer::Imported;
-pub use upkeep::{Kept, Limits};
+pub use upkeep::{Embedded, Kept, Limits};
 
 pub(crate) use long_term::Remembered;

@@ -5,8 +5,8 @@ mod belief;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archon_types::{
-    BoxFuture, Candidate, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
+    BoxFuture, Candidate, Damaged, Json, Listing, LongTerm, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryOrder, MemoryQuery, MemorySearch, Recalled, Timestamp, Trust, Validity,
 };
 use hmac_sha256::Hash;
 use serde_json::Map;
@@ -25,7 +25,7 @@ pub(crate) type Remembered = Vec<Recalled>;
 /// Everything that is kept: notes, turns, summaries and facts.
 #[derive(Clone)]
 pub struct LongTermMemory {
-    memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 impl LongTermMemory {
@@ -178,9 +178,7 @@ impl LongTermMemory {
 
     async fn found(&self, search: &MemorySearch) -> Result<Vec<Candidate>, MemoryError> {
         let found = self.memory.store().candidates(search).await?;
-        for damaged in &found.damaged {
-            tracing::warn!(id = damaged.id, problem = damaged.problem, "a damaged memory is left out");
-        }
+        warn_of(&found.damaged);
         Ok(found.candidates)
     }
 
@@ -294,7 +292,15 @@ impl LongTerm for LongTermMemory {
         Box::pin(async move {
             let filter = filter_of(&MemoryQuery::new(""), self.memory.now());
             let listing = Listing::new(filter, MemoryOrder::Latest, limit);
-            Ok(self.memory.store().list(&listing).await?.entries)
+            let page = self.memory.store().list(&listing).await?;
+            warn_of(&page.damaged);
+            Ok(page.entries)
         })
+    }
+}
+
+fn warn_of(damaged: &[Damaged]) {
+    for Damaged { id, problem, .. } in damaged {
+        tracing::warn!(id, problem, "a damaged memory is left out");
     }
 }

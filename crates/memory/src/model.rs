@@ -84,7 +84,7 @@ impl Model {
         value.map_err(|error| self.failed(format!("its answer is not of the schema: {error}")))
     }
 
-    fn failed(&self, problem: String) -> MemoryError {
+    pub(crate) fn failed(&self, problem: String) -> MemoryError {
         MemoryError::Model { model: self.name.clone(), problem }
     }
 }

@@ -46,6 +46,16 @@ pub struct Kept {
     pub evicted: usize,
 }
 
+/// What became of the texts that had no vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Embedded {
+    /// Those that have one now.
+    pub done: usize,
+    /// Those that the embedder made none of: they are found by words, and tried again the next time.
+    pub refused: usize,
+}
+
 const COUNTED: [MemoryKind; 3] = [MemoryKind::Note, MemoryKind::Turn, MemoryKind::Summary];
 
 impl Memory {
@@ -149,16 +159,19 @@ impl Memory {
     }
 
     /// Gives vectors to what has none of the memory's embedder: what was kept while it failed, and everything after
-    /// it changed. A text that it refuses is left out, with a warning, and the others are not. `progress` is told how
-    /// many are done. May be cut off and called again at any time.
+    /// it changed. A text that it refuses is left out and counted, with a warning, and the others are not. `progress` is
+    /// told how many are done. May be cut off and called again at any time.
     ///
     /// # Errors
-    /// [`MemoryError::Embedding`] when the embedder fails, or makes a vector of nothing that lacks one;
+    /// [`MemoryError::Embedding`] when the embedder fails: when it makes no vector of a plain word either;
     /// [`MemoryError::Unsupported`] without one. What is done stays done.
-    pub async fn embed_missing(&self, mut progress: impl FnMut(usize) + Send) -> Result<usize, MemoryError> {
+    pub async fn embed_missing(
+        &self,
+        mut progress: impl FnMut(usize) + Send,
+    ) -> Result<Embedded, MemoryError> {
         let (embedder, filter) = self.lacking()?;
         let mut listing = Listing::new(filter, MemoryOrder::First, self.options().batch.max(1));
-        let (mut done, mut refused) = (0, None);
+        let mut embedded = Embedded::default();
         loop {
             let page = self.parts.store.list(&listing).await?;
             let texts: Vec<String> = page.entries.iter().map(|entry| entry.content.clone()).collect();
@@ -174,17 +187,17 @@ impl Memory {
                     }),
                     Err(error) => {
                         tracing::warn!(id = entry.id, %error, "a memory gets no vector");
-                        refused = Some(error);
+                        embedded.refused += 1;
                     }
                 }
             }
             if !changes.is_empty() {
-                done += self.apply(changes).await?;
+                embedded.done += self.apply(changes).await?;
             }
-            progress(done);
+            progress(embedded.done);
             match page.next {
                 Some(next) => listing.after = Some(next),
-                None => return refused.filter(|_| done == 0).map_or(Ok(done), Err),
+                None => return Ok(embedded),
             }
         }
     }

@@ -44,6 +44,7 @@ async fn ask(
     (vectors, server.requests())
 }
 
+// spec: M-05
 #[tokio::test]
 async fn texts_are_sent_in_batches_and_vectors_come_in_their_order() {
     let item = |index: usize, v: f32| json!({"object": "embedding", "index": index, "embedding": [v, 0.5]});

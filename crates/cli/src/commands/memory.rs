@@ -9,7 +9,7 @@ use std::{
 
 use archon::{
     RandomIds, SystemClock,
-    memory::Memory,
+    memory::{Embedded, Memory},
     store::SqliteMemory,
     types::{
         Clock, Collection, Listing, LongTerm, MemoryEntry, MemoryFilter, MemoryOrder, MemoryQuery, Trust,
@@ -265,8 +265,15 @@ async fn embed(app: &App, of: &Of) -> Result<Exit, Failure> {
     let embedded = memory.embed_missing(|done| bar.set_position(done as u64)).await;
     bar.finish_and_clear();
     // What was done stays done; the rest is for the next time.
-    let embedded = embedded?;
-    app.item(&json!({"embedded": embedded}), || format!("{embedded} embedded"));
+    let Embedded { done, refused, .. } = embedded?;
+    app.item(&json!({"embedded": done, "refused": refused}), || {
+        format!("{done} embedded, {refused} refused")
+    });
+    if refused > 0 {
+        // Why is among the warnings.
+        let hint = "what was refused stays without a vector and is found by words; the next `archon memory embed` tries it again";
+        app.output.note(Look::Dim, hint);
+    }
     Ok(Exit::Finished)
 }
 

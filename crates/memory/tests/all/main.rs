@@ -8,5 +8,6 @@ mod knowledge;
 mod nested;
 mod recall;
 mod store;
+mod summarize;
 mod support;
 mod upkeep;

@@ -48,6 +48,37 @@ async fn what_was_of_use_longest_ago_goes_first() {
     assert_eq!(memory.evict(&Limits::default()).await.unwrap().aged, 0);
 }
 
+// spec: M-26
+#[tokio::test]
+async fn sessions_stand_beside_each_other_and_old_ones_go() {
+    let (memory, clock) = memory("user:x");
+    let sessions = ["january", "february", "march"];
+    let turns = async |session: &str, last| {
+        let turns = memory.conversation(session).get_messages(last, 0).await.unwrap();
+        turns.into_iter().map(|turn| turn.content).collect::<Vec<_>>()
+    };
+    // Each goes on beside the next.
+    for (n, session) in sessions.iter().enumerate() {
+        for session in &sessions[n.saturating_sub(1)..=n] {
+            memory
+                .conversation(*session)
+                .append(said("user", &format!("{session} on day {n}")))
+                .await
+                .unwrap();
+        }
+        memory.conversation(*session).append(said("assistant", "Noted.")).await.unwrap();
+        clock.advance(DAY);
+    }
+    assert_eq!(turns("january", None).await, ["january on day 0", "Noted.", "january on day 1"]);
+    assert_eq!(turns("february", Some(2)).await, ["Noted.", "february on day 2"]);
+    assert_eq!(turns("april", None).await, [""; 0]);
+    let kept = memory.evict(&Limits::default().no_older_than(DAY + DAY / 2)).await.unwrap();
+    assert_eq!((kept.aged, kept.evicted), (5, 0));
+    assert_eq!(turns("january", None).await, [""; 0]);
+    assert_eq!(turns("february", None).await, ["february on day 2"]);
+    assert_eq!(turns("march", None).await, ["march on day 2", "Noted."]);
+}
+
 // spec: M-21
 #[tokio::test]
 async fn what_is_older_than_a_limit_is_purged() {
@@ -170,7 +201,8 @@ async fn a_changed_embedder_gets_its_own_vectors() {
     let query = MemoryQuery::new("note 7");
     assert!(changed.long_term().query(&query).await.unwrap().iter().all(|hit| hit.vector.is_none()));
     let mut steps = Vec::new();
-    assert_eq!(changed.embed_missing(|done| steps.push(done)).await.unwrap(), 150);
+    let embedded = changed.embed_missing(|done| steps.push(done)).await.unwrap();
+    assert_eq!((embedded.done, embedded.refused), (150, 0));
     assert_eq!(steps, [64, 128, 150]);
     assert!(changed.long_term().query(&query).await.unwrap().iter().any(|hit| hit.vector.is_some()));
     assert!(memory.long_term().query(&query).await.unwrap().iter().all(|hit| hit.vector.is_none()));
@@ -225,16 +257,18 @@ async fn a_text_that_an_embedder_refuses_keeps_no_other_from_its_vector() {
         6,
         "a service that is down is asked for no more texts"
     );
-    memory.embed_missing(drop).await.unwrap_err();
+    let error = memory.embed_missing(drop).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Embedding { .. }), "{error}");
     assert_eq!((memory.lacking_vectors().await.unwrap(), service.calls.load(Ordering::SeqCst)), (11, 2));
     service.down.store(false, Ordering::SeqCst);
     let mut steps = Vec::new();
-    assert_eq!(memory.embed_missing(|done| steps.push(done)).await.unwrap(), 5);
+    let embedded = memory.embed_missing(|done| steps.push(done)).await.unwrap();
+    assert_eq!((embedded.done, embedded.refused), (5, bad.len()));
     assert_eq!(steps, [3, 3, 5]);
     assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len());
-    // If nothing at all is done, it says why.
-    let error = memory.embed_missing(drop).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Embedding { .. }), "{error}");
+    // An embedder that works and refuses all that is left is no failure.
+    let embedded = memory.embed_missing(drop).await.unwrap();
+    assert_eq!((embedded.done, embedded.refused), (0, bad.len()));
     // What is kept beside such a text has its vector from the start.
     memory.keep(notes(&["new".to_owned(), "too long too".to_owned()])).await.unwrap();
     assert_eq!(memory.lacking_vectors().await.unwrap(), bad.len() + 1);
