@@ -142,16 +142,22 @@ pub(crate) fn assemble(
 
 /// What is to be done, in these words or on standard input.
 pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
+    let text = said(words, "the task")?;
+    if text.trim().is_empty() {
+        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+    }
+    Ok(text)
+}
+
+/// These words, or for `-` what standard input says. `what` is what the command takes them for.
+pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {
         text.clear();
-        let advice = "pipe text into the command, or say the task as an argument";
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|e| Failure::usage(format!("cannot read the task from standard input: {e}"), advice))?;
-    }
-    if text.trim().is_empty() {
-        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+        std::io::stdin().read_to_string(&mut text).map_err(|e| {
+            let advice = format!("pipe text in UTF-8 into the command, or say {what} as an argument");
+            Failure::usage(format!("cannot read {what} from standard input: {e}"), advice)
+        })?;
     }
     Ok(text)
 }

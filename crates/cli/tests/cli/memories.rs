@@ -1,8 +1,10 @@
 //! Memories: added, found, moved, and in the prompts of runs.
 
+use std::process::Stdio;
+
 use archon_testkit::{MockResponse, MockServer};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::setup::{Place, Ran, answer, text};
 
@@ -96,6 +98,23 @@ async fn a_plan_is_not_followed_as_if_it_remembered() {
     let place = Place::new();
     let ran = place.archon("run --plan --memory user:anna", &["Hi"]).await;
     ran.check_refused(2, "'--plan' cannot be used with '--memory", "--help");
+}
+
+#[tokio::test]
+async fn an_empty_memory_or_question_is_answered_in_the_words_of_the_command() {
+    let place = Place::new();
+    for text in ["", " "] {
+        let ran = place.archon("memory add", &[text]).await;
+        ran.check_refused(2, "the text to remember is empty", "archon memory add \"Anna prefers tea.\"");
+    }
+    place.archon("memory add -", &[]).await.check_refused(2, "standard input is empty", "pipe text");
+    let mut child = place.command("memory add -", &[]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"caf\xe9").await.unwrap();
+    let ran = Ran::from(child.wait_with_output().await.unwrap());
+    ran.check_refused(2, "cannot read the text to remember from standard input: ", "UTF-8");
+    assert_eq!(place.archon("memory list", &[]).await.out, "");
+    let ran = place.archon("memory search", &[" "]).await;
+    ran.check_refused(2, "the question is empty", "archon memory search \"What does Anna prefer?\"");
 }
 
 // spec: M-18
