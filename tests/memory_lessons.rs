@@ -3,18 +3,23 @@
 use std::{
     io::{BufRead as _, BufReader},
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use archon::{
-    AgentMemory, Archon, SystemClock,
+    AgentMemory, Archon, RunOptions, SystemClock,
     memory::{Fact, InMemoryStore, KnowledgeExtractor, Memory, Passage, RuleExtractor},
     types::{
-        BoxFuture, Content, InputFilter, InputVerdict, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-        Message, Timestamp, Trust, UserMessage,
+        BoxFuture, Content, Embedder, InputFilter, InputVerdict, MemoryEntry, MemoryError, MemoryFilter,
+        MemoryKind, Message, OutcomeStatus, Timestamp, Trust, UserMessage,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, all_entries};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
+use tokio::sync::Notify;
 
 use crate::memory_places::{Place, of};
 
@@ -168,6 +173,109 @@ async fn what_is_forgotten_while_it_is_read_teaches_nothing() {
     assert!(facts(&memory).await.is_empty());
     let left: Vec<_> = turns(&memory).await.into_iter().map(|turn| turn.content).collect();
     assert_eq!(left, ["Noted."]);
+}
+
+/// Says when it is asked of Anna, and has no answer before it is to speak.
+#[derive(Default)]
+struct Mute {
+    asked: Notify,
+    speaks: AtomicBool,
+}
+
+impl Mute {
+    async fn answer(&self) {
+        if !self.speaks.load(Ordering::SeqCst) {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl KnowledgeExtractor for Mute {
+    fn id(&self) -> &str {
+        "mute"
+    }
+
+    fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
+        Box::pin(async move {
+            if passage.text.contains("Anna") {
+                self.answer().await;
+            }
+            RuleExtractor.extract(passage).await
+        })
+    }
+}
+
+impl Embedder for Mute {
+    fn id(&self) -> &str {
+        "mute"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move {
+            self.answer().await;
+            Ok(vec![vec![1.0]; texts.len()])
+        })
+    }
+}
+
+async fn unread(memory: &Memory, extractor: &dyn KnowledgeExtractor) -> Vec<String> {
+    let page = memory.knowledge().unread(extractor, None, 9).await.unwrap();
+    page.entries.into_iter().map(|turn| turn.content).collect()
+}
+
+// spec: M-23, M-25
+#[tokio::test]
+async fn a_cancel_ends_the_wait_for_an_extractor_and_what_it_did_not_read_is_read_later() {
+    let (memory, mute) = (memory(), Arc::new(Mute::default()));
+    let same = agent(AgentMemory::new(memory.clone()).with_extractor(mute.clone()));
+    // To be cut off is not to fail, however often it happens.
+    for said in ["My name is Anna.", "Hello.", "Hello again.", "And again."] {
+        let run = same.start(said, RunOptions::default()).await.unwrap();
+        mute.asked.notified().await;
+        run.cancel_token().cancel();
+        assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Finished);
+        assert_eq!(unread(&memory, &*mute).await, ["My name is Anna."]);
+    }
+    assert_eq!((turns(&memory).await.len(), facts(&memory).await), (8, vec![]));
+    mute.speaks.store(true, Ordering::SeqCst);
+    same.run("Good bye.").await.unwrap();
+    assert_eq!(
+        (facts(&memory).await, unread(&memory, &*mute).await),
+        (vec!["user is called Anna".into()], vec![])
+    );
+}
+
+// spec: M-18, M-23
+#[tokio::test]
+async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors() {
+    let (plain, mute, clock) = (memory(), Arc::new(Mute::default()), VirtualClock::new());
+    let parts = AgentMemory::new(plain.with_embedder(mute.clone())).with_extractor(mute.clone());
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let builder = Archon::builder().provider(Arc::new(model.clone()), "m").memory(parts);
+    let same = builder.clock(Arc::new(clock.clone())).build().unwrap();
+    plain
+        .keep(vec![MemoryEntry::new("note", "Anna lives in Bern.", Timestamp::from_millis(1))])
+        .await
+        .unwrap();
+    let run = same.start("My name is Anna.", RunOptions::default()).await.unwrap();
+    mute.asked.notified().await;
+    run.cancel_token().cancel();
+    // The turn's vector is waited for a moment.
+    mute.asked.notified().await;
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!((model.requests().len(), facts(&plain).await), (0, vec![]));
+    let kept = turns(&plain).await;
+    assert_eq!((kept[0].content.as_str(), &kept[0].embedding), ("My name is Anna.", &None));
+    assert_eq!(unread(&plain, &*mute).await, ["My name is Anna."]);
+    mute.speaks.store(true, Ordering::SeqCst);
+    same.run("Hello.").await.unwrap();
+    assert_eq!(facts(&plain).await, ["user is called Anna"]);
 }
 
 /// Warns of everything.

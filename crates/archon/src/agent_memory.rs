@@ -10,7 +10,11 @@ mod parts;
 
 use std::{
     collections::{HashMap, HashSet},
+    future::poll_fn,
+    pin::pin,
     sync::Arc,
+    task::Poll,
+    time::Duration,
 };
 
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
@@ -46,6 +50,10 @@ impl AgentMemory {
     /// The same, with facts learnt from what the person says, beside those that other extractors find. What it cannot
     /// read now, because it fails or the process ends, it reads when something is kept again: no more than three times
     /// in a process, and what was said before it was given is not read at all.
+    ///
+    /// A run waits for it when it compacts and when it ends, until it is cancelled: for one call of the extractor for
+    /// each new turn of the person and for up to 32 that were left before, one after the other. With a model that is as
+    /// many times its time-out at most, or twice that where a service refuses answers in a form.
     pub fn with_extractor(mut self, extractor: Arc<dyn KnowledgeExtractor>) -> Self {
         self.extractors.push(extractor);
         self
@@ -68,6 +76,8 @@ pub(crate) struct Remembering {
     kept: [Mutex<HashSet<String>>; SHELVES],
 }
 
+/// How long vectors are waited for after a cancel.
+const MOMENT: Duration = Duration::from_secs(1);
 /// How many sessions can be kept at a time.
 const SHELVES: usize = 16;
 /// Ids of a shelf that are known; of others the store is asked.
@@ -95,7 +105,10 @@ impl Remembering {
         let new: Vec<MemoryEntry> =
             new.into_iter().filter(|turn| turn.by == Speaker::Person).map(|turn| turn.entry).collect();
         for (lessons, begun) in self.lessons.iter().zip(begun) {
-            if let Err(error) = lessons.read(&self.parts.memory.knowledge(), &new, begun).await {
+            // After a cancel nobody waits for an extractor: what is marked and not read is read later.
+            let knowledge = self.parts.memory.knowledge();
+            let read = lessons.read(&knowledge, &new, begun);
+            if let Some(Err(error)) = context.cancel.run_until_cancelled(read).await {
                 let (run, extractor) = (&context.run, lessons.extractor.id());
                 tracing::warn!(%run, extractor, %error, advice = error.advice(), "facts are not learnt yet");
             }
@@ -121,12 +134,33 @@ impl Remembering {
         let ids: Vec<String> = turns.iter().map(|turn| turn.entry.id.clone()).collect();
         let there = self.there(&ids).await?;
         turns.retain(|turn| !there.contains(&turn.entry.id));
-        self.parts.memory.keep(turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
+        self.store(context, turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
         if kept.len() + ids.len() > MOST_KNOWN {
             kept.clear();
         }
         kept.extend(ids);
         Ok(turns)
+    }
+
+    /// Keeps these, with vectors if there is an embedder. After a cancel it has a moment left: texts without vectors are
+    /// found by their words, and embedded when that is asked for.
+    async fn store(&self, context: &Context, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+        let (memory, clock) = (&self.parts.memory, &context.clock);
+        let mut kept = pin!(memory.keep(entries.clone()));
+        let mut cut = pin!(async {
+            context.cancel.cancelled().await;
+            clock.sleep_until(clock.now() + MOMENT).await;
+        });
+        let kept = poll_fn(|task| match kept.as_mut().poll(task) {
+            Poll::Ready(kept) => Poll::Ready(Some(kept)),
+            Poll::Pending => cut.as_mut().poll(task).map(|()| None),
+        });
+        if let Some(kept) = kept.await {
+            return kept.map(drop);
+        }
+        tracing::warn!(run = %context.run, "kept without vectors: the embedder does not answer");
+        let plain = Memory::new(memory.store().clone(), clock.clone(), context.ids.clone());
+        plain.keep(entries).await.map(drop)
     }
 
     /// Which of these are in the store. A damaged one is not, so that it is written again.

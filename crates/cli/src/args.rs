@@ -68,19 +68,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: None, vectors: EmbedderFlags { embedder: None }, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: None, vectors: EmbedderFlags { embedder: None }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: None, vectors: EmbedderFlags { embedder: None }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -134,7 +134,7 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, run: "r1" }) }"#
             ]],
         );
         check(

@@ -17,6 +17,7 @@ mod tools;
 
 use std::path::PathBuf;
 
+use archon::{memory::Memory, types::Collection};
 use clap::Subcommand;
 
 use crate::{
@@ -160,6 +161,30 @@ pub(crate) struct EmbedderFlags {
 impl EmbedderFlags {
     fn apply(&self, settings: &mut Settings) {
         settings.embedder = self.embedder;
+    }
+}
+
+/// Flags that say what an agent remembers, and how that is found.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct MemoryFlags {
+    /// Remember in this collection, as in user:anna, and recall from it
+    #[arg(long, value_name = "COLLECTION")]
+    pub(crate) memory: Option<Collection>,
+    #[command(flatten)]
+    vectors: EmbedderFlags,
+}
+
+impl MemoryFlags {
+    fn apply(&self, settings: &mut Settings) {
+        self.vectors.apply(settings);
+    }
+
+    /// The memory that the flags name, if they name one.
+    async fn open(&self, app: &App) -> Result<Option<Memory>, Failure> {
+        match &self.memory {
+            Some(of) => Ok(Some(memory::open(app, of).await?)),
+            None => Ok(None),
+        }
     }
 }
 

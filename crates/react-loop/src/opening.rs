@@ -60,7 +60,7 @@ impl Opening {
         Ok(self)
     }
 
-    /// Adds what is remembered of each message to it.
+    /// Adds what is remembered of each message to it. A run that is cancelled does not wait for that.
     pub(crate) async fn recalled(
         mut self,
         memory: Option<&dyn RunMemory>,
@@ -71,7 +71,8 @@ impl Opening {
         window.extend(self.restored.iter().map(|message| Said::new(message.clone(), Speaker::of(message))));
         for message in [&mut self.prompts, &mut self.steers, &mut self.follow_ups].into_iter().flatten() {
             let Some(text) = message.as_llm() else { continue };
-            if let Some(told) = memory.recall(context, text, &window).await
+            let recall = memory.recall(context, text, &window);
+            if let Some(Some(told)) = context.cancel.run_until_cancelled(recall).await
                 && let AgentMessage::Llm(LlmMessage { message: Message::User(user), .. }) = message
             {
                 user.tell(told);

@@ -29,6 +29,9 @@ pub trait RunMemory: Send + Sync {
     /// or a fork; what earlier runs took from the window is missing then, and a message of the program's stands in its
     /// place. `compaction` is what is about to be dropped from the window, or summed up; `None` at the end of the run. A
     /// failure is the memory's own to report: the run goes on, and its log has everything.
+    ///
+    /// The run waits for this, also when it is cancelled: what may take long and can be done later ends with
+    /// `context.cancel`.
     fn keep<'a>(
         &'a self,
         context: &'a Context,
@@ -37,7 +40,8 @@ pub trait RunMemory: Send + Sync {
     ) -> BoxFuture<'a, ()>;
 
     /// What is remembered that fits a message of a person, as text for the model. It becomes a part of the message, in
-    /// the run's log, with how far it is believed. `window` is what the model reads anyway, in full. Nothing by default.
+    /// the run's log, with how far it is believed. `window` is what the model reads anyway, in full. A cancel drops it.
+    /// Nothing by default.
     fn recall<'a>(
         &'a self,
         context: &'a Context,

@@ -85,14 +85,14 @@ impl Lessons {
         }
         let Some(mut open) = self.open(&turn.id) else { return Ok(()) };
         let learnt = knowledge.read(&*self.extractor, "user", turn).await;
-        open.read = learnt.is_ok();
+        open.end = if learnt.is_ok() { End::Read } else { End::Failed };
         learnt.map(drop)
     }
 
     /// `None` if the turn is being read already: whoever does it says what comes of it.
     fn open(&self, turn: &str) -> Option<Open<'_>> {
         let is_new = self.state().open.insert(turn.to_owned());
-        is_new.then(|| Open { lessons: self, turn: turn.to_owned(), read: false })
+        is_new.then(|| Open { lessons: self, turn: turn.to_owned(), end: End::Cut })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -119,18 +119,30 @@ impl Drop for Begun<'_> {
 struct Open<'a> {
     lessons: &'a Lessons,
     turn: String,
-    read: bool,
+    end: End,
+}
+
+/// How the reading of a turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Read,
+    Failed,
+    /// Somebody dropped it, as a cancel does, which says nothing about the turn; or the extractor panicked.
+    Cut,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         let mut state = self.lessons.state();
         state.open.remove(&self.turn);
-        if self.read {
+        if self.end == End::Read {
             state.failures.remove(&self.turn);
             return;
         }
         (state.left, state.again) = (true, true);
+        if self.end == End::Cut && !std::thread::panicking() {
+            return;
+        }
         if state.failures.len() >= MOST_COUNTED {
             state.failures.clear();
         }

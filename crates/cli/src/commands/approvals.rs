@@ -88,7 +88,10 @@ async fn answered(
             "`archon approvals list` shows what waits",
         ));
     }
-    app.output.note(Look::Plain, format!("resume with: archon resume {}", pending.run));
+    let resume = super::run::resume_line(app, pending.run.as_str(), None);
+    app.output.note(Look::Plain, format!("resume with: {resume}"));
+    let note = "what the run had of --memory, --embedder, --workspace and --project-file, say again";
+    app.output.note(Look::Dim, note);
     Ok(Exit::Finished)
 }
 

@@ -119,7 +119,7 @@ impl MemoryCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::Add { of, text } => add(app, &of, &super::run::task(&text)?).await,
+            Self::Add { of, text } => add(app, &of, &to_remember(&text)?).await,
             Self::Search { of, limit, question } => search(app, &of, limit, question.join(" ")).await,
             Self::List { of, limit } => list(app, &of, limit).await,
             Self::Forget { of, ids } => forget(app, &of, ids).await,
@@ -156,7 +156,26 @@ async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
+fn to_remember(words: &[String]) -> Result<String, Failure> {
+    let text = super::run::said(words, "the text to remember")?;
+    match (text.trim(), words) {
+        ("", [word]) if word == "-" => {
+            let advice = "pipe text into the command, or say the text to remember as an argument";
+            Err(Failure::usage("standard input is empty", advice))
+        }
+        ("", _) => {
+            let advice = "say what is to be remembered: archon memory add \"Anna prefers tea.\"";
+            Err(Failure::usage("the text to remember is empty", advice))
+        }
+        _ => Ok(text),
+    }
+}
+
 async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Exit, Failure> {
+    if question.trim().is_empty() {
+        let advice = "say what to look for: archon memory search \"What does Anna prefer?\"";
+        return Err(Failure::usage("the question is empty", advice));
+    }
     let mut query = MemoryQuery::new(question);
     query.limit = limit;
     let found = open(app, &of.collection).await?.long_term().query(&query).await?;

@@ -3,12 +3,13 @@
 use std::{path::PathBuf, sync::Arc};
 
 use archon::{
-    Archon,
+    Archon, ArchonBuilder,
+    memory::Memory,
     planner::is_plan,
     types::{ExecutionLimits, Journal, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
-use super::{ModelFlags, ToolFlags, plan, run, team};
+use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team};
 use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
 
 /// What `archon resume` takes.
@@ -16,6 +17,8 @@ use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failur
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     flags: RecordedFlags,
+    #[command(flatten)]
+    memory: MemoryFlags,
     /// The run's id
     run: String,
 }
@@ -38,8 +41,13 @@ impl RecordedFlags {
         Settings { project_file, ..super::settings(&self.model, &self.tools) }
     }
 
-    /// The agent that a run was begun with, and the run's records.
-    pub(super) async fn agent(&self, app: &App, run: &RunId) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
+    /// The agent that a run was begun with, and the run's records. What it remembers stands in no log.
+    pub(super) async fn agent(
+        &self,
+        app: &App,
+        run: &RunId,
+        memory: Option<Memory>,
+    ) -> Result<(Archon, Vec<Arc<Record>>), Failure> {
         let records = app.journal().read(run).await?;
         let Some(RecordBody::RunStarted(started)) = records.first().map(|r| &r.body) else {
             return Err(
@@ -53,8 +61,11 @@ impl RecordedFlags {
             ));
         }
         // A run of the loop keeps to its log by itself; the subtasks of a plan that are still to begin do not.
-        let archon = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
-        Ok((archon, records))
+        let mut builder = recorded(app, &started.config, &self.tools, is_plan(&records)).await?;
+        if let Some(memory) = memory {
+            builder = builder.memory(memory);
+        }
+        Ok((builder.build()?, records))
     }
 }
 
@@ -63,7 +74,7 @@ async fn recorded(
     config: &RunConfig,
     flags: &ToolFlags,
     is_plan: bool,
-) -> Result<Archon, Failure> {
+) -> Result<ArchonBuilder, Failure> {
     let tools = match flags.tools {
         Some(_) => toolset::chosen(&app.config.settings)?,
         None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
@@ -77,21 +88,27 @@ async fn recorded(
     if is_plan && config.tool_mode == ToolMode::Text {
         builder = builder.tool_mode(ToolMode::Text);
     }
-    Ok(builder.build()?)
+    Ok(builder)
 }
 
 impl ResumeArgs {
     pub(crate) fn settings(&self) -> Settings {
-        self.flags.settings()
+        let mut settings = self.flags.settings();
+        self.memory.apply(&mut settings);
+        settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let run = RunId::new(self.run);
-        let (archon, records) = self.flags.agent(app, &run).await?;
+        let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
         if is_plan(&records) {
+            if self.memory.memory.is_some() {
+                let what = format!("run {run} follows a plan, and a plan remembers nothing");
+                return Err(Failure::usage(what, "leave --memory out"));
+            }
             return plan::resume(app, &archon, run, records).await;
         }
-        let resume = run::resume_line(app, run.as_str());
+        let resume = run::resume_line(app, run.as_str(), self.memory.memory.as_ref());
         drive(archon.resume(run).await?, &records, &resume, app).await
     }
 }

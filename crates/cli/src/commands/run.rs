@@ -9,8 +9,9 @@ use archon::{
     tools::{Ask, EngineOptions},
     types::{AskLater, Collection, ExecutionLimits, SessionId},
 };
+use clap::ValueEnum as _;
 
-use super::{AgentFlags, Asking, EmbedderFlags, ModelFlags, ToolFlags};
+use super::{AgentFlags, Asking, MemoryFlags, ModelFlags, ToolFlags};
 use crate::{
     app::App,
     ask::Prompt,
@@ -37,13 +38,10 @@ pub(crate) struct RunArgs {
     /// Go on in this session
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Remember in this collection, as in user:anna, and recall from it
-    #[arg(long, value_name = "COLLECTION")]
-    memory: Option<Collection>,
     #[command(flatten)]
-    vectors: EmbedderFlags,
-    /// Make a plan first, and follow it
-    #[arg(long, conflicts_with_all = ["go_on", "session"])]
+    memory: MemoryFlags,
+    /// Make a plan first, and follow it; a plan remembers nothing
+    #[arg(long, conflicts_with_all = ["go_on", "session", "memory"])]
     plan: bool,
     /// Show the plan and follow it only after a yes
     #[arg(long, requires = "plan")]
@@ -57,17 +55,13 @@ impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = super::settings(&self.model, &self.tools);
         self.agent.apply(&mut settings);
-        self.vectors.apply(&mut settings);
+        self.memory.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let task = task(&self.task)?;
-        let memory = match &self.memory {
-            Some(of) => Some(super::memory::open(app, of).await?),
-            None => None,
-        };
-        let archon = remembering(app, memory).await?;
+        let archon = remembering(app, self.memory.open(app).await?).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
         }
@@ -79,7 +73,7 @@ impl RunArgs {
         let mut options = RunOptions::default();
         options.session = session;
         let run = archon.start(task, options).await?;
-        let resume = resume_line(app, run.run_id().as_str());
+        let resume = resume_line(app, run.run_id().as_str(), self.memory.memory.as_ref());
         drive(run, &[], &resume, app).await
     }
 }
@@ -148,16 +142,22 @@ pub(crate) fn assemble(
 
 /// What is to be done, in these words or on standard input.
 pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
+    let text = said(words, "the task")?;
+    if text.trim().is_empty() {
+        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+    }
+    Ok(text)
+}
+
+/// These words, or for `-` what standard input says. `what` is what the command takes them for.
+pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
     let mut text = words.join(" ");
     if text == "-" {
         text.clear();
-        let advice = "pipe text into the command, or say the task as an argument";
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|e| Failure::usage(format!("cannot read the task from standard input: {e}"), advice))?;
-    }
-    if text.trim().is_empty() {
-        return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
+        std::io::stdin().read_to_string(&mut text).map_err(|e| {
+            let advice = format!("pipe text in UTF-8 into the command, or say {what} as an argument");
+            Failure::usage(format!("cannot read {what} from standard input: {e}"), advice)
+        })?;
     }
     Ok(text)
 }
@@ -171,12 +171,18 @@ async fn last_session(archon: &Archon) -> Result<SessionId, Failure> {
     head.session.ok_or_else(|| archon::Error::NothingToContinue.into())
 }
 
-/// The command that takes the run up: with the flags that it cannot know from the log.
-pub(crate) fn resume_line(app: &App, run: &str) -> String {
+/// The command that takes the run up: with the flags that it cannot know from the log. Without its `memory` a run keeps
+/// nothing of what its window drops from then on.
+pub(crate) fn resume_line(app: &App, run: &str, memory: Option<&Collection>) -> String {
     let settings = &app.config.settings;
     let path = |p: &Option<std::path::PathBuf>| p.as_ref().map(|p| p.display().to_string());
     let mut line = format!("archon resume {run}");
+    if let Some(memory) = memory {
+        line.push_str(&format!(" --memory {}", quoted(&memory.to_string())));
+    }
+    let embedder = settings.embedder.and_then(|e| Some(e.to_possible_value()?.get_name().to_owned()));
     for (key, value) in [
+        ("embedder", embedder),
         ("workspace", path(&settings.workspace)),
         ("project_file", path(&settings.project_file)),
         ("data_dir", path(&settings.data_dir)),

@@ -131,7 +131,7 @@ async fn fork(app: &App, run: RunId, at: Option<u32>) -> Result<Exit, Failure> {
     if !app.json {
         let turns = if fork.turns == 1 { "turn" } else { "turns" };
         let next = match fork.wants_answer {
-            true => super::run::resume_line(app, fork.run.as_str()),
+            true => super::run::resume_line(app, fork.run.as_str(), None),
             false => format!("archon run --session {} TASK", fork.session),
         };
         app.output.note(Look::Dim, format!("forked {run} after {} {turns}; go on with: {next}", fork.turns));

@@ -104,7 +104,7 @@ async fn go_on(
     mut before: Vec<Arc<Record>>,
 ) -> Result<Exit, Failure> {
     let run = handle.run_id().clone();
-    let line = run::resume_line(app, run.as_str());
+    let line = run::resume_line(app, run.as_str(), None);
     let resume = line.replacen(
         "archon resume ",
         &format!("archon team resume {} ", run::quoted(&printable(&file.display().to_string()))),

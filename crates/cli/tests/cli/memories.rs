@@ -1,8 +1,12 @@
 //! Memories: added, found, moved, and in the prompts of runs.
 
-use archon_testkit::MockServer;
+use std::process::Stdio;
 
-use crate::setup::{Place, answer};
+use archon_testkit::{MockResponse, MockServer};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::setup::{Place, Ran, answer, text};
 
 // spec: M-07, M-27
 #[tokio::test]
@@ -57,6 +61,60 @@ async fn a_run_remembers_what_another_was_told() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Try the Hiltl.\n"), "{ran:?}");
     let asked = server.requests()[1].body.to_string();
     assert!(asked.contains("[Memory from past session] I am vegetarian, please remember."), "{asked}");
+}
+
+// spec: C-18, M-24
+#[tokio::test]
+async fn an_interrupted_run_is_taken_up_with_its_memory() {
+    let server = MockServer::start([MockResponse::sse("").event(&text("half ")).hang()]).await;
+    let place = Place::with_server(&server);
+    let flags = ["--memory", "user:anna o'neil", "--embedder", "hash"];
+    let more = [&flags[..], &["I am vegetarian."]].concat();
+    let mut child = place.command("run --json --tools none", &more).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !lines.next_line().await.unwrap().unwrap().contains("half") {}
+    let pid = i32::try_from(child.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+    let ran = Ran::from(child.wait_with_output().await.unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let (_, line) = ran.err.split_once("archon resume ").unwrap_or_else(|| panic!("{ran:?}"));
+    // As a shell reads it back.
+    assert!(line.contains(r"--memory 'user:anna o'\''neil' --embedder hash"), "{line}");
+
+    server.push(answer("Noted."));
+    let run = line.split_whitespace().next().unwrap();
+    let resumed = place.archon("resume", &[&flags[..], &[run]].concat()).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Noted.\n"), "{resumed:?}");
+    let listed = place.archon("memory list --json --collection", &[flags[1]]).await.json();
+    let kept: Vec<_> = listed.iter().map(|entry| &entry["content"]).collect();
+    assert_eq!(kept, ["Noted.", "I am vegetarian."], "{listed:?}");
+    let stats = place.archon("memory stats --embedder hash --collection", &[flags[1]]).await.out;
+    assert!(!stats.contains("without"), "{stats}");
+}
+
+// spec: PL-22
+#[tokio::test]
+async fn a_plan_is_not_followed_as_if_it_remembered() {
+    let place = Place::new();
+    let ran = place.archon("run --plan --memory user:anna", &["Hi"]).await;
+    ran.check_refused(2, "'--plan' cannot be used with '--memory", "--help");
+}
+
+#[tokio::test]
+async fn an_empty_memory_or_question_is_answered_in_the_words_of_the_command() {
+    let place = Place::new();
+    for text in ["", " "] {
+        let ran = place.archon("memory add", &[text]).await;
+        ran.check_refused(2, "the text to remember is empty", "archon memory add \"Anna prefers tea.\"");
+    }
+    place.archon("memory add -", &[]).await.check_refused(2, "standard input is empty", "pipe text");
+    let mut child = place.command("memory add -", &[]).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"caf\xe9").await.unwrap();
+    let ran = Ran::from(child.wait_with_output().await.unwrap());
+    ran.check_refused(2, "cannot read the text to remember from standard input: ", "UTF-8");
+    assert_eq!(place.archon("memory list", &[]).await.out, "");
+    let ran = place.archon("memory search", &[" "]).await;
+    ran.check_refused(2, "the question is empty", "archon memory search \"What does Anna prefer?\"");
 }
 
 // spec: M-18

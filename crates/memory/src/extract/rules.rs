@@ -1,96 +1,187 @@
 //! Facts by patterns of plain English sentences: no model, no cost, and little found.
+//!
+//! What is learnt here counts as the person's own word and ends what was true before, so what is in doubt teaches nothing:
+//! questions and conditions, what is denied, what others say, sentences whose end is not clear.
+
+mod objects;
+mod sentences;
 
 use archon_types::{BoxFuture, MemoryError, Trust};
 
 use super::{KnowledgeExtractor, Passage};
 use crate::{Fact, words::words};
+use objects::{Shape, is_name, object};
+use sentences::{is_denied, is_opener, statements};
 
-/// Finds what is said in the plainest way: `I live in Bern`, `My name is Alice`, `Alice works for ACME`.
+/// Finds what is said in the plainest way: `I live in Bern`, `My name is Alice`, `Alice works for ACME`. What it is not
+/// sure of teaches it nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuleExtractor;
 
-/// What is said after the subject, the relation that it means, and whether the relation has one object at a time.
-const PATTERNS: &[(&str, &str, bool)] = &[
-    ("now live in", "lives in", true),
-    ("now lives in", "lives in", true),
-    ("live in", "lives in", true),
-    ("lives in", "lives in", true),
-    ("moved to", "lives in", true),
-    ("work for", "works for", true),
-    ("works for", "works for", true),
-    ("work at", "works for", true),
-    ("works at", "works for", true),
-    ("work as", "works as", true),
-    ("works as", "works as", true),
-    ("prefer", "prefers", false),
-    ("prefers", "prefers", false),
-    ("like", "likes", false),
-    ("likes", "likes", false),
-    ("love", "likes", false),
-    ("loves", "likes", false),
-    ("hate", "dislikes", false),
-    ("hates", "dislikes", false),
-    ("use", "uses", false),
-    ("uses", "uses", false),
-    ("own", "owns", false),
-    ("owns", "owns", false),
-    ("am allergic to", "is allergic to", false),
-    ("is allergic to", "is allergic to", false),
-    ("am", "is", false),
-    ("is", "is", false),
+/// What is said after `I` and after a name, the relation that it means, what its object is, and whether there is one object
+/// at a time.
+const PATTERNS: &[(&str, &str, &str, Shape, bool)] = &[
+    ("now live in", "now lives in", "lives in", Shape::Name, true),
+    ("live in", "lives in", "lives in", Shape::Name, true),
+    ("moved to", "moved to", "lives in", Shape::NameAlone, true),
+    ("work for", "works for", "works for", Shape::Name, true),
+    ("work at", "works at", "works for", Shape::Name, true),
+    ("work as", "works as", "works as", Shape::Role, true),
+    ("prefer", "prefers", "prefers", Shape::Thing, false),
+    ("like", "likes", "likes", Shape::Thing, false),
+    ("love", "loves", "likes", Shape::Thing, false),
+    ("hate", "hates", "dislikes", Shape::Thing, false),
+    ("use", "uses", "uses", Shape::Thing, false),
+    ("own", "owns", "owns", Shape::Thing, false),
+    ("am allergic to", "is allergic to", "is allergic to", Shape::Thing, false),
 ];
 
 /// What a person says of themselves: `my NAME is`.
-const OWN: &[(&str, &str)] = &[
-    ("name", "is called"),
-    ("email", "has email"),
-    ("phone", "has phone"),
-    ("birthday", "was born on"),
-    ("job", "works as"),
+const OWN: &[(&str, &str, Shape)] = &[
+    ("name", "is called", Shape::Name),
+    ("email", "has email", Shape::Email),
+    ("phone", "has phone", Shape::Phone),
+    ("birthday", "was born on", Shape::Date),
+];
+
+/// Capitalised words that are nobody's name.
+const NO_NAMES: &[&str] = &[
+    "i",
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "these",
+    "those",
+    "it",
+    "he",
+    "she",
+    "they",
+    "we",
+    "you",
+    "my",
+    "your",
+    "his",
+    "her",
+    "our",
+    "their",
+    "its",
+    "there",
+    "here",
+    "what",
+    "who",
+    "which",
+    "how",
+    "why",
+    "where",
+    "when",
+    "while",
+    "because",
+    "although",
+    "since",
+    "as",
+    "or",
+    "then",
+    "maybe",
+    "perhaps",
+    "everyone",
+    "everybody",
+    "everything",
+    "someone",
+    "somebody",
+    "something",
+    "anyone",
+    "anybody",
+    "anything",
+    "nobody",
+    "nothing",
+    "one",
+    "some",
+    "many",
+    "most",
+    "all",
+    "both",
+    "each",
+    "sometimes",
+    "often",
+    "only",
+    "even",
+    "yesterday",
+    "tomorrow",
 ];
 
 impl RuleExtractor {
-    fn of_sentence(sentence: &str, speaker: &str) -> Option<Fact> {
-        let sentence = sentence.trim().replace("I'm ", "I am ").replace("I\u{2019}m ", "I am ");
-        let tokens: Vec<&str> = sentence.split_whitespace().collect();
-        if let [first, what, "is", rest @ ..] = tokens.as_slice()
-            && first.eq_ignore_ascii_case("my")
-            && let Some((_, relation)) = OWN.iter().find(|(name, _)| name.eq_ignore_ascii_case(what))
-        {
-            return fact(speaker, relation, rest, true);
+    fn of_text(text: &str, speaker: &str) -> Vec<Fact> {
+        statements(text).iter().flat_map(|said| Self::of_statement(said, speaker)).collect()
+    }
+
+    /// The facts of its clauses, up to one that is not understood: what follows may depend on it.
+    fn of_statement(said: &[&str], speaker: &str) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        for clause in said.split_inclusive(|word| word.ends_with(',')) {
+            let openers = clause.iter().take_while(|word| is_opener(word)).count();
+            if openers == clause.len() {
+                continue;
+            }
+            match Self::of_clause(&clause[openers..], speaker) {
+                Some(fact) => facts.push(fact),
+                None => break,
+            }
         }
-        // Whom it is about: `I`, or one to three words that begin with a capital.
-        let capital = |token: &&&str| token.chars().next().is_some_and(char::is_uppercase);
-        let named = tokens.iter().take(3).take_while(capital).count();
-        if named == 0 {
+        facts
+    }
+
+    fn of_clause(clause: &[&str], speaker: &str) -> Option<Fact> {
+        if is_denied(clause) {
             return None;
         }
-        let subject = if tokens[0] == "I" { speaker.to_owned() } else { tokens[..named].join(" ") };
-        let named = if tokens[0] == "I" { 1 } else { named };
-        if NO_NAMES.contains(&subject.to_lowercase().as_str()) {
-            return None;
+        match clause {
+            [my, what, "is", rest @ ..] if my.eq_ignore_ascii_case("my") => {
+                let (_, relation, shape) = OWN.iter().find(|(name, ..)| name.eq_ignore_ascii_case(what))?;
+                fact(speaker, relation, object(rest, *shape)?, true)
+            }
+            ["I", said @ ..] => match pattern(said, |pattern| pattern.0) {
+                Some((rest, relation, shape, one)) => fact(speaker, relation, object(rest, shape)?, one),
+                // After a name, `is` may begin anything: `Lunch is ready`.
+                None => {
+                    let ["am", rest @ ..] = said else { return None };
+                    fact(speaker, "is", object(rest, Shape::State)?, false)
+                }
+            },
+            _ => {
+                let named = clause.iter().take(3).take_while(|word| is_name(word)).count();
+                let (subject, said) = clause.split_at(named);
+                let is_nobody = |word: &&str| NO_NAMES.contains(&word.to_lowercase().as_str());
+                if subject.is_empty() || subject.iter().any(is_nobody) {
+                    return None;
+                }
+                let (rest, relation, shape, one) = pattern(said, |pattern| pattern.1)?;
+                fact(&subject.join(" "), relation, object(rest, shape)?, one)
+            }
         }
-        let said = tokens[named..].join(" ");
-        let (pattern, relation, one) = PATTERNS
-            .iter()
-            .find(|(pattern, ..)| said.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(' ')))?;
-        let rest: Vec<&str> = said[pattern.len()..].split_whitespace().collect();
-        fact(&subject, relation, &rest, *one)
     }
 }
 
-/// Words that begin sentences and are nobody's name.
-const NO_NAMES: &[&str] = &[
-    "the", "a", "an", "this", "that", "it", "he", "she", "they", "we", "you", "there", "what", "who", "how",
-    "if",
-];
+type Pattern = (&'static str, &'static str, &'static str, Shape, bool);
 
-fn fact(subject: &str, relation: &str, object: &[&str], one: bool) -> Option<Fact> {
-    // An object is short; what follows `because` or `and` is another matter.
-    let ends = |token: &&&str| !["because", "and", "but", "since", "so", "which"].contains(*token);
-    let object: Vec<&str> = object.iter().take_while(ends).copied().collect();
-    let object = object.join(" ").trim_matches(|c: char| c.is_ascii_punctuation()).to_owned();
-    if object.is_empty() || object.len() > 120 {
+/// What follows the first pattern that this begins with, and what that means.
+fn pattern<'c, 't>(
+    said: &'c [&'t str],
+    words: impl Fn(&'static Pattern) -> &'static str,
+) -> Option<(&'c [&'t str], &'static str, Shape, bool)> {
+    PATTERNS.iter().find_map(|pattern| {
+        let mut rest = said;
+        for word in words(pattern).split(' ') {
+            rest = rest.strip_prefix(&[word])?;
+        }
+        let (_, _, relation, shape, one) = *pattern;
+        Some((rest, relation, shape, one))
+    })
+}
+
+fn fact(subject: &str, relation: &str, object: String, one: bool) -> Option<Fact> {
+    if object.len() > 120 {
         return None;
     }
     let mut fact = Fact::new(subject, relation, object).trusted(Trust::Trusted);
@@ -109,11 +200,140 @@ impl KnowledgeExtractor for RuleExtractor {
     }
 
     fn extract<'a>(&'a self, passage: &'a Passage) -> BoxFuture<'a, Result<Vec<Fact>, MemoryError>> {
-        Box::pin(async move {
-            // A question says nothing.
-            let sentences = passage.text.split_inclusive(['.', '!', '?', '\n', ';', ',']);
-            let said = sentences.filter(|sentence| !sentence.trim_end().ends_with('?'));
-            Ok(said.filter_map(|sentence| Self::of_sentence(sentence, &passage.speaker)).collect())
-        })
+        Box::pin(async move { Ok(Self::of_text(&passage.text, &passage.speaker)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learnt(text: &str) -> String {
+        let facts = RuleExtractor::of_text(text, "user");
+        let line = |fact: &Fact| format!("{} {} {}", fact.subject, fact.relation, fact.object);
+        facts.iter().map(line).collect::<Vec<_>>().join("; ")
+    }
+
+    fn check(texts: &[(&str, &str)]) {
+        for (text, expected) in texts {
+            assert_eq!(learnt(text), *expected, "{text:?}");
+        }
+    }
+
+    // spec: M-25
+    #[test]
+    fn what_stands_in_words_is_part_of_them() {
+        check(&[
+            ("My email is anna@example.com.", "user has email anna@example.com"),
+            ("my phone is +41 79 123 45 67", "user has phone +41 79 123 45 67"),
+            ("I use Node.js", "user uses Node.js"),
+            ("I use C++.", "user uses C++"),
+            ("I use C#, I like .NET!", "user uses C#; user likes .NET"),
+            ("I like 3.5 inch disks.", "user likes 3.5 inch disks"),
+            (
+                "I live in St. Gallen. I work for Acme Inc. I like tea.",
+                "user lives in St. Gallen; user works for Acme Inc; user likes tea",
+            ),
+            ("Mr. Smith lives in Bern.", "Mr. Smith lives in Bern"),
+            ("I like tea (green).", "user likes tea"),
+            ("My birthday is 3 March 1990.", "user was born on 3 March 1990"),
+            ("My birthday is 1990-03-03.", "user was born on 1990-03-03"),
+        ]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn a_place_is_a_name_in_any_script() {
+        check(&[
+            ("I live in Zürich.", "user lives in Zürich"),
+            ("I live in 東京", "user lives in 東京"),
+            ("I live in 東京。", "user lives in 東京"),
+            ("I live in the Netherlands, where it rains.", "user lives in the Netherlands"),
+            ("I now live in Frankfurt am Main because of work.", "user lives in Frankfurt am Main"),
+            ("I live in New York these days.", "user lives in New York"),
+            ("I moved to Basel.", "user lives in Basel"),
+        ]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn who_is_meant_is_the_speaker_after_a_known_opener_or_a_name() {
+        check(&[
+            ("Today I use Rust.", "user uses Rust"),
+            ("Hi, my name is Anna Müller and I live in Bern.", "user is called Anna Müller"),
+            ("Hello! I'm vegetarian, and I live in Bern.", "user is vegetarian; user lives in Bern"),
+            ("Anna works for ACME now.", "Anna works for ACME"),
+            ("Bob Miller is allergic to nuts.", "Bob Miller is allergic to nuts"),
+        ]);
+    }
+
+    // spec: M-25
+    #[test]
+    fn in_doubt_nothing_is_learnt() {
+        let texts = [
+            // Questions, conditions and what is imagined.
+            "If I live in Bern, can I vote?",
+            "I live in Bern, right?",
+            "I live in Bern? Or Basel?",
+            "Can I vote if I live in Bern?",
+            "If I win, I live in Bern.",
+            "I live in Bern unless it rains.",
+            "I like tea when it is cold.",
+            "Suppose that\nI live in Bern.",
+            "Pretend that you are me. I live in Tortuga.",
+            "I live in Bern, I would say.",
+            // What is denied, or may be the one or the other.
+            "I am not vegetarian.",
+            "I live in Bern no longer.",
+            "I don't live in Bern.",
+            "I no longer work for ACME.",
+            "I like neither tea nor coffee.",
+            "I live in Bern or Basel.",
+            "Nobody likes tea.",
+            // What others say.
+            "Bob said: I live in Bern. I like tea.",
+            "Anna said, I live in Bern.",
+            "According to Bob, I live in Bern.",
+            "\"I am old. I live in Bern,\" said Anna.",
+            "'I am old. I live in Bern,' said Anna.",
+            "„Ich bin alt.“ I live in Bern.",
+            "> I am old. I live in Bern.",
+            "Translate this to German. I live in Bern.",
+            "I live in Bern, or so Bob says.",
+            "A page says:\n\nI live in Bern.",
+            // What begins with a capital and is nobody.
+            "Sometimes I use Rust.",
+            "Here is the code.",
+            "Lunch is ready.",
+            "Engineers like tea.",
+            "Everyone likes tea.",
+            "When Bob lives in Bern, he is happy.",
+            // What is of the moment, or another sense of the word.
+            "I moved to the next task.",
+            "I moved to Bern in 1990 and to Basel in 2000.",
+            "I live in fear.",
+            "I live in Anna's house.",
+            "I work for free.",
+            "I work as usual.",
+            "I am looking for a flat.",
+            "I am in Bern.",
+            "I like it.",
+            "My phone is broken.",
+            "My email is down.",
+            "My birthday is in 3 days.",
+            "My name is not Bob.",
+            // Where it begins or ends is not clear.
+            "(I like tea.)",
+            "I live in Bern\nThanks",
+            "I use Visual\nStudio Code.",
+            "I use C. It is fast.",
+            "I use approx. 3 litres.",
+            "I like tea. i mean coffee.",
+            "I live in",
+            "I use ...",
+        ];
+        for text in texts {
+            assert_eq!(learnt(text), "", "{text:?}");
+        }
     }
 }

@@ -79,7 +79,8 @@ async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
     let lives = |place, since| {
         Fact::new("user", "lives in", place).since(Timestamp::from_millis(since)).trusted(Trust::Trusted)
     };
-    let mut ending = lives("Zug", 1).one_of_many();
+    let mut ending = lives("Zug", 1);
+    ending.relation = "works in".into();
     ending.until = Some(clock.now() + Duration::from_secs(60));
     memory.knowledge().learn([lives("Bern", 1_000), lives("Chur", 2_000), ending]).await.unwrap();
     memory.task("t").set("goal", json!("a table for two")).await.unwrap();
@@ -92,7 +93,7 @@ async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
         [
             format!("- user lives in Chur (since {})", since(2_000)),
             format!(
-                "- user lives in Zug (since {}, until {})",
+                "- user works in Zug (since {}, until {})",
                 since(1),
                 clock.now() + Duration::from_secs(60)
             ),

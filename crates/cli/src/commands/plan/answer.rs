@@ -117,7 +117,7 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
         Said::No(reason) => (Answer::Cancel { reason }, true),
     };
     let question = request.request_id.clone();
-    let (archon, records) = flags.agent(app, &run).await?;
+    let (archon, records) = flags.agent(app, &run, None).await?;
     let planning = follow::planning(&archon, Confirm::Never);
     let handle = planning.answer_question(run.clone(), question, answer).await?;
     if is_no && is_of_plan {
@@ -128,7 +128,7 @@ async fn answer(app: &App, flags: &RecordedFlags, which: &Which, said: Said) -> 
                 app.output.note(Look::Dim, format!("nothing of the plan of {run} was begun"));
                 Ok(Exit::Finished)
             }
-            _ => ended.said(&super::run::resume_line(app, run.as_str()), app),
+            _ => ended.said(&super::run::resume_line(app, run.as_str(), None), app),
         };
     }
     follow::go_on(app, &archon, &planning, handle, records).await

@@ -98,11 +98,11 @@ pub(super) async fn go_on(
     let mut ended = watch(handle, &before, app).await?;
     loop {
         if ended.outcome.status != OutcomeStatus::Suspended {
-            return ended.said(&run::resume_line(app, run.as_str()), app);
+            return ended.said(&run::resume_line(app, run.as_str(), None), app);
         }
         let records = archon.journal().read(&run).await?;
         let Some((call, request)) = open_questions(&records).first().copied() else {
-            return ended.said(&run::resume_line(app, run.as_str()), app);
+            return ended.said(&run::resume_line(app, run.as_str(), None), app);
         };
         let Some(answer) = asked(app, &records, call, request).await? else {
             confirm::say_how_to_answer(app, &run, request);
