@@ -207,6 +207,84 @@ async fn a_damaged_vector_waits_for_another_like_one_that_was_never_made() {
     assert_eq!(found().await, 7);
 }
 
+/// Does something to a row that SQLite's own checks would refuse: the table takes values of any type.
+fn damage(path: &std::path::Path, table: &str, sql: &str) {
+    let outside = rusqlite::Connection::open(path).unwrap();
+    let strictness = |from: &str, to: &str| {
+        let sql = "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = ?3";
+        outside.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        assert_eq!(outside.execute(sql, [from, to, table]).unwrap(), 1);
+        outside.execute_batch("PRAGMA writable_schema = RESET").unwrap();
+    };
+    strictness(") STRICT", ") ");
+    assert_eq!(outside.execute(sql, []).unwrap(), 1, "{sql}");
+    strictness(") ", ") STRICT");
+}
+
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_damaged_byte_beside_a_vector_costs_no_other_vector() {
+    let one = "WHERE position = 1";
+    let table = [
+        ("scanned", format!("UPDATE scanned SET embedder = CAST(x'ff' AS TEXT) {one}")),
+        ("scanned", format!("UPDATE scanned SET embedder = 'f:2' {one}")),
+        ("scanned", format!("UPDATE scanned SET collection = CAST(x'ff' AS TEXT) {one}")),
+        ("scanned", format!("UPDATE scanned SET collection = 'user:y' {one}")),
+        ("scanned", format!("UPDATE scanned SET scale = 9e999 {one}")),
+        ("scanned", format!("UPDATE scanned SET scale = 'much' {one}")),
+        ("scanned", format!("UPDATE scanned SET bytes = 'text' {one}")),
+        ("vectors", format!("UPDATE vectors SET vector = 'text' {one}")),
+        ("vectors", format!("UPDATE vectors SET checksum = 'text' {one}")),
+    ];
+    for (name, sql) in table {
+        let (dir, store) = database();
+        let path = dir.path().join("memory.db");
+        let user = store.collection(of("user:x")).unwrap();
+        let put = |id: &str| MemoryChange::put(entry(id, "words of it").with_vector("e:2", vec![1.0, 0.5]));
+        user.apply(["one", "two"].map(put).into()).await.unwrap();
+        damage(&path, name, &sql);
+        let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+        let found = async |store: SqliteMemory| {
+            let user = store.collection(of("user:x")).unwrap();
+            let found = user.candidates(&near).await.expect(&sql).candidates;
+            found.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>()
+        };
+        let opened = SqliteMemory::open(&path).unwrap();
+        assert_eq!(found(opened.clone()).await, ["two"], "{sql}");
+        assert_eq!(all_entries(&user, MemoryFilter::all()).await.len(), 2, "{sql}");
+        // It waits for another, and with that it is found again: by who saw the damage, and who did not.
+        assert_eq!(lacking(&user, "e:2").await, ["one"], "{sql}");
+        let (content, embedder, vector) = ("words of it".to_owned(), "e:2".to_owned(), vec![1.0, 0.0]);
+        let embed =
+            MemoryChange::Embed { id: "one".to_owned(), collection: of("user:x"), content, embedder, vector };
+        user.apply(vec![embed]).await.unwrap();
+        for store in [opened, SqliteMemory::open(&path).unwrap()] {
+            assert_eq!(found(store).await, ["one", "two"], "{sql}");
+        }
+    }
+}
+
+// spec: M-20
+#[tokio::test]
+async fn a_damaged_note_of_what_was_removed_stops_no_search() {
+    for value in ["embedder", "collection"] {
+        let (dir, store) = database();
+        let path = dir.path().join("memory.db");
+        let put = |id: &str| MemoryChange::put(entry(id, "words").with_vector("e:2", vec![1.0, 0.5]));
+        store.apply(["one", "two", "three"].map(put).into()).await.unwrap();
+        let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+        let count = async || store.candidates(&near).await.unwrap().candidates.len();
+        assert_eq!(count().await, 3);
+        store.apply(["one", "two"].map(MemoryChange::forget).into()).await.unwrap();
+        damage(
+            &path,
+            "removed",
+            &format!("UPDATE removed SET {value} = CAST(x'ff' AS TEXT) WHERE position = 1"),
+        );
+        assert_eq!(count().await, 1, "{value}");
+    }
+}
+
 /// The bytes of a file.
 fn bytes(path: &std::path::Path) -> Vec<u8> {
     std::fs::read(path).unwrap()

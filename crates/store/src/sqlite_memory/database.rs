@@ -12,7 +12,7 @@ use std::{
 use archon_types::MemoryError;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, functions::FunctionFlags};
 
-use super::{damage::failed, row::vector_of, schema, vectors::Scan};
+use super::{damage::failed, row::vector_in, schema, vectors::Scan};
 
 /// How long another process may take for its transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -129,8 +129,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
         })?;
         // Whether a vector is what was written.
         connection.create_scalar_function("is_whole", 3, flags, |context| {
-            let vector = vector_of(context.get_raw(0).as_blob()?, context.get(1)?, context.get(2)?);
-            Ok(vector.is_some())
+            Ok(vector_in([0, 1, 2].map(|i| context.get_raw(i))).is_some())
         })?;
         Ok(connection)
     };

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use super::{
     damage::failed,
     database::Database,
-    row::{COLUMNS, read, vector_of},
+    row::{COLUMNS, read, vector_in},
 };
 use crate::memories::{number, range};
 
@@ -164,10 +164,13 @@ pub(super) fn list_in(
     rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
-/// Whether the vector of `entries e` is what was written: a damaged one is made again like one that was never made.
+/// Whether the vector of `entries e` is what was written, and its copy where it is looked for: a damaged one is made
+/// again like one that was never made.
 const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (position) JOIN embedders d \
                      ON d.id = e.embedder WHERE v.position = e.position AND s.embedder = e.embedder \
-                     AND length(s.bytes) = d.dimensions AND is_whole(v.vector, v.checksum, d.dimensions))";
+                     AND s.collection = e.collection AND s.scale BETWEEN 0 AND 1 \
+                     AND length(s.bytes) = d.dimensions AND typeof(s.bytes) = 'blob' \
+                     AND is_whole(v.vector, v.checksum, d.dimensions))";
 
 /// The exact vector of an entry, if there is one and it is whole.
 pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Result<Option<Vec<f32>>> {
@@ -175,6 +178,6 @@ pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Res
                JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let position = i64::try_from(position).unwrap_or(i64::MAX);
-    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?, row.get(1)?, row.get(2)?));
+    let read = |row: &rusqlite::Row<'_>| Ok(vector_in([row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]));
     Ok(statement.query_row([position], read).optional()?.flatten())
 }
