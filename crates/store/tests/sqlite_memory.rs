@@ -285,6 +285,40 @@ async fn a_damaged_note_of_what_was_removed_stops_no_search() {
     }
 }
 
+// spec: M-29
+#[test]
+fn many_may_open_a_new_database_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let ready = std::sync::Barrier::new(8);
+    let refused = || {
+        let open = |round: i32| {
+            ready.wait();
+            SqliteMemory::open(dir.path().join(format!("{round}.db"))).err()
+        };
+        let errors = (0..40).filter_map(open);
+        errors.map(|e| format!("{e}: {:?}", std::error::Error::source(&e))).collect::<Vec<_>>()
+    };
+    let refused: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(refused)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(refused, [""; 0]);
+}
+
+// spec: M-29
+#[test]
+fn who_writes_to_a_new_database_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.db");
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let opened = std::thread::spawn(move || SqliteMemory::open(&path).map(drop));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(!opened.is_finished());
+    writer.execute_batch("COMMIT").unwrap();
+    opened.join().unwrap().unwrap();
+}
+
 /// The bytes of a file.
 fn bytes(path: &std::path::Path) -> Vec<u8> {
     std::fs::read(path).unwrap()

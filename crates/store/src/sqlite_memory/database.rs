@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, function
 use super::{damage::failed, row::vector_in, schema, vectors::Scan};
 
 /// How long another process may take for its transaction.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Readers that are kept open.
 const READERS: usize = 4;
