@@ -1,10 +1,10 @@
 //! Candidates by words and by vector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemorySearch};
 use archon_vectors::{GroupRange, VectorIndex, cosine};
-use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
@@ -20,7 +20,10 @@ pub(super) fn candidates(
     scope: &Collection,
     search: &MemorySearch,
 ) -> Result<Found, MemoryError> {
-    let conditions = Conditions::of(scope, &search.filter)?;
+    // Ids that are left out are looked up here: SQLite would read their list anew for each entry.
+    let mut filter = search.filter.clone();
+    let without = std::mem::take(&mut filter.without);
+    let conditions = Conditions::of(scope, &filter)?;
     // The index of words knows a collection with all within it; the conditions say which entries fit.
     let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
     let range = range(scope, &search.filter)?;
@@ -29,6 +32,7 @@ pub(super) fn candidates(
             database,
             connection,
             conditions: &conditions,
+            without: &without,
             by_position: BTreeMap::new(),
             damaged: BTreeMap::new(),
         };
@@ -55,6 +59,7 @@ struct Gathered<'a> {
     database: &'a Database,
     connection: &'a Connection,
     conditions: &'a Conditions,
+    without: &'a BTreeSet<String>,
     by_position: BTreeMap<i64, Candidate>,
     damaged: BTreeMap<i64, Damaged>,
 }
@@ -125,12 +130,19 @@ impl Gathered<'_> {
 
     /// How many words an entry has that is asked for; `None` for all others.
     fn fits(&self, position: i64) -> rusqlite::Result<Option<f32>> {
-        let sql = format!("SELECT e.length FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
+        let sql =
+            format!("SELECT e.length, e.id FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
         let mut values = vec![Value::Integer(position)];
         values.extend(self.conditions.values.iter().cloned());
         let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        if row.get_ref(1)?.as_str().is_ok_and(|id| self.without.contains(id)) {
+            return Ok(None);
+        }
+        // Of a damaged entry the length may be none.
         #[allow(clippy::cast_precision_loss, reason = "an entry has far fewer than 16 million words")]
-        statement.query_row(params_from_iter(values), |row| Ok(row.get::<_, i64>(0)? as f32)).optional()
+        Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
     /// Brings an entry among the candidates; whether it is there and whole.
