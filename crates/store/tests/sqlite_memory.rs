@@ -7,8 +7,8 @@ use std::{env, sync::Arc};
 use archon_store::SqliteMemory;
 use archon_testkit::{all_entries, check_memory_store, foreign_memories};
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
-    MemoryStore, Timestamp,
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    MemorySearch, MemoryStore, Timestamp, Trust,
 };
 
 fn open(store: &SqliteMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
@@ -146,11 +146,17 @@ async fn the_number_of_a_collection_is_no_word_of_its_entries() {
 async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     let (_dir, store) = database();
     let user = store.collection(of("user:x")).unwrap();
-    let puts = (0..25_000).map(|n| {
+    let mut fact = entry("fact", "a common fact");
+    (fact.kind, fact.trust) = (MemoryKind::Fact, Trust::Trusted);
+    fact.metadata.insert("session".into(), "s".into());
+    let straws = (0..25_000).map(|n| {
         let text = if n == 777 { "common needle".to_owned() } else { format!("common straw{n}") };
-        MemoryChange::put(entry(&n.to_string(), &text))
+        let mut straw = entry(&n.to_string(), &text);
+        straw.collection = of("user:x:y");
+        straw.kind = MemoryKind::Turn;
+        straw
     });
-    user.apply(puts.collect()).await.unwrap();
+    user.apply(std::iter::once(fact).chain(straws).map(MemoryChange::put).collect()).await.unwrap();
     let find = async |text: &str| {
         let found = user.candidates(&MemorySearch::words(text, 5)).await.unwrap().candidates;
         found.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>()
@@ -158,6 +164,21 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     assert_eq!(find("common needle").await, ["777"]);
     assert_eq!(find("common").await.len(), 5);
     assert_eq!(find("common needle").await, ["777"]);
+    // Nor does it where what fits is older than all that is scored.
+    let mut session = MemoryFilter::all();
+    session.metadata.insert("session".into(), "s".into());
+    let mut trusted = MemoryFilter::all();
+    trusted.trust = Trust::Trusted;
+    let kind = MemoryFilter::all().of(&[MemoryKind::Fact]);
+    for filter in [session, trusted, kind, MemoryFilter::all().exactly(&of("user:x"))] {
+        for text in ["common", "common needle"] {
+            let mut search = MemorySearch::words(text, 5);
+            search.filter = filter.clone();
+            let found = user.candidates(&search).await.unwrap().candidates;
+            let ids: Vec<_> = found.iter().map(|hit| hit.entry.id.as_str()).collect();
+            assert_eq!(ids, ["fact"], "{text}: {filter:?}");
+        }
+    }
 }
 
 /// What is lacking a vector of this embedder.

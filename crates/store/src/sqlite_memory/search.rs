@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemorySearch};
+use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemoryFilter, MemorySearch};
 use archon_vectors::{GroupRange, VectorIndex, cosine};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -67,17 +67,14 @@ struct Gathered<'a> {
 impl Gathered<'_> {
     fn by_words(&mut self, range: &GroupRange, search: &MemorySearch) -> rusqlite::Result<()> {
         let words = words::Words { connection: self.connection, frequencies: &self.database.frequencies };
-        let scored = words.scored(range, &search.text)?;
         // More than are wanted: the length of a text may put it before one that came before it.
         let enough = search.limit.saturating_mul(2).saturating_add(16);
-        let mut fitting: Vec<(i64, f32, f32)> = Vec::new();
-        for (position, score) in scored {
-            if fitting.len() == enough {
-                break;
-            }
-            if let Some(length) = self.fits(position)? {
-                fitting.push((position, score, length));
-            }
+        let scored = words.scored(range, &search.text, None)?;
+        let mut fitting = self.fitting(scored.entries, enough)?;
+        // What was not looked at may be all that fits.
+        if scored.cut && fitting.len() < enough && narrows(&search.filter) {
+            let scored = words.scored(range, &search.text, Some(self.conditions))?;
+            fitting = self.fitting(scored.entries, enough)?;
         }
         for (position, score) in words::by_length(fitting).into_iter().take(search.limit) {
             if self.fetch(position)?
@@ -87,6 +84,20 @@ impl Gathered<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first of these that fit, with their lengths.
+    fn fitting(&self, scored: Vec<(i64, f32)>, enough: usize) -> rusqlite::Result<Vec<(i64, f32, f32)>> {
+        let mut fitting = Vec::new();
+        for (position, score) in scored {
+            if fitting.len() == enough {
+                break;
+            }
+            if let Some(length) = self.fits(position)? {
+                fitting.push((position, score, length));
+            }
+        }
+        Ok(fitting)
     }
 
     /// The scan knows nothing of filters but the collection, so it is asked for more until enough fit.
@@ -163,4 +174,13 @@ impl Gathered<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether a filter leaves out more of a collection than what is closed and some ids, which are few.
+fn narrows(filter: &MemoryFilter) -> bool {
+    let mut wide = MemoryFilter::default();
+    wide.collection.clone_from(&filter.collection);
+    wide.without.clone_from(&filter.without);
+    wide.validity = filter.validity;
+    *filter != wide
 }
