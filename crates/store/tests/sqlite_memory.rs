@@ -181,6 +181,24 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     }
 }
 
+// spec: M-06
+#[tokio::test]
+async fn what_fits_is_found_by_its_vector_however_much_is_nearer() {
+    let (_dir, store) = database();
+    let puts = (0..4_000_u16).map(|n| {
+        let mut entry = entry(&n.to_string(), "text");
+        entry.kind = if n >= 3_990 { MemoryKind::Fact } else { MemoryKind::Turn };
+        MemoryChange::put(entry.with_vector("e:2", vec![1.0, f32::from(n) / 4_000.0]))
+    });
+    store.apply(puts.collect()).await.unwrap();
+    let mut search = MemorySearch::words("", 3).near("e:2", vec![1.0, 0.0]);
+    search.filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
+    search.filter.without = (3_990..3_995).map(|n| n.to_string()).collect();
+    let found = store.candidates(&search).await.unwrap().candidates;
+    let ids: Vec<_> = found.iter().map(|hit| hit.entry.id.as_str()).collect();
+    assert_eq!(ids, ["3995", "3996", "3997"]);
+}
+
 /// What is lacking a vector of this embedder.
 async fn lacking(store: &SqliteMemory, embedder: &str) -> Vec<String> {
     let mut filter = MemoryFilter::all();
