@@ -26,7 +26,10 @@ impl Scan {
     pub(super) fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let epoch = connection.query_row("SELECT epoch FROM epochs", [], |row| row.get(0))?;
         if epoch != self.epoch {
-            *self = Self { epoch, ..Self::default() };
+            // An empty copy has nothing to forget, of what may be all that was ever removed.
+            let newest = "SELECT coalesce(max(stamp), 0) FROM removed";
+            let removed = connection.query_row(newest, [], |row| row.get(0))?;
+            *self = Self { epoch, removed, ..Self::default() };
         }
         self.forget(connection)?;
         let sql = "SELECT stamp, position, collection, embedder, scale, bytes FROM scanned \
