@@ -123,6 +123,24 @@ pub(super) fn list_in(
     listing: &Listing,
     place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
+    let mut page = list_texts_in(connection, scope, listing, place)?;
+    for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
+        entry.embedding = vector_at(connection, entry.position).map_err(failed("read", place))?;
+        // A vector that is damaged is made again.
+        if entry.embedding.is_none() {
+            entry.embedder = None;
+        }
+    }
+    Ok(page)
+}
+
+/// The same without the vectors.
+pub(super) fn list_texts_in(
+    connection: &Connection,
+    scope: &Collection,
+    listing: &Listing,
+    place: &Path,
+) -> Result<MemoryPage, MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter)?;
     let (past, order) = match listing.order {
         MemoryOrder::First => ("e.position > ?", "ASC"),
@@ -150,13 +168,6 @@ pub(super) fn list_in(
             match read(row)? {
                 Ok(entry) => page.entries.push(entry),
                 Err(damaged) => page.damaged.push(damaged),
-            }
-        }
-        for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
-            entry.embedding = vector_at(connection, entry.position)?;
-            // A vector that is damaged is made again.
-            if entry.embedding.is_none() {
-                entry.embedder = None;
             }
         }
         Ok(page)
