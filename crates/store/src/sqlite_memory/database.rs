@@ -136,13 +136,18 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
     connect().map_err(failed::<rusqlite::Error>("open", path))
 }
 
+/// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
+/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone.
+static CREATING: Mutex<()> = Mutex::new(());
+
 /// SQLite gives the files beside the database the same mode.
 fn create_file(path: &Path) -> Result<(), MemoryError> {
+    let _turn = lock(&CREATING);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match options.open(path).map(drop) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(e)),
         _ => Ok(()),
     }
