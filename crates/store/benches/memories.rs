@@ -56,17 +56,27 @@ fn near(random: &mut Random) -> MemorySearch {
     MemorySearch::words(random.question(), 50).near(EMBEDDER, random.vector())
 }
 
+/// What is asked with a question.
+#[derive(Clone, Copy)]
+struct Asked {
+    words: bool,
+    vector: bool,
+    /// How many of the store's newest entries are left out.
+    without: usize,
+}
+
 /// The median and the 95th percentile of 200 questions.
-async fn ask(store: &SqliteMemory, random: &mut Random, words: bool, vector: bool) -> (Duration, Duration) {
+async fn ask(store: &SqliteMemory, random: &mut Random, asked: Asked) -> (Duration, Duration) {
     let mut times = Vec::new();
     for _ in 0..200 {
         let mut question = near(random);
-        if !words {
+        if !asked.words {
             question.text = String::new();
         }
-        if !vector {
+        if !asked.vector {
             question.vector = None;
         }
+        question.filter.without = (ENTRIES - asked.without..ENTRIES).map(|n| format!("m{n}")).collect();
         let start = Instant::now();
         store.candidates(&question).await.expect("found");
         times.push(start.elapsed());
@@ -98,9 +108,14 @@ async fn main() {
         [("all", Collection::root()), ("one of 50 tenants", Collection::new("user:u7").expect("a name"))]
     {
         let store = store.collection(scope).expect("within the root");
-        for (kind, words, vector) in [("words", true, false), ("vector", false, true), ("hybrid", true, true)]
-        {
-            let (median, p95) = ask(&store, &mut random, words, vector).await;
+        for (kind, words, vector, without) in [
+            ("words", true, false, 0),
+            ("vector", false, true, 0),
+            ("hybrid", true, true, 0),
+            // As an agent asks, which leaves out what its window holds.
+            ("hybrid without 200 ids", true, true, 200),
+        ] {
+            let (median, p95) = ask(&store, &mut random, Asked { words, vector, without }).await;
             println!("{kind} query of {what}: median {median:?}, p95 {p95:?}");
             kept.push((
                 p95 <= Duration::from_millis(20) || kind != "hybrid",

@@ -7,8 +7,8 @@ use std::{env, sync::Arc};
 use archon_store::SqliteMemory;
 use archon_testkit::{all_entries, check_memory_store, foreign_memories};
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
-    MemoryStore, Timestamp,
+    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    MemorySearch, MemoryStore, Timestamp, Trust,
 };
 
 fn open(store: &SqliteMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
@@ -146,11 +146,17 @@ async fn the_number_of_a_collection_is_no_word_of_its_entries() {
 async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     let (_dir, store) = database();
     let user = store.collection(of("user:x")).unwrap();
-    let puts = (0..25_000).map(|n| {
+    let mut fact = entry("fact", "a common fact");
+    (fact.kind, fact.trust) = (MemoryKind::Fact, Trust::Trusted);
+    fact.metadata.insert("session".into(), "s".into());
+    let straws = (0..25_000).map(|n| {
         let text = if n == 777 { "common needle".to_owned() } else { format!("common straw{n}") };
-        MemoryChange::put(entry(&n.to_string(), &text))
+        let mut straw = entry(&n.to_string(), &text);
+        straw.collection = of("user:x:y");
+        straw.kind = MemoryKind::Turn;
+        straw
     });
-    user.apply(puts.collect()).await.unwrap();
+    user.apply(std::iter::once(fact).chain(straws).map(MemoryChange::put).collect()).await.unwrap();
     let find = async |text: &str| {
         let found = user.candidates(&MemorySearch::words(text, 5)).await.unwrap().candidates;
         found.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>()
@@ -158,6 +164,39 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     assert_eq!(find("common needle").await, ["777"]);
     assert_eq!(find("common").await.len(), 5);
     assert_eq!(find("common needle").await, ["777"]);
+    // Nor does it where what fits is older than all that is scored.
+    let mut session = MemoryFilter::all();
+    session.metadata.insert("session".into(), "s".into());
+    let mut trusted = MemoryFilter::all();
+    trusted.trust = Trust::Trusted;
+    let kind = MemoryFilter::all().of(&[MemoryKind::Fact]);
+    for filter in [session, trusted, kind, MemoryFilter::all().exactly(&of("user:x"))] {
+        for text in ["common", "common needle"] {
+            let mut search = MemorySearch::words(text, 5);
+            search.filter = filter.clone();
+            let found = user.candidates(&search).await.unwrap().candidates;
+            let ids: Vec<_> = found.iter().map(|hit| hit.entry.id.as_str()).collect();
+            assert_eq!(ids, ["fact"], "{text}: {filter:?}");
+        }
+    }
+}
+
+// spec: M-06
+#[tokio::test]
+async fn what_fits_is_found_by_its_vector_however_much_is_nearer() {
+    let (_dir, store) = database();
+    let puts = (0..4_000_u16).map(|n| {
+        let mut entry = entry(&n.to_string(), "text");
+        entry.kind = if n >= 3_990 { MemoryKind::Fact } else { MemoryKind::Turn };
+        MemoryChange::put(entry.with_vector("e:2", vec![1.0, f32::from(n) / 4_000.0]))
+    });
+    store.apply(puts.collect()).await.unwrap();
+    let mut search = MemorySearch::words("", 3).near("e:2", vec![1.0, 0.0]);
+    search.filter = MemoryFilter::all().of(&[MemoryKind::Fact]);
+    search.filter.without = (3_990..3_995).map(|n| n.to_string()).collect();
+    let found = store.candidates(&search).await.unwrap().candidates;
+    let ids: Vec<_> = found.iter().map(|hit| hit.entry.id.as_str()).collect();
+    assert_eq!(ids, ["3995", "3996", "3997"]);
 }
 
 /// What is lacking a vector of this embedder.
@@ -205,6 +244,118 @@ async fn a_damaged_vector_waits_for_another_like_one_that_was_never_made() {
     }
     assert_eq!(lacking(&store, "e:2").await, [""; 0]);
     assert_eq!(found().await, 7);
+}
+
+/// Does something to a row that SQLite's own checks would refuse: the table takes values of any type.
+fn damage(path: &std::path::Path, table: &str, sql: &str) {
+    let outside = rusqlite::Connection::open(path).unwrap();
+    let strictness = |from: &str, to: &str| {
+        let sql = "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = ?3";
+        outside.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        assert_eq!(outside.execute(sql, [from, to, table]).unwrap(), 1);
+        outside.execute_batch("PRAGMA writable_schema = RESET").unwrap();
+    };
+    strictness(") STRICT", ") ");
+    assert_eq!(outside.execute(sql, []).unwrap(), 1, "{sql}");
+    strictness(") ", ") STRICT");
+}
+
+// spec: M-18, M-20
+#[tokio::test]
+async fn a_damaged_byte_beside_a_vector_costs_no_other_vector() {
+    let one = "WHERE position = 1";
+    let table = [
+        ("scanned", format!("UPDATE scanned SET embedder = CAST(x'ff' AS TEXT) {one}")),
+        ("scanned", format!("UPDATE scanned SET embedder = 'f:2' {one}")),
+        ("scanned", format!("UPDATE scanned SET collection = CAST(x'ff' AS TEXT) {one}")),
+        ("scanned", format!("UPDATE scanned SET collection = 'user:y' {one}")),
+        ("scanned", format!("UPDATE scanned SET scale = 9e999 {one}")),
+        ("scanned", format!("UPDATE scanned SET scale = 'much' {one}")),
+        ("scanned", format!("UPDATE scanned SET bytes = 'text' {one}")),
+        ("vectors", format!("UPDATE vectors SET vector = 'text' {one}")),
+        ("vectors", format!("UPDATE vectors SET checksum = 'text' {one}")),
+    ];
+    for (name, sql) in table {
+        let (dir, store) = database();
+        let path = dir.path().join("memory.db");
+        let user = store.collection(of("user:x")).unwrap();
+        let put = |id: &str| MemoryChange::put(entry(id, "words of it").with_vector("e:2", vec![1.0, 0.5]));
+        user.apply(["one", "two"].map(put).into()).await.unwrap();
+        damage(&path, name, &sql);
+        let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+        let found = async |store: SqliteMemory| {
+            let user = store.collection(of("user:x")).unwrap();
+            let found = user.candidates(&near).await.expect(&sql).candidates;
+            found.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>()
+        };
+        let opened = SqliteMemory::open(&path).unwrap();
+        assert_eq!(found(opened.clone()).await, ["two"], "{sql}");
+        assert_eq!(all_entries(&user, MemoryFilter::all()).await.len(), 2, "{sql}");
+        // It waits for another, and with that it is found again: by who saw the damage, and who did not.
+        assert_eq!(lacking(&user, "e:2").await, ["one"], "{sql}");
+        let (content, embedder, vector) = ("words of it".to_owned(), "e:2".to_owned(), vec![1.0, 0.0]);
+        let embed =
+            MemoryChange::Embed { id: "one".to_owned(), collection: of("user:x"), content, embedder, vector };
+        user.apply(vec![embed]).await.unwrap();
+        for store in [opened, SqliteMemory::open(&path).unwrap()] {
+            assert_eq!(found(store).await, ["one", "two"], "{sql}");
+        }
+    }
+}
+
+// spec: M-20
+#[tokio::test]
+async fn a_damaged_note_of_what_was_removed_stops_no_search() {
+    for value in ["embedder", "collection"] {
+        let (dir, store) = database();
+        let path = dir.path().join("memory.db");
+        let put = |id: &str| MemoryChange::put(entry(id, "words").with_vector("e:2", vec![1.0, 0.5]));
+        store.apply(["one", "two", "three"].map(put).into()).await.unwrap();
+        let near = MemorySearch::words("", 9).near("e:2", vec![1.0, 0.0]);
+        let count = async || store.candidates(&near).await.unwrap().candidates.len();
+        assert_eq!(count().await, 3);
+        store.apply(["one", "two"].map(MemoryChange::forget).into()).await.unwrap();
+        damage(
+            &path,
+            "removed",
+            &format!("UPDATE removed SET {value} = CAST(x'ff' AS TEXT) WHERE position = 1"),
+        );
+        assert_eq!(count().await, 1, "{value}");
+    }
+}
+
+// spec: M-29
+#[test]
+fn many_may_open_a_new_database_at_the_same_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let ready = std::sync::Barrier::new(8);
+    let refused = || {
+        let open = |round: i32| {
+            ready.wait();
+            SqliteMemory::open(dir.path().join(format!("{round}.db"))).err()
+        };
+        let errors = (0..40).filter_map(open);
+        errors.map(|e| format!("{e}: {:?}", std::error::Error::source(&e))).collect::<Vec<_>>()
+    };
+    let refused: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(refused)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(refused, [""; 0]);
+}
+
+// spec: M-29
+#[test]
+fn who_writes_to_a_new_database_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.db");
+    let writer = rusqlite::Connection::open(&path).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let opened = std::thread::spawn(move || SqliteMemory::open(&path).map(drop));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(!opened.is_finished());
+    writer.execute_batch("COMMIT").unwrap();
+    opened.join().unwrap().unwrap();
 }
 
 /// The bytes of a file.

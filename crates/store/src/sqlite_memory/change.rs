@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Transaction, params, params_from_iter, types::
 use super::{
     damage::failed,
     database::Database,
-    query::{Conditions, list_in},
+    query::{Conditions, list_texts_in},
     row::{bytes_of, length_of, read},
     words::number_of,
 };
@@ -25,7 +25,8 @@ pub(super) fn apply(
     database.write(|transaction| {
         for change in &changes {
             if let MemoryChange::Expect { filter, entries } = change {
-                check_expected(&list_in(transaction, scope, &everything(filter), database.path())?, entries)?;
+                let now = list_texts_in(transaction, scope, &everything(filter), database.path())?;
+                check_expected(&now, entries)?;
             }
         }
         let work = Work { transaction, scope, database };

@@ -12,10 +12,10 @@ use std::{
 use archon_types::MemoryError;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, functions::FunctionFlags};
 
-use super::{damage::failed, row::vector_of, schema, vectors::Scan};
+use super::{damage::failed, row::vector_in, schema, vectors::Scan};
 
 /// How long another process may take for its transaction.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Readers that are kept open.
 const READERS: usize = 4;
@@ -129,21 +129,25 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
         })?;
         // Whether a vector is what was written.
         connection.create_scalar_function("is_whole", 3, flags, |context| {
-            let vector = vector_of(context.get_raw(0).as_blob()?, context.get(1)?, context.get(2)?);
-            Ok(vector.is_some())
+            Ok(vector_in([0, 1, 2].map(|i| context.get_raw(i))).is_some())
         })?;
         Ok(connection)
     };
     connect().map_err(failed::<rusqlite::Error>("open", path))
 }
 
+/// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
+/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone.
+static CREATING: Mutex<()> = Mutex::new(());
+
 /// SQLite gives the files beside the database the same mode.
 fn create_file(path: &Path) -> Result<(), MemoryError> {
+    let _turn = lock(&CREATING);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match options.open(path).map(drop) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(e)),
         _ => Ok(()),
     }

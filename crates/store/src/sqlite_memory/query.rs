@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 use super::{
     damage::failed,
     database::Database,
-    row::{COLUMNS, read, vector_of},
+    row::{COLUMNS, read, vector_in},
 };
 use crate::memories::{number, range};
 
@@ -123,6 +123,24 @@ pub(super) fn list_in(
     listing: &Listing,
     place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
+    let mut page = list_texts_in(connection, scope, listing, place)?;
+    for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
+        entry.embedding = vector_at(connection, entry.position).map_err(failed("read", place))?;
+        // A vector that is damaged is made again.
+        if entry.embedding.is_none() {
+            entry.embedder = None;
+        }
+    }
+    Ok(page)
+}
+
+/// The same without the vectors.
+pub(super) fn list_texts_in(
+    connection: &Connection,
+    scope: &Collection,
+    listing: &Listing,
+    place: &Path,
+) -> Result<MemoryPage, MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter)?;
     let (past, order) = match listing.order {
         MemoryOrder::First => ("e.position > ?", "ASC"),
@@ -152,22 +170,18 @@ pub(super) fn list_in(
                 Err(damaged) => page.damaged.push(damaged),
             }
         }
-        for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
-            entry.embedding = vector_at(connection, entry.position)?;
-            // A vector that is damaged is made again.
-            if entry.embedding.is_none() {
-                entry.embedder = None;
-            }
-        }
         Ok(page)
     };
     rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
-/// Whether the vector of `entries e` is what was written: a damaged one is made again like one that was never made.
+/// Whether the vector of `entries e` is what was written, and its copy where it is looked for: a damaged one is made
+/// again like one that was never made.
 const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (position) JOIN embedders d \
                      ON d.id = e.embedder WHERE v.position = e.position AND s.embedder = e.embedder \
-                     AND length(s.bytes) = d.dimensions AND is_whole(v.vector, v.checksum, d.dimensions))";
+                     AND s.collection = e.collection AND s.scale BETWEEN 0 AND 1 \
+                     AND length(s.bytes) = d.dimensions AND typeof(s.bytes) = 'blob' \
+                     AND is_whole(v.vector, v.checksum, d.dimensions))";
 
 /// The exact vector of an entry, if there is one and it is whole.
 pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Result<Option<Vec<f32>>> {
@@ -175,6 +189,6 @@ pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Res
                JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let position = i64::try_from(position).unwrap_or(i64::MAX);
-    let read = |row: &rusqlite::Row<'_>| Ok(vector_of(row.get_ref(0)?.as_blob()?, row.get(1)?, row.get(2)?));
+    let read = |row: &rusqlite::Row<'_>| Ok(vector_in([row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]));
     Ok(statement.query_row([position], read).optional()?.flatten())
 }

@@ -1,7 +1,7 @@
 //! Entries as rows, and rows as entries.
 
 use archon_types::{Damaged, MemoryEntry};
-use rusqlite::Row;
+use rusqlite::{Row, types::ValueRef};
 
 use crate::memories::{Texts, time};
 
@@ -39,8 +39,11 @@ pub(super) fn bytes_of(vector: &[f32]) -> (Vec<u8>, u32) {
     (bytes, sum)
 }
 
-/// A vector of so many dimensions from its bytes; `None` if they are not what was written.
-pub(super) fn vector_of(bytes: &[u8], checksum: i64, dimensions: i64) -> Option<Vec<f32>> {
+/// A vector from its bytes, their sum and its dimensions; `None` if they are not what was written.
+pub(super) fn vector_in(values: [ValueRef<'_>; 3]) -> Option<Vec<f32>> {
+    let [bytes, checksum, dimensions] = values;
+    let (bytes, checksum, dimensions) =
+        (bytes.as_blob().ok()?, checksum.as_i64().ok()?, dimensions.as_i64().ok()?);
     let length = i64::try_from(bytes.len()).ok()?;
     if dimensions.checked_mul(4) != Some(length) || i64::from(crc32fast::hash(bytes)) != checksum {
         return None;

@@ -1,12 +1,18 @@
 //! The tables and their versions. A database is brought up to date when it is opened.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use archon_types::MemoryError;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::{
     damage::failed,
+    database::PATIENCE,
     interrupted::{is_interrupted, is_ours_or_empty},
 };
 
@@ -15,6 +21,9 @@ const MIGRATIONS: &[&str] = &[include_str!("v1.sql")];
 
 /// `ARCM`, in the header of our databases, so that no other program's file is taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCM");
+
+/// Between two attempts to change the journal: about as long as making the tables takes.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Makes the tables, or brings them up to date, or says why not.
 pub(super) fn prepare(connection: &mut Connection, place: &Path) -> Result<(), MemoryError> {
@@ -31,7 +40,11 @@ pub(super) fn look(connection: &Connection, place: &Path) -> Result<(), MemoryEr
                 false => Err(anothers(place)),
             }
         }
-        _ => known_version(connection, place, MIGRATIONS).map(drop),
+        _ => {
+            // As of one moment: somebody else may be making the tables.
+            let moment = connection.unchecked_transaction().map_err(failed("open", place))?;
+            known_version(&moment, place, MIGRATIONS).map(drop)
+        }
     }
 }
 
@@ -46,13 +59,7 @@ fn known_version(connection: &Connection, place: &Path, migrations: &[&str]) -> 
 }
 
 fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Result<(), MemoryError> {
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(failed("open", place))?;
-    if mode != "wal" {
-        let problem = format!("its file system has no write-ahead logging, only {mode}");
-        return Err(failed("open", place)(io::Error::new(io::ErrorKind::Unsupported, problem)));
-    }
+    use_write_ahead_log(connection, place)?;
     // Immediate, so that of two who open a new database one makes the tables and the other sees them.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -71,6 +78,34 @@ fn migrate(connection: &mut Connection, place: &Path, migrations: &[&str]) -> Re
     };
     upgrade().map_err(failed::<rusqlite::Error>("upgrade", place))?;
     transaction.commit().map_err(failed("upgrade", place))
+}
+
+/// Who changes the journal reads before, and SQLite lets no reader wait for who writes, since that one may wait for it.
+/// So who is refused lets go, and asks again.
+fn use_write_ahead_log(connection: &Connection, place: &Path) -> Result<(), MemoryError> {
+    let refused = |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+    let start = Instant::now();
+    let mode = loop {
+        match write_ahead_log(connection) {
+            Err(error) if refused(&error) && start.elapsed() < PATIENCE => thread::sleep(PAUSE),
+            mode => break mode.map_err(failed("open", place))?,
+        }
+    };
+    match mode.as_str() {
+        "wal" => Ok(()),
+        other => {
+            let problem = format!("its file system has no write-ahead logging, only {other}");
+            Err(failed("open", place)(io::Error::new(io::ErrorKind::Unsupported, problem)))
+        }
+    }
+}
+
+/// Which journal there is, after asking for that one.
+fn write_ahead_log(connection: &Connection) -> rusqlite::Result<String> {
+    let ask = |sql| connection.query_row(sql, [], |row| row.get(0));
+    // Only what is no such log yet takes a lock.
+    let mode: String = ask("PRAGMA journal_mode")?;
+    if mode == "wal" { Ok(mode) } else { ask("PRAGMA journal_mode = WAL") }
 }
 
 /// The version of the tables; 0 for a file without any.

@@ -1,10 +1,10 @@
 //! Candidates by words and by vector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemorySearch};
-use archon_vectors::{GroupRange, VectorIndex, cosine};
-use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemoryFilter, MemorySearch};
+use archon_vectors::{GroupRange, Near, VectorIndex, cosine};
+use rusqlite::{Connection, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
@@ -20,7 +20,10 @@ pub(super) fn candidates(
     scope: &Collection,
     search: &MemorySearch,
 ) -> Result<Found, MemoryError> {
-    let conditions = Conditions::of(scope, &search.filter)?;
+    // Ids that are left out are looked up here: SQLite would read their list anew for each entry.
+    let mut filter = search.filter.clone();
+    let without = std::mem::take(&mut filter.without);
+    let conditions = Conditions::of(scope, &filter)?;
     // The index of words knows a collection with all within it; the conditions say which entries fit.
     let around = GroupRange::of(narrowed(scope, search.filter.collection.as_ref())?.as_str());
     let range = range(scope, &search.filter)?;
@@ -29,20 +32,13 @@ pub(super) fn candidates(
             database,
             connection,
             conditions: &conditions,
+            without: &without,
             by_position: BTreeMap::new(),
             damaged: BTreeMap::new(),
         };
-        let words = gathered.by_words(&around, search);
-        words.map_err(failed("read", database.path()))?;
+        gathered.by_words(&around, search).map_err(failed("read", database.path()))?;
         if let Some((embedder, vector)) = &search.vector {
-            let mut scan = lock(&database.scan);
-            scan.follow(connection).map_err(failed("read", database.path()))?;
-            let index = scan.of(embedder);
-            check_question(vector, index.map(VectorIndex::dimensions))?;
-            if let Some(index) = index {
-                let near = gathered.by_vector(index, &range, vector, search.limit);
-                near.map_err(failed("read", database.path()))?;
-            }
+            gathered.by_vector(&range, embedder, vector, search.limit)?;
         }
         let mut found = Found::default();
         found.candidates = gathered.by_position.into_values().collect();
@@ -55,24 +51,26 @@ struct Gathered<'a> {
     database: &'a Database,
     connection: &'a Connection,
     conditions: &'a Conditions,
+    without: &'a BTreeSet<String>,
     by_position: BTreeMap<i64, Candidate>,
     damaged: BTreeMap<i64, Damaged>,
 }
 
 impl Gathered<'_> {
+    fn failed(&self) -> impl FnOnce(rusqlite::Error) -> MemoryError {
+        failed("read", self.database.path())
+    }
+
     fn by_words(&mut self, range: &GroupRange, search: &MemorySearch) -> rusqlite::Result<()> {
         let words = words::Words { connection: self.connection, frequencies: &self.database.frequencies };
-        let scored = words.scored(range, &search.text)?;
         // More than are wanted: the length of a text may put it before one that came before it.
         let enough = search.limit.saturating_mul(2).saturating_add(16);
-        let mut fitting: Vec<(i64, f32, f32)> = Vec::new();
-        for (position, score) in scored {
-            if fitting.len() == enough {
-                break;
-            }
-            if let Some(length) = self.fits(position)? {
-                fitting.push((position, score, length));
-            }
+        let scored = words.scored(range, &search.text, None)?;
+        let mut fitting = self.fitting(scored.entries, enough)?;
+        // What was not looked at may be all that fits.
+        if scored.cut && fitting.len() < enough && narrows(&search.filter) {
+            let scored = words.scored(range, &search.text, Some(self.conditions))?;
+            fitting = self.fitting(scored.entries, enough)?;
         }
         for (position, score) in words::by_length(fitting).into_iter().take(search.limit) {
             if self.fetch(position)?
@@ -84,37 +82,51 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    /// The scan knows nothing of filters but the collection, so it is asked for more until enough fit.
+    /// The first of these that fit, with their lengths.
+    fn fitting(&self, scored: Vec<(i64, f32)>, enough: usize) -> rusqlite::Result<Vec<(i64, f32, f32)>> {
+        let mut fitting = Vec::new();
+        for (position, score) in scored {
+            if fitting.len() == enough {
+                break;
+            }
+            if let Some(length) = self.fits(position)? {
+                fitting.push((position, score, length));
+            }
+        }
+        Ok(fitting)
+    }
+
+    /// The scan knows nothing of filters but the collection, so it is asked for more until enough fit, or for what
+    /// does where that is a small part.
     fn by_vector(
         &mut self,
-        index: &VectorIndex,
         range: &GroupRange,
+        embedder: &str,
         vector: &[f32],
         limit: usize,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<(), MemoryError> {
         let mut count = limit.saturating_mul(4).saturating_add(16);
+        let mut looked: HashSet<u64> = HashSet::new();
+        let mut keep: Option<HashSet<u64>> = None;
         let mut near: Vec<(i64, f32)> = Vec::new();
-        let mut looked = 0;
         loop {
-            let rows = index.nearest(range, vector, count, |_| true);
-            for row in rows.iter().skip(looked) {
-                let position = i64::try_from(row.row).unwrap_or(i64::MAX);
-                if self.fits(position)?.is_some()
-                    && let Some(exact) = vector_at(self.connection, row.row)?
-                {
-                    near.push((position, cosine(&exact, vector)));
-                }
-            }
-            looked = rows.len();
+            let rows = self.nearest(range, embedder, vector, count, keep.as_ref())?;
+            let new = rows.iter().map(|row| row.row).filter(|row| looked.insert(*row));
+            near.extend(self.exactly(new, vector).map_err(self.failed())?);
             if near.len() >= limit || rows.len() < count {
                 break;
             }
-            count = count.saturating_mul(4);
+            match count.saturating_mul(4) {
+                more if keep.is_none() && more > TRIED => {
+                    keep = Some(self.all_fitting().map_err(self.failed())?)
+                }
+                more => count = more,
+            }
         }
         near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         near.truncate(limit);
         for (position, cosine) in near {
-            if self.fetch(position)?
+            if self.fetch(position).map_err(self.failed())?
                 && let Some(candidate) = self.by_position.get_mut(&position)
             {
                 candidate.vector = Some(cosine);
@@ -123,14 +135,61 @@ impl Gathered<'_> {
         Ok(())
     }
 
+    /// The nearest rows of the copy. Nobody else waits for longer than the scan takes.
+    fn nearest(
+        &self,
+        range: &GroupRange,
+        embedder: &str,
+        vector: &[f32],
+        count: usize,
+        keep: Option<&HashSet<u64>>,
+    ) -> Result<Vec<Near>, MemoryError> {
+        let mut scan = lock(&self.database.scan);
+        scan.follow(self.connection).map_err(self.failed())?;
+        let index = scan.of(embedder);
+        check_question(vector, index.map(VectorIndex::dimensions))?;
+        let keep = |row| keep.is_none_or(|rows| rows.contains(&row));
+        Ok(index.map(|index| index.nearest(range, vector, count, keep)).unwrap_or_default())
+    }
+
+    /// Of these rows those that fit, with their exact cosines.
+    fn exactly(&self, rows: impl Iterator<Item = u64>, vector: &[f32]) -> rusqlite::Result<Vec<(i64, f32)>> {
+        let mut near = Vec::new();
+        for row in rows {
+            let position = i64::try_from(row).unwrap_or(i64::MAX);
+            if self.fits(position)?.is_some()
+                && let Some(exact) = vector_at(self.connection, row)?
+            {
+                near.push((position, cosine(&exact, vector)));
+            }
+        }
+        Ok(near)
+    }
+
+    /// All positions that fit but for the ids that are left out.
+    fn all_fitting(&self) -> rusqlite::Result<HashSet<u64>> {
+        let sql = format!("SELECT e.position FROM entries e WHERE {}", self.conditions.sql);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows =
+            statement.query_map(params_from_iter(&self.conditions.values), |row| row.get::<_, i64>(0))?;
+        rows.map(|position| Ok(u64::try_from(position?).unwrap_or(0))).collect()
+    }
+
     /// How many words an entry has that is asked for; `None` for all others.
     fn fits(&self, position: i64) -> rusqlite::Result<Option<f32>> {
-        let sql = format!("SELECT e.length FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
+        let sql =
+            format!("SELECT e.length, e.id FROM entries e WHERE e.position = ? AND {}", self.conditions.sql);
         let mut values = vec![Value::Integer(position)];
         values.extend(self.conditions.values.iter().cloned());
         let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        if row.get_ref(1)?.as_str().is_ok_and(|id| self.without.contains(id)) {
+            return Ok(None);
+        }
+        // Of a damaged entry the length may be none.
         #[allow(clippy::cast_precision_loss, reason = "an entry has far fewer than 16 million words")]
-        statement.query_row(params_from_iter(values), |row| Ok(row.get::<_, i64>(0)? as f32)).optional()
+        Ok(Some(row.get::<_, i64>(0).unwrap_or(0) as f32))
     }
 
     /// Brings an entry among the candidates; whether it is there and whole.
@@ -151,4 +210,16 @@ impl Gathered<'_> {
         }
         Ok(true)
     }
+}
+
+/// Rows of the scan that are tried one by one. All that fit are found by then for the price of some thousands.
+const TRIED: usize = 1_000;
+
+/// Whether a filter leaves out more of a collection than what is closed and some ids, which are few.
+fn narrows(filter: &MemoryFilter) -> bool {
+    let mut wide = MemoryFilter::default();
+    wide.collection.clone_from(&filter.collection);
+    wide.without.clone_from(&filter.without);
+    wide.validity = filter.validity;
+    *filter != wide
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use archon_vectors::VectorIndex;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 /// What is scanned, as of a moment of the database.
 #[derive(Default)]
@@ -26,7 +26,10 @@ impl Scan {
     pub(super) fn follow(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         let epoch = connection.query_row("SELECT epoch FROM epochs", [], |row| row.get(0))?;
         if epoch != self.epoch {
-            *self = Self { epoch, ..Self::default() };
+            // An empty copy has nothing to forget, of what may be all that was ever removed.
+            let newest = "SELECT coalesce(max(stamp), 0) FROM removed";
+            let removed = connection.query_row(newest, [], |row| row.get(0))?;
+            *self = Self { epoch, removed, ..Self::default() };
         }
         self.forget(connection)?;
         let sql = "SELECT stamp, position, collection, embedder, scale, bytes FROM scanned \
@@ -34,19 +37,31 @@ impl Scan {
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([self.written])?;
         while let Some(row) = rows.next()? {
-            let bytes = row.get_ref(5)?.as_blob()?;
-            let embedder = row.get_ref(3)?.as_str()?;
-            if !self.indexes.contains_key(embedder) {
-                // Not as long as the first that is met: that one may be damaged.
-                let sql = "SELECT dimensions FROM embedders WHERE id = ?1";
-                let length = connection.query_row(sql, [embedder], |row| row.get::<_, i64>(0)).optional()?;
-                let length = length.map_or(bytes.len(), |length| usize::try_from(length).unwrap_or(0));
-                self.indexes.insert(embedder.to_owned(), VectorIndex::new(length));
-            }
-            if let Some(index) = self.indexes.get_mut(embedder) {
-                index.insert_bytes(row.get_ref(2)?.as_str()?, position(row)?, bytes, row.get(4)?);
-            }
+            self.take(connection, row)?;
             self.written = row.get(0)?;
+        }
+        Ok(())
+    }
+
+    /// Takes up a row of `scanned`. One that a value is damaged of costs no other: it is passed over, and its vector
+    /// counts as never made.
+    fn take(&mut self, connection: &Connection, row: &Row<'_>) -> rusqlite::Result<()> {
+        let bytes = row.get_ref(5)?.as_blob();
+        let scale = row.get(4).ok().filter(|scale| (0.0..=1.0).contains(scale));
+        let (Some((position, collection, embedder)), Some(scale), Ok(bytes)) = (place(row), scale, bytes)
+        else {
+            return Ok(());
+        };
+        if !self.indexes.contains_key(embedder) {
+            // Not as long as the first that is met: that one may be damaged.
+            let sql = "SELECT dimensions FROM embedders WHERE id = ?1";
+            let length =
+                connection.query_row(sql, [embedder], |row| Ok(row.get::<_, i64>(0).ok())).optional()?;
+            let length = length.flatten().map_or(bytes.len(), |length| usize::try_from(length).unwrap_or(0));
+            self.indexes.insert(embedder.to_owned(), VectorIndex::new(length));
+        }
+        if let Some(index) = self.indexes.get_mut(embedder) {
+            index.insert_bytes(collection, position, bytes, scale);
         }
         Ok(())
     }
@@ -58,8 +73,11 @@ impl Scan {
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([self.removed])?;
         while let Some(row) = rows.next()? {
-            if let Some(index) = self.indexes.get_mut(row.get_ref(3)?.as_str()?) {
-                index.remove(row.get_ref(2)?.as_str()?, position(row)?);
+            // What stays because this row is damaged is not found when it is fetched.
+            if let Some((position, collection, embedder)) = place(row)
+                && let Some(index) = self.indexes.get_mut(embedder)
+            {
+                index.remove(collection, position);
             }
             self.removed = row.get(0)?;
         }
@@ -67,6 +85,8 @@ impl Scan {
     }
 }
 
-fn position(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
-    Ok(u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0))
+/// Position, collection and embedder of a row; `None` if one of them is damaged.
+fn place<'a>(row: &'a Row<'_>) -> Option<(u64, &'a str, &'a str)> {
+    let text = |i| row.get_ref(i).ok()?.as_str().ok();
+    Some((u64::try_from(row.get::<_, i64>(1).ok()?).ok()?, text(2)?, text(3)?))
 }

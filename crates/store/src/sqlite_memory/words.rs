@@ -8,9 +8,12 @@
 use std::sync::Mutex;
 
 use archon_vectors::GroupRange;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
 
-use super::database::{Frequencies, lock};
+use super::{
+    database::{Frequencies, lock},
+    query::Conditions,
+};
 use crate::memories::words_of;
 
 /// How many entries are scored for one question. What is in a great part of all entries says little about any of
@@ -23,6 +26,15 @@ pub(super) fn number_of(connection: &Connection, name: &str) -> rusqlite::Result
     statement.query_row([name], |row| row.get(0)).optional()
 }
 
+/// What has words of a question.
+#[derive(Default)]
+pub(super) struct Scored {
+    /// Positions and scores, best first; of equally good ones the newest.
+    pub(super) entries: Vec<(i64, f32)>,
+    /// Whether it is not all, because it would be too many.
+    pub(super) cut: bool,
+}
+
 /// The index of words in one moment's state.
 pub(super) struct Words<'a> {
     pub(super) connection: &'a Connection,
@@ -30,14 +42,20 @@ pub(super) struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Entries of these collections with a word of the text, best first; of equally good ones the newest.
-    pub(super) fn scored(&self, range: &GroupRange, text: &str) -> rusqlite::Result<Vec<(i64, f32)>> {
+    /// Entries of these collections with a word of the text. With conditions it is what fits them that is counted and
+    /// scored, however much else has the words; then each entry of a word is looked at.
+    pub(super) fn scored(
+        &self,
+        range: &GroupRange,
+        text: &str,
+        fitting: Option<&Conditions>,
+    ) -> rusqlite::Result<Scored> {
         let words = words_of(text);
         let owner = match range.to {
             Some(_) => number_of(self.connection, &range.name)?.map(|number| format!("(owners : {number})")),
             None => Some(String::new()),
         };
-        let (false, Some(owner)) = (words.is_empty(), owner) else { return Ok(Vec::new()) };
+        let (false, Some(owner)) = (words.is_empty(), owner) else { return Ok(Scored::default()) };
         let newest = "SELECT coalesce(max(position), 0) FROM entries";
         let newest: i64 = self.connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?;
         self.forget_old_counts(newest);
@@ -46,39 +64,54 @@ impl Words<'_> {
             "" => format!("content : \"{word}\""),
             owner => format!("(content : \"{word}\") AND {owner}"),
         });
-        let mut scored = Vec::new();
-        for question in self.rare(questions.collect(), newest)? {
-            let with = self.entries_with(&question)?;
+        let questions: Vec<String> = questions.collect();
+        let asked = questions.len();
+        let with = match fitting {
+            None => self.with_rare(questions, newest)?,
+            Some(conditions) => self.with_rare_of(&questions, conditions)?,
+        };
+        let cut = with.len() < asked || with.iter().any(|with| number_in(with) >= SCORED);
+        let scored = with.into_iter().flat_map(|with| {
             let weight = weight(entries, with.len());
-            scored.extend(with.into_iter().map(|position| (position, weight)));
-        }
-        Ok(added_up(scored))
-    }
-
-    /// The entries that something is in; if these are too many, the newest of them.
-    fn entries_with(&self, question: &str) -> rusqlite::Result<Vec<i64>> {
-        let sql = "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let rows = statement.query_map(params![question, SCORED], |row| row.get(0))?;
-        rows.collect()
-    }
-
-    /// Of these questions the rarest, so many that not too many entries have to be scored.
-    fn rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<String>> {
-        if newest <= SCORED {
-            return Ok(questions);
-        }
-        let mut counted = Vec::new();
-        for question in questions {
-            counted.push((self.count(&question, SCORED + 1)?, question));
-        }
-        counted.sort();
-        let mut left = SCORED;
-        let rare = counted.into_iter().enumerate().filter(|(at, (count, _))| {
-            left -= count;
-            *at == 0 || left >= 0
+            with.into_iter().map(move |position| (position, weight))
         });
-        Ok(rare.map(|(_, (_, question))| question).collect())
+        Ok(Scored { entries: added_up(scored.collect()), cut })
+    }
+
+    /// For each of the rarest of these questions the entries with it.
+    fn with_rare(&self, questions: Vec<String>, newest: i64) -> rusqlite::Result<Vec<Vec<i64>>> {
+        let rare = if newest <= SCORED {
+            questions
+        } else {
+            let count = |question: String| Ok((self.count(&question, SCORED + 1)?, question));
+            rarest(questions.into_iter().map(count).collect::<rusqlite::Result<_>>()?)
+        };
+        rare.iter().map(|question| self.entries_with(question, None)).collect()
+    }
+
+    /// The same of what fits, which is counted by looking at it.
+    fn with_rare_of(&self, questions: &[String], fitting: &Conditions) -> rusqlite::Result<Vec<Vec<i64>>> {
+        let with = questions.iter().map(|question| {
+            let with = self.entries_with(question, Some(fitting))?;
+            Ok((number_in(&with), with))
+        });
+        Ok(rarest(with.collect::<rusqlite::Result<_>>()?))
+    }
+
+    /// The entries that something is in, or those of them that fit; if these are too many, the newest of them.
+    fn entries_with(&self, question: &str, fitting: Option<&Conditions>) -> rusqlite::Result<Vec<i64>> {
+        // A CROSS JOIN is done as it stands: the index of words is asked for a whole word, not for each entry.
+        let join = fitting
+            .map(|fitting| format!("CROSS JOIN entries e ON e.position = words.rowid AND {}", fitting.sql));
+        let sql = format!(
+            "SELECT words.rowid FROM words {} WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?",
+            join.unwrap_or_default()
+        );
+        let mut values = fitting.map(|fitting| fitting.values.clone()).unwrap_or_default();
+        values.extend([Value::Text(question.to_owned()), Value::Integer(SCORED)]);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
+        rows.collect()
     }
 
     /// In how many entries something is; it stops to count at `most`.
@@ -100,6 +133,21 @@ impl Words<'_> {
             *known = Frequencies { newest, ..Frequencies::default() };
         }
     }
+}
+
+/// Of what was counted the rarest, so much that not too many entries have to be scored.
+fn rarest<T>(mut counted: Vec<(i64, T)>) -> Vec<T> {
+    counted.sort_by_key(|(count, _)| *count);
+    let mut left = SCORED;
+    let rare = counted.into_iter().enumerate().filter(|(at, (count, _))| {
+        left -= count;
+        *at == 0 || left >= 0
+    });
+    rare.map(|(_, (_, counted))| counted).collect()
+}
+
+fn number_in(entries: &[i64]) -> i64 {
+    i64::try_from(entries.len()).unwrap_or(i64::MAX)
 }
 
 /// What a word counts that so many of all entries have: the inverse document frequency of BM25.
