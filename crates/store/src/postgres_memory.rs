@@ -1,7 +1,7 @@
 //! The store that keeps memories in PostgreSQL with pgvector.
 //!
-//! - **Words** are found by PostgreSQL's text search with English stems, **vectors** by an exact scan: filters and the
-//!   collection are conditions of it, so nothing is missed.
+//! - **Words** are found by PostgreSQL's text search with English stems, whatever their case and accents; **vectors** by
+//!   an exact scan: filters and the collection are conditions of it, so nothing is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
 //! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left
 //!   out and reported.
@@ -9,6 +9,7 @@
 
 mod change;
 mod query;
+mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

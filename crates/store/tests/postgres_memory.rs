@@ -147,6 +147,33 @@ async fn batches_that_cross_each_other_are_all_kept() {
     schema.drop().await;
 }
 
+// spec: M-07, M-16
+#[tokio::test]
+async fn words_are_found_whatever_their_case_and_their_accents() {
+    let Some(schema) = Schema::new("archon_test_accents").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry =
+        |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
+    let texts =
+        [entry("swiss", "Zürich and ÉVIAN"), entry("apart", "Cafe\u{301}"), entry("russian", "МОСКВА")];
+    store.apply(texts.into()).await.unwrap();
+    let table = [
+        ("zurich", "swiss"),
+        ("ZÜRICH", "swiss"),
+        ("Zu\u{308}rich", "swiss"),
+        ("evian", "swiss"),
+        ("café", "apart"),
+        ("cafes", "apart"),
+        ("москва", "russian"),
+        ("Москва", "russian"),
+    ];
+    for (asked, id) in table {
+        let found = store.candidates(&MemorySearch::words(asked, 9)).await.unwrap().candidates;
+        assert_eq!(found.iter().map(|hit| hit.entry.id.as_str()).collect::<Vec<_>>(), [id], "{asked}");
+    }
+    schema.drop().await;
+}
+
 // spec: M-20
 #[tokio::test]
 async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {

@@ -23,6 +23,7 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     filters_agree_with_their_definition(open).await;
     a_batch_rests_on_what_was_read(open).await;
     words_and_vectors_find(open).await;
+    names_are_found_by_their_parts(open).await;
     pages_follow_each_other(open).await;
     collections_stay_apart(open).await;
     vectors_are_of_the_text_that_is_there(open).await;
@@ -318,6 +319,34 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     let both = find("postman", Some(vec![0.6, 0.8]), 1).await;
     let dog = both.iter().find(|c| c.entry.id == "dog").expect("the nearest");
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
+}
+
+/// What is written without spaces is found by each of its words, and by itself.
+async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:parts"));
+    let names = [
+        ("path", "crates/okapi/Main.rs", "crates okapi main rs"),
+        ("address", "anna.smith@mail.example.com", "anna smith mail example com"),
+        ("date", "2024-05-17T08:30", "2024 17t08 30"),
+        ("version", "v12.34.56-beta+78", "v12 34 56 beta 78"),
+        ("decimal", "-1234.9876", "1234 9876"),
+        (
+            "url",
+            "https://docs.zebra.io/guide/intro?lang=de&page=71#top",
+            "docs zebra guide intro lang 71 top",
+        ),
+        ("hash", "7e8f9a", ""),
+        ("joined", "snake_case/kebab-lion", "snake case kebab lion"),
+    ];
+    let entries = names.iter().map(|(id, name, _)| entry(id, &format!("It says {name}, again."), 1));
+    put(&*store, entries.collect()).await;
+    for (id, name, parts) in names {
+        for asked in parts.split_whitespace().chain([name]) {
+            let found = store.candidates(&MemorySearch::words(asked, 9)).await.expect("an answer");
+            let found: Vec<_> = found.candidates.iter().map(|hit| hit.entry.id.as_str()).collect();
+            assert!(found.contains(&id), "{asked} of {name}: {found:?}");
+        }
+    }
 }
 
 async fn pages_follow_each_other(open: OpenMemoryStore<'_>) {

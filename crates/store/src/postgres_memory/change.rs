@@ -1,13 +1,12 @@
 //! Changes, each batch in one transaction.
 
-use std::collections::HashSet;
-
 use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError};
 use tokio_postgres::{Client, Transaction};
 
 use super::{
     failed,
     query::{COLUMNS, Conditions, borrowed, labels, length_of, list, read},
+    words::indexed,
 };
 use crate::memories::{Texts, check, check_expected, everything, number, other_length};
 
@@ -142,36 +141,6 @@ async fn put(
         .await;
     done.map_err(failed("write to", "entries"))?;
     Ok(1)
-}
-
-/// Longest text that is indexed as it is.
-const SHORT: usize = 128 << 10;
-/// Bytes that an index of a text may have, with some left: PostgreSQL refuses a mebibyte.
-const ROOM: usize = 1_000_000;
-
-/// What a text is found by, for `to_tsvector`. Of a long text each word counts once, as in a question, and where there is
-/// no more room the other words are left out.
-fn indexed(content: &str) -> String {
-    // A text of PostgreSQL has no zero characters; for words they are spaces.
-    let content = content.replace('\0', " ");
-    if content.len() <= SHORT {
-        return content;
-    }
-    let (mut words, mut seen, mut room) = (String::new(), HashSet::new(), ROOM);
-    for word in content.split_whitespace().filter(|word| seen.insert(*word)) {
-        // Each has some bytes beside it; a compound or an address is indexed in whole and in parts.
-        let cost = match word.chars().filter(|c| !c.is_alphanumeric()).count() {
-            0 => word.len() + 8,
-            marks => 2 * word.len() + 8 * (marks + 1),
-        };
-        // A word that PostgreSQL finds too long is left out by it; others may still fit.
-        if let Some(left) = room.checked_sub(cost) {
-            room = left;
-            words.push_str(word);
-            words.push(' ');
-        }
-    }
-    words
 }
 
 async fn check_length(

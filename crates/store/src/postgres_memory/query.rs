@@ -8,8 +8,8 @@ use archon_types::{
 };
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
-use super::failed;
-use crate::memories::{Texts, check_question, number, range, time, words_of};
+use super::{failed, words::asked};
+use crate::memories::{Texts, check_question, number, range, time};
 
 /// What a row is read from.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
@@ -184,7 +184,7 @@ pub(super) async fn candidates(
         Some((at, score))
     };
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
-    let words: Vec<String> = words_of(&search.text).into_iter().map(|word| format!("'{word}'")).collect();
+    let words: Vec<String> = asked(&search.text).into_iter().map(|word| format!("'{word}'")).collect();
     if !words.is_empty() {
         let mut conditions = Conditions::of(scope, &search.filter)?;
         let any = conditions.value(words.join(" | "));
