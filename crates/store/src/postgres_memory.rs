@@ -5,7 +5,8 @@
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
 //! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left
 //!   out and reported.
-//! - **Connections** are opened as they are needed and kept for the next question; a broken one is not used again.
+//! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for the next question; who
+//!   comes while all are in use waits. A broken one is not used again.
 
 mod change;
 mod query;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archon_types::{
     BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
 };
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::{Client, NoTls};
 
 use crate::memories::narrowed;
@@ -31,8 +33,19 @@ struct Pool {
     config: tokio_postgres::Config,
     schema: String,
     idle: Mutex<Vec<Client>>,
+    /// Who may have a connection.
+    turns: Semaphore,
 }
 
+/// A connection and the turn to use it.
+struct Taken<'a> {
+    client: Client,
+    _turn: SemaphorePermit<'a>,
+}
+
+/// Connections that are open at a time, of the hundred that a server has for all of its users if nobody set it otherwise.
+/// Changes of a schema are made one after the other anyway.
+const MOST: usize = 16;
 /// Connections that are kept open.
 const IDLE: usize = 4;
 
@@ -53,10 +66,11 @@ impl PostgresMemory {
             return Err(failed("open", schema)(std::io::Error::other(problem)));
         }
         let config = config.parse::<tokio_postgres::Config>().map_err(failed("open", "PostgreSQL"))?;
-        let pool = Pool { config, schema: schema.to_owned(), idle: Mutex::default() };
-        let mut client = pool.connect().await?;
-        prepare(&mut client, schema).await?;
-        pool.give_back(client);
+        let pool =
+            Pool { config, schema: schema.to_owned(), idle: Mutex::default(), turns: Semaphore::new(MOST) };
+        let mut taken = pool.take().await?;
+        prepare(&mut taken.client, schema).await?;
+        pool.give_back(taken);
         Ok(Self { pool: Arc::new(pool), scope: Collection::root() })
     }
 
@@ -96,15 +110,19 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
 }
 
 impl Pool {
-    async fn take(&self) -> Result<Client, MemoryError> {
-        loop {
-            let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match kept {
-                Some(client) if client.is_closed() => {}
-                Some(client) => return Ok(client),
-                None => return self.connect().await,
-            }
-        }
+    async fn take(&self) -> Result<Taken<'_>, MemoryError> {
+        let turn = self.turns.acquire().await.map_err(failed("connect to", &self.schema))?;
+        let client = match self.kept() {
+            Some(client) => client,
+            None => self.connect().await?,
+        };
+        Ok(Taken { client, _turn: turn })
+    }
+
+    fn kept(&self) -> Option<Client> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|client| !client.is_closed());
+        idle.pop()
     }
 
     async fn connect(&self) -> Result<Client, MemoryError> {
@@ -121,10 +139,10 @@ impl Pool {
         Ok(client)
     }
 
-    fn give_back(&self, client: Client) {
+    fn give_back(&self, taken: Taken<'_>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE && !client.is_closed() {
-            idle.push(client);
+        if idle.len() < IDLE && !taken.client.is_closed() {
+            idle.push(taken.client);
         }
     }
 }
@@ -136,27 +154,27 @@ impl MemoryStore for PostgresMemory {
 
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         Box::pin(async move {
-            let mut client = self.pool.take().await?;
-            let done = change::apply(&mut client, &self.scope, changes).await;
-            self.pool.give_back(client);
+            let mut taken = self.pool.take().await?;
+            let done = change::apply(&mut taken.client, &self.scope, changes).await;
+            self.pool.give_back(taken);
             done
         })
     }
 
     fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
         Box::pin(async move {
-            let client = self.pool.take().await?;
-            let found = query::candidates(&client, &self.scope, search).await;
-            self.pool.give_back(client);
+            let taken = self.pool.take().await?;
+            let found = query::candidates(&taken.client, &self.scope, search).await;
+            self.pool.give_back(taken);
             found
         })
     }
 
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
         Box::pin(async move {
-            let client = self.pool.take().await?;
-            let page = query::list(&client, &self.scope, listing).await;
-            self.pool.give_back(client);
+            let taken = self.pool.take().await?;
+            let page = query::list(&taken.client, &self.scope, listing).await;
+            self.pool.give_back(taken);
             page
         })
     }

@@ -19,6 +19,7 @@ use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
     MemoryStore, Timestamp,
 };
+use tokio::sync::Barrier;
 
 /// Tests that had nothing to test.
 static SKIPPED: AtomicU32 = AtomicU32::new(0);
@@ -171,6 +172,29 @@ async fn words_are_found_whatever_their_case_and_their_accents() {
         let found = store.candidates(&MemorySearch::words(asked, 9)).await.unwrap().candidates;
         assert_eq!(found.iter().map(|hit| hit.entry.id.as_str()).collect::<Vec<_>>(), [id], "{asked}");
     }
+    schema.drop().await;
+}
+
+// spec: M-29
+#[tokio::test]
+async fn more_tasks_than_the_server_has_connections_are_all_served() {
+    let Some(schema) = Schema::new("archon_test_many").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let at_once = Arc::new(Barrier::new(200));
+    let work = |task: u32| {
+        let (store, at_once) = (store.clone(), at_once.clone());
+        async move {
+            let entry = MemoryEntry::new(task.to_string(), "words", Timestamp::from_millis(1));
+            at_once.wait().await;
+            store.apply(vec![MemoryChange::put(entry)]).await?;
+            store.candidates(&MemorySearch::words("words", 1)).await.map(drop)
+        }
+    };
+    let tasks: Vec<_> = (0..200).map(|task| tokio::spawn(work(task))).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(all_entries(&store, MemoryFilter::all()).await.len(), 200);
     schema.drop().await;
 }
 
