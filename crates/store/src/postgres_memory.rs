@@ -18,7 +18,7 @@ use archon_types::{
     BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
 use crate::memories::narrowed;
 
@@ -54,8 +54,9 @@ const MIGRATIONS: &[&str] = &[include_str!("postgres_memory/v1.sql")];
 
 impl PostgresMemory {
     /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and makes the schema and
-    /// its tables if they are not there. The extension `vector` has to be installed in the database, or the user be
-    /// allowed to. The connection is not encrypted: reach other machines through a tunnel.
+    /// its tables if they are not there. The extension `vector` has to be installed in the database, in any schema, or the
+    /// user be allowed to; it comes into `public` then. To open what is there a user needs `USAGE` of the schema, and
+    /// to read and write its tables. The connection is not encrypted: reach other machines through a tunnel.
     ///
     /// # Errors
     /// [`MemoryError::Storage`], and [`MemoryError::FutureStore`].
@@ -84,17 +85,43 @@ impl PostgresMemory {
     }
 }
 
+/// Makes what is not there. Who may use what is there need not be allowed to make it, so nothing is made by
+/// `IF NOT EXISTS`, which asks for the right to either way.
 async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     let failed = || failed("upgrade", schema);
     let transaction = client.transaction().await.map_err(failed())?;
     // Of two who open a new schema one makes the tables, and the other sees them.
-    let start = format!(
-        "SELECT pg_advisory_xact_lock(4702111234474983745);
-         CREATE EXTENSION IF NOT EXISTS vector;
-         CREATE SCHEMA IF NOT EXISTS {schema};
-         CREATE TABLE IF NOT EXISTS {schema}.schema_version (version int NOT NULL)"
-    );
-    transaction.batch_execute(&start).await.map_err(failed())?;
+    let turn = "SELECT pg_advisory_xact_lock(4702111234474983745)";
+    transaction.batch_execute(turn).await.map_err(failed())?;
+    if extension(&transaction).await.map_err(failed())?.is_none() {
+        // Not where the search path begins: it would go with the schema, and all vectors of others with it.
+        let sql = "CREATE EXTENSION vector SCHEMA public";
+        transaction.batch_execute(sql).await.map_err(failed())?;
+    }
+    let missing = "SELECT to_regnamespace($1) IS NULL, to_regclass($1 || '.schema_version') IS NULL";
+    let row = transaction.query_one(missing, &[&schema]).await.map_err(failed())?;
+    let make = [
+        format!("CREATE SCHEMA {schema}"),
+        format!("CREATE TABLE {schema}.schema_version (version int NOT NULL)"),
+    ];
+    for (at, sql) in make.iter().enumerate() {
+        if row.try_get(at).map_err(failed())? {
+            transaction.batch_execute(sql).await.map_err(failed())?;
+        }
+    }
+    migrate(&transaction, schema).await?;
+    transaction.commit().await.map_err(failed())
+}
+
+/// The schema that the extension is in, as SQL has its name: hosted services have one for extensions.
+async fn extension(client: &impl GenericClient) -> Result<Option<String>, tokio_postgres::Error> {
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector'";
+    client.query_opt(sql, &[]).await?.map(|row| row.try_get(0)).transpose()
+}
+
+async fn migrate(transaction: &Transaction<'_>, schema: &str) -> Result<(), MemoryError> {
+    let failed = || failed("upgrade", schema);
     let version = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
     let row = transaction.query_one(&version, &[]).await.map_err(failed())?;
     let found = u32::try_from(row.try_get::<_, i32>(0).map_err(failed())?).unwrap_or(u32::MAX);
@@ -102,11 +129,18 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     if found > supported {
         return Err(MemoryError::FutureStore { place: schema.to_owned(), found, supported });
     }
+    look_into(transaction, schema).await.map_err(failed())?;
     for (version, migration) in (1_i32..).zip(MIGRATIONS).skip(found as usize) {
         transaction.batch_execute(migration).await.map_err(failed())?;
         transaction.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).await.map_err(failed())?;
     }
-    transaction.commit().await.map_err(failed())
+    Ok(())
+}
+
+/// Lets a connection look for tables in the schema and for what is the extension's where that is.
+async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), tokio_postgres::Error> {
+    let extension = extension(client).await?.unwrap_or_else(|| "public".to_owned());
+    client.batch_execute(&format!("SET search_path TO {schema}, {extension}")).await
 }
 
 impl Pool {
@@ -133,9 +167,7 @@ impl Pool {
                 tracing::warn!(%error, "a connection to PostgreSQL ended");
             }
         });
-        // The extension may be in `public`.
-        let path = format!("SET search_path TO {}, public", self.schema);
-        client.batch_execute(&path).await.map_err(failed())?;
+        look_into(&client, &self.schema).await.map_err(failed())?;
         Ok(client)
     }
 

@@ -32,26 +32,13 @@ struct Schema {
 
 impl Schema {
     async fn new(name: &'static str) -> Option<Self> {
-        let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
-            assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
-            let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-            // Not by `eprintln!`, which is shown for tests that fail only.
-            let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
-            _ = writeln!(std::io::stderr(), "SKIP {skipped}: {name}: no PostgreSQL: {how}");
-            return None;
-        };
-        let schema = Self { config, name };
+        let schema = Self { config: server(name)?, name };
         schema.sql(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
         Some(schema)
     }
 
-    async fn sql(&self, sql: &str) {
-        let (client, connection) =
-            tokio_postgres::connect(&self.config, tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
-        drop(client);
-        connection.await.unwrap().unwrap();
+    async fn sql(&self, statements: &str) {
+        sql(&self.config, statements).await;
     }
 
     async fn open(&self) -> Result<PostgresMemory, MemoryError> {
@@ -61,6 +48,50 @@ impl Schema {
     async fn drop(self) {
         self.sql(&format!("DROP SCHEMA {} CASCADE", self.name)).await;
     }
+}
+
+/// A database of its own, empty and without the extension.
+struct Database {
+    server: String,
+    name: &'static str,
+}
+
+impl Database {
+    async fn new(name: &'static str) -> Option<Self> {
+        let server = server(name)?;
+        sql(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+        sql(&server, &format!("CREATE DATABASE {name}")).await;
+        Some(Self { server, name })
+    }
+
+    fn schema(&self, name: &'static str) -> Schema {
+        Schema { config: format!("{} dbname={}", self.server, self.name), name }
+    }
+
+    async fn drop(self) {
+        sql(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+    }
+}
+
+/// Where PostgreSQL is.
+fn server(test: &str) -> Option<String> {
+    let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
+        assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
+        let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+        // Not by `eprintln!`, which is shown for tests that fail only.
+        let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
+        _ = writeln!(std::io::stderr(), "SKIP {skipped}: {test}: no PostgreSQL: {how}");
+        return None;
+    };
+    Some(config)
+}
+
+async fn sql(config: &str, statements: &str) {
+    let (client, connection) = tokio_postgres::connect(config, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(statements).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
 }
 
 fn scoped(store: PostgresMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
@@ -113,6 +144,66 @@ async fn where_there_is_no_postgres_there_is_an_error() {
         let error = PostgresMemory::connect(config, schema).await.err().unwrap();
         assert!(matches!(error, MemoryError::Storage { .. }), "{error}");
     }
+}
+
+async fn check_kept_and_found(store: PostgresMemory) {
+    let store = store.collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry = MemoryEntry::new("a", "words", Timestamp::from_millis(1)).with_vector("e:2", vec![1.0, 0.5]);
+    store.apply(vec![MemoryChange::put(entry)]).await.unwrap();
+    let search = MemorySearch::words("words", 9).near("e:2", vec![1.0, 0.5]);
+    let found = store.candidates(&search).await.unwrap().candidates;
+    assert!(found[0].lexical.is_some() && found[0].vector.is_some(), "{found:?}");
+}
+
+// spec: M-07
+#[tokio::test]
+async fn the_extension_serves_from_wherever_it_is() {
+    let Some(database) = Database::new("archon_test_elsewhere").await else { return };
+    let schema = database.schema("archon_test_here");
+    let hosted = r#"CREATE SCHEMA "its ""own"""; CREATE EXTENSION vector SCHEMA "its ""own""""#;
+    schema.sql(hosted).await;
+    check_kept_and_found(schema.open().await.unwrap()).await;
+    check_kept_and_found(schema.open().await.unwrap()).await;
+    database.drop().await;
+}
+
+// spec: M-07
+#[tokio::test]
+async fn one_schema_can_go_without_the_vectors_of_another() {
+    let Some(database) = Database::new("archon_test_two").await else { return };
+    let (one, other) = (database.schema("archon_test_one"), database.schema("archon_test_other"));
+    // Where it is made by somebody else, it is there before the extension.
+    one.sql("CREATE SCHEMA archon_test_one").await;
+    check_kept_and_found(one.open().await.unwrap()).await;
+    check_kept_and_found(other.open().await.unwrap()).await;
+    one.drop().await;
+    let left = other.open().await.unwrap();
+    assert!(all_entries(&left, MemoryFilter::all()).await[0].embedding.is_some());
+    check_kept_and_found(left).await;
+    database.drop().await;
+}
+
+// spec: M-07
+#[tokio::test]
+async fn who_may_use_the_tables_may_open_the_store() {
+    let Some(database) = Database::new("archon_test_rights").await else { return };
+    let schema = database.schema("archon_test_tables");
+    drop(schema.open().await.unwrap());
+    schema.sql("DROP ROLE IF EXISTS archon_test_user; CREATE ROLE archon_test_user LOGIN PASSWORD 'x'").await;
+    let rights = "GRANT USAGE ON SCHEMA archon_test_tables TO archon_test_user;
+                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA archon_test_tables
+                  TO archon_test_user";
+    schema.sql(rights).await;
+    let user = |name| {
+        let Schema { config, name } = database.schema(name);
+        Schema { config: format!("{config} user=archon_test_user password=x"), name }
+    };
+    check_kept_and_found(user("archon_test_tables").open().await.unwrap()).await;
+    // Where there is nothing yet, it says what it may not.
+    let error = user("archon_test_new").open().await.err().unwrap();
+    assert!(matches!(error, MemoryError::Storage { action: "upgrade", .. }), "{error}");
+    schema.sql("DROP OWNED BY archon_test_user; DROP ROLE archon_test_user").await;
+    database.drop().await;
 }
 
 // spec: M-29
