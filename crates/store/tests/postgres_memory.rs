@@ -304,8 +304,18 @@ async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
     filter.metadata = entry("a").metadata;
     let found = all_entries(&store, filter).await;
     assert_eq!((found.len(), found[0].content.as_str()), (1, "zero\0 here"));
-    let error = store.apply(vec![MemoryChange::put(entry("b\0"))]).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    let embed = |embedder: String| MemoryChange::Embed {
+        id: "a".into(),
+        collection: Collection::new("user:x").unwrap(),
+        content: "zero\0 here".into(),
+        embedder,
+        vector: vec![1.0],
+    };
+    let random = (0..3000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 24) as u8 % 26));
+    for bad in [MemoryChange::put(entry("b\0")), embed("e\0".into()), embed(random.collect())] {
+        let error = store.apply(vec![bad]).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    }
     schema.drop().await;
 }
 

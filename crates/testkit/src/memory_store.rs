@@ -24,6 +24,8 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     a_batch_rests_on_what_was_read(open).await;
     words_and_vectors_find(open).await;
     names_are_found_by_their_parts(open).await;
+    names_may_be_long(open).await;
+    a_zero_character_is_no_error(open).await;
     pages_follow_each_other(open).await;
     collections_stay_apart(open).await;
     vectors_are_of_the_text_that_is_there(open).await;
@@ -102,6 +104,12 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     (backwards.valid_from, backwards.valid_to) = (Some(at(2)), Some(at(1)));
     let mut weighty = entry("bad", "text", 1);
     weighty.importance = Some(f32::NAN);
+    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    let with_long = |change: &dyn Fn(&mut MemoryEntry, String)| {
+        let mut entry = entry("bad", "text", 1);
+        change(&mut entry, long.clone());
+        entry
+    };
     let bad = [
         (entry("bad", " \n", 1), "its text is empty"),
         (entry("", "text", 1), "it has no id"),
@@ -116,6 +124,17 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         (of_others, "collection `check:elsewhere` is not within `check:batch`"),
         (backwards, "it ends to hold before it begins"),
         (weighty, "its importance is not between 0 and 1"),
+        (with_long(&|e, long| e.id = long), "its id has 2049 bytes, at most 2048 are kept"),
+        (with_long(&|e, long| e.key = Some(long)), "its key has 2049 bytes, at most 2048 are kept"),
+        (with_long(&|e, long| e.embedder = Some(long)), "its embedder has 2049 bytes, at most 2048 are kept"),
+        (
+            with_long(&|e, long| _ = e.metadata.insert("session".into(), json!(long))),
+            "its session has 2049 bytes, at most 2048 are kept",
+        ),
+        (
+            with_long(&|e, long| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
+            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
+        ),
     ];
     for (bad, problem) in bad {
         let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
@@ -319,6 +338,79 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     let both = find("postman", Some(vec![0.6, 0.8]), 1).await;
     let dog = both.iter().find(|c| c.entry.id == "dog").expect("the nearest");
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
+}
+
+/// As long as they may be, in the longest collection, and nothing that a database could make shorter.
+async fn names_may_be_long(open: OpenMemoryStore<'_>) {
+    let mut random = Random(9);
+    let mut name = |bytes: usize| -> String {
+        (0..bytes).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuv"[random.below(32)])).collect()
+    };
+    let store = open(&collection(&name(Collection::MAX_BYTES)));
+    let mut long = entry(&name(MemoryEntry::MAX_NAME_BYTES), "of long names", 1);
+    long.key = Some(name(MemoryEntry::MAX_NAME_BYTES));
+    long.metadata.insert("session".into(), json!(name(MemoryEntry::MAX_NAME_BYTES)));
+    let long = long.with_vector(name(MemoryEntry::MAX_NAME_BYTES), vec![1.0, 0.5]);
+    let mut other = entry("other", "of another session", 2);
+    // What is no text is no session: it is compared, and not bounded as one.
+    other.metadata.insert("session".into(), json!(vec![1e300; 200]));
+    put(&*store, vec![long.clone(), other.clone()]).await;
+    let mut filters = [MemoryFilter::all(), MemoryFilter::all(), MemoryFilter::all()];
+    filters[0].ids = vec![long.id.clone()];
+    filters[1].key = long.key.clone();
+    filters[2].metadata = long.metadata.clone();
+    for filter in filters {
+        assert_eq!(all_entries(&*store, filter).await.len(), 1);
+    }
+    let mut filter = MemoryFilter::all();
+    filter.metadata = other.metadata;
+    assert_eq!(ids(&all_entries(&*store, filter).await), ["other"]);
+}
+
+/// Where a store keeps no zero characters, it has nothing that a question with one could mean.
+async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:zero"));
+    let mut zero = entry("zero", "a text", 1).with_vector("z:2", vec![1.0, 0.0]);
+    zero.metadata.extend([
+        ("session".to_owned(), json!("a\0b")),
+        ("de\0ep".to_owned(), json!(["\0", "\\\0"])),
+        ("\\u0000".to_owned(), json!("\\u0000")),
+    ]);
+    put(&*store, vec![zero.clone(), entry("plain", "a text", 2)]).await;
+    let asked = async |change: &dyn Fn(&mut MemoryFilter)| {
+        let mut filter = MemoryFilter::all();
+        change(&mut filter);
+        let found = all_entries(&*store, filter.clone()).await;
+        let mut search = MemorySearch::words("text", 9).near("z\0:2", vec![1.0, 0.0]);
+        search.filter = filter;
+        let candidates = store.candidates(&search).await.expect("an answer").candidates;
+        assert_eq!(candidates.len(), found.len());
+        found.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    for (name, value) in &zero.metadata {
+        assert_eq!(
+            asked(&|f| _ = f.metadata.insert(name.clone(), value.clone())).await,
+            ["zero"],
+            "{name:?}"
+        );
+    }
+    assert_eq!(asked(&|f| _ = f.metadata.insert("session".into(), json!("a\0"))).await, [""; 0]);
+    assert_eq!(asked(&|f| f.ids = vec!["ze\0ro".into()]).await, [""; 0]);
+    assert_eq!(asked(&|f| f.ids = vec!["ze\0ro".into(), "plain".into()]).await, ["plain"]);
+    assert_eq!(asked(&|f| f.without = ["ze\0ro", "plain"].map(str::to_owned).into()).await, ["zero"]);
+    assert_eq!(asked(&|f| f.key = Some("\0".into())).await, [""; 0]);
+    assert_eq!(asked(&|f| f.key_prefix = Some("\0".into())).await, [""; 0]);
+    assert_eq!(asked(&|f| f.not_embedded_by = Some("z:2\0".into())).await, ["zero", "plain"]);
+    let embed = MemoryChange::Embed {
+        id: "ze\0ro".into(),
+        collection: collection("check:zero"),
+        content: "a text".into(),
+        embedder: "z:2".into(),
+        vector: vec![0.0, 1.0],
+    };
+    let use_it = MemoryChange::Use { id: "ze\0ro".into(), at: at(9) };
+    let changes = vec![embed, use_it, MemoryChange::forget("ze\0ro")];
+    assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
 }
 
 /// What is written without spaces is found by each of its words, and by itself.

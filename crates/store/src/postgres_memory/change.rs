@@ -17,7 +17,7 @@ pub(super) async fn apply(
 ) -> Result<usize, MemoryError> {
     for change in &changes {
         check(scope, change)?;
-        check_zeros(change)?;
+        check_columns(change)?;
     }
     let transaction = client.transaction().await.map_err(failed("write to", "a batch"))?;
     // One batch at a time for each schema: those that change the same entries in another order would wait for each
@@ -39,17 +39,27 @@ pub(super) async fn apply(
     Ok(met)
 }
 
-/// What stands in a column of its own must not have what no text of PostgreSQL may have. In contents and metadata it is
-/// written as JSON does.
-fn check_zeros(change: &MemoryChange) -> Result<(), MemoryError> {
-    let MemoryChange::Put(entry) = change else { return Ok(()) };
-    let columns = [Some(&entry.id), entry.key.as_ref(), entry.embedder.as_ref()];
-    if columns.into_iter().flatten().any(|text| text.contains('\0')) {
-        let problem =
-            "its id, key or embedder has a zero character, which PostgreSQL does not keep".to_owned();
-        return Err(MemoryError::Invalid { id: entry.id.replace('\0', "\u{fffd}"), problem });
+/// What stands in a column of its own must not have what no text of PostgreSQL may have, and an index has to have room for
+/// it. In contents and metadata a zero character is written as JSON does.
+fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
+    let (id, columns) = match change {
+        MemoryChange::Put(entry) => {
+            (&entry.id, [Some(&entry.id), entry.key.as_ref(), entry.embedder.as_ref()])
+        }
+        MemoryChange::Embed { id, embedder, .. } => (id, [None, None, Some(embedder)]),
+        _ => return Ok(()),
+    };
+    let problem = |problem: &str| {
+        Err(MemoryError::Invalid { id: id.replace('\0', "\u{fffd}"), problem: problem.to_owned() })
+    };
+    let has = |what: &dyn Fn(&String) -> bool| columns.into_iter().flatten().any(what);
+    if has(&|text| text.contains('\0')) {
+        return problem("its id, key or embedder has a zero character, which PostgreSQL does not keep");
     }
-    Ok(())
+    match has(&|text| text.len() > MemoryEntry::MAX_NAME_BYTES) {
+        true => problem("its embedder has too long a name"),
+        false => Ok(()),
+    }
 }
 
 async fn one(
@@ -65,6 +75,8 @@ async fn one(
             let gone = transaction.execute(&sql, &borrowed(&values)).await;
             Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
         }
+        // There is none with such an id.
+        MemoryChange::Embed { id, .. } if id.contains('\0') => Ok(0),
         MemoryChange::Embed { id, collection, content, embedder, vector } => {
             check_length(transaction, &id, &embedder, vector.len()).await?;
             let sql =

@@ -44,7 +44,7 @@ impl Conditions {
             conditions
                 .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
         }
-        conditions.add(filter)?;
+        conditions.add(filter);
         Ok(conditions)
     }
 
@@ -59,19 +59,19 @@ impl Conditions {
         format!("${}", self.values.len())
     }
 
-    fn add(&mut self, filter: &MemoryFilter) -> Result<(), MemoryError> {
+    /// What nothing here can have, with a zero character, is not given to PostgreSQL, which knows none.
+    fn add_names(&mut self, filter: &MemoryFilter) {
+        let known = |name: &&String| !name.contains('\0');
         if !filter.ids.is_empty() {
-            let ids = self.value(filter.ids.clone());
+            let ids = self.value(filter.ids.iter().filter(known).cloned().collect::<Vec<String>>());
             self.and(&format!("e.id = ANY({ids})"));
         }
         if !filter.without.is_empty() {
-            let ids = self.value(filter.without.iter().cloned().collect::<Vec<String>>());
+            let ids = self.value(filter.without.iter().filter(known).cloned().collect::<Vec<String>>());
             self.and(&format!("e.id <> ALL({ids})"));
         }
-        if !filter.kinds.is_empty() {
-            let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
-            let kinds = self.value(kinds);
-            self.and(&format!("e.kind = ANY({kinds})"));
+        if [&filter.key, &filter.key_prefix].into_iter().flatten().any(|key| key.contains('\0')) {
+            return self.and("FALSE");
         }
         if let Some(key) = &filter.key {
             let key = self.value(key.clone());
@@ -81,13 +81,28 @@ impl Conditions {
             let prefix = self.value(prefix.clone());
             self.and(&format!("starts_with(e.key, {prefix})"));
         }
+    }
+
+    fn add_metadata(&mut self, filter: &MemoryFilter) {
         for (name, value) in &filter.metadata {
             if let (true, Some(session)) = (name == "session", value.as_str()) {
-                let session = self.value(session.to_owned());
+                let session = self.value(label(session));
+                // As the index of sessions has it.
+                self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
                 self.and(&format!("e.labels ->> 'session' = {session}"));
             }
-            let (name, value) = (self.value(name.clone()), self.value(labels(&value.to_string())));
+            let (name, value) = (self.value(label(name)), self.value(labels(&value.to_string())));
             self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+        }
+    }
+
+    fn add(&mut self, filter: &MemoryFilter) {
+        self.add_names(filter);
+        self.add_metadata(filter);
+        if !filter.kinds.is_empty() {
+            let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
+            let kinds = self.value(kinds);
+            self.and(&format!("e.kind = ANY({kinds})"));
         }
         if filter.trust > Trust::Untrusted {
             let trust = self.value(filter.trust as i16);
@@ -111,11 +126,10 @@ impl Conditions {
             }
             _ => self.and("e.valid_to IS NULL"),
         }
-        if let Some(embedder) = &filter.not_embedded_by {
+        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(|embedder| !embedder.contains('\0')) {
             let embedder = self.value(embedder.clone());
             self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
         }
-        Ok(())
     }
 }
 
@@ -193,7 +207,8 @@ pub(super) async fn candidates(
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
         lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
     }
-    if let Some((embedder, vector)) = &search.vector {
+    if let Some((embedder, vector)) = search.vector.as_ref().filter(|(embedder, _)| !embedder.contains('\0'))
+    {
         check_question(vector, length_of(client, embedder).await?)?;
         let mut conditions = Conditions::of(scope, &search.filter)?;
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
@@ -248,9 +263,16 @@ fn by_words(conditions: &str, any: &str, words: &str, most: &str) -> String {
     )
 }
 
-/// Metadata as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
-pub(super) fn labels(metadata: &str) -> String {
-    metadata.replace("\\u0000", "\\ufffd")
+/// Metadata, as JSON, as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
+pub(super) fn labels(json: &str) -> String {
+    // A backslash that is a character takes two, and what comes behind them stands for itself.
+    let parts = json.split(r"\\").map(|part| part.replace(r"\u0000", r"\u0001"));
+    parts.collect::<Vec<_>>().join(r"\\")
+}
+
+/// The same of a text that is no JSON.
+fn label(text: &str) -> String {
+    text.replace('\0', "\u{1}")
 }
 
 /// The entry of a row, without its vector, or what is wrong with it.
