@@ -289,6 +289,40 @@ async fn more_tasks_than_the_server_has_connections_are_all_served() {
     schema.drop().await;
 }
 
+// spec: M-16
+#[tokio::test]
+async fn what_is_in_too_many_entries_is_left_out_of_a_question() {
+    let Some(schema) = Schema::new("archon_test_rare").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let put = |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
+    store.apply(vec![put("rare", "a garden with an okapi"), put("other", "a zebra")]).await.unwrap();
+    // Entries that are found are damaged ones, which can be counted.
+    let many = "INSERT INTO archon_test_rare.entries
+                (collection, id, kind, trust, timestamp, metadata, labels, body, checksum, words)
+                SELECT 'user:x', n::text, 'note', 0, 1, '{}', '{}', '', 0, to_tsvector('english', 'a garden')
+                FROM generate_series(1, 25000) n";
+    schema.sql(many).await;
+    let ask = async |text: &str| {
+        let found = store.candidates(&MemorySearch::words(text, 30_000)).await.unwrap();
+        let ids = found.candidates.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>();
+        (ids, found.damaged)
+    };
+    for (text, ids) in
+        [("okapi", &["rare"][..]), ("gardens, an okapi?", &["rare"]), ("zebra OR okapi", &["rare", "other"])]
+    {
+        assert_eq!(ask(text).await, (ids.iter().map(|id| (*id).to_owned()).collect(), vec![]), "{text}");
+    }
+    // By itself it finds the newest.
+    for text in ["garden", "nothing of gardens"] {
+        let (ids, damaged) = ask(text).await;
+        assert_eq!((ids.len(), damaged.len()), (0, 24_000));
+        assert!(
+            damaged.iter().any(|entry| entry.id == "25000") && damaged.iter().all(|entry| entry.id != "1")
+        );
+    }
+    schema.drop().await;
+}
+
 // spec: M-20
 #[tokio::test]
 async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {

@@ -198,12 +198,11 @@ pub(super) async fn candidates(
         Some((at, score))
     };
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
-    let words: Vec<String> = asked(&search.text).into_iter().map(|word| format!("'{word}'")).collect();
+    let words = asked(&search.text);
     if !words.is_empty() {
         let mut conditions = Conditions::of(scope, &search.filter)?;
-        let any = conditions.value(words.join(" | "));
         let (words, most) = (conditions.value(words), conditions.value(limit));
-        let sql = by_words(&conditions.sql, &any, &words, &most);
+        let sql = by_words(&conditions.sql, &words, &most);
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
         lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
     }
@@ -247,19 +246,36 @@ pub(super) async fn length_of(
     Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
 }
 
+/// How many entries are scored for one question, as in SQLite. What is in a great part of all entries says little about
+/// any of them, and costs most.
+const SCORED: usize = 24_000;
+
 /// BM25 with each word counted once in an entry, and its frequency among the entries that have any of the words:
 /// `ts_rank` knows no frequencies, so that a word that is everywhere would count as much as a name.
-fn by_words(conditions: &str, any: &str, words: &str, most: &str) -> String {
+///
+/// Of the words the rarest are looked for, so many that not too many entries have to be scored; if one by itself is in
+/// too many, in the newest of them. Counting stops where it is clear that a word is too frequent. What is `MATERIALIZED` is
+/// so for tables that were not analyzed yet: there the planner would work it out anew for each row.
+fn by_words(conditions: &str, words: &str, most: &str) -> String {
+    let with = format!("FROM entries e WHERE e.words @@ q AND {conditions}");
     format!(
-        "WITH matched AS MATERIALIZED (SELECT e.position, e.words, length(e.words) AS size \
-             FROM entries e, to_tsquery('english', {any}) q WHERE e.words @@ q AND {conditions}), \
-         whole AS (SELECT count(*) AS entries, greatest(avg(size), 1) AS size FROM matched), \
-         asked AS (SELECT DISTINCT q FROM unnest({words}::text[]) w, to_tsquery('english', w) q WHERE numnode(q) > 0), \
-         weighed AS (SELECT q, ln(1 + (entries - count(*) + 0.5) / (count(*) + 0.5)) AS weight \
-             FROM asked JOIN matched ON words @@ q, whole GROUP BY q, entries), \
-         scored AS (SELECT position, sum(weight) AS score FROM matched JOIN weighed ON words @@ q GROUP BY position) \
-         SELECT {COLUMNS}, (s.score * 2 / (1.6 + 0.4 * length(e.words) / whole.size))::real \
-         FROM scored s JOIN entries e USING (position), whole ORDER BY 8 DESC, 1 DESC LIMIT {most}"
+        "WITH asked AS MATERIALIZED (SELECT DISTINCT q FROM unnest({words}::text[]) w, \
+             plainto_tsquery('english', w) q WHERE numnode(q) > 0), \
+         counted AS MATERIALIZED (SELECT q, (SELECT count(*) FROM (SELECT {with} LIMIT {SCORED} + 1) few) AS entries \
+             FROM asked), \
+         added AS (SELECT q, row_number() OVER rarest AS nth, sum(entries) OVER rarest AS entries FROM counted \
+             WHERE entries > 0 WINDOW rarest AS (ORDER BY entries, q::text)), \
+         matched AS MATERIALIZED (SELECT q, position, size FROM added CROSS JOIN LATERAL \
+             (SELECT e.position, length(e.words) AS size {with} ORDER BY e.position DESC LIMIT {SCORED}) found \
+             WHERE nth = 1 OR entries <= {SCORED}), \
+         whole AS (SELECT greatest(count(*), (SELECT max(entries) FROM counted)) AS entries, \
+             greatest(avg(size), 1)::float8 AS mean FROM (SELECT DISTINCT position, size FROM matched) each), \
+         weighed AS MATERIALIZED (SELECT q, ln(1 + (entries - count(*) + 0.5) / (count(*) + 0.5))::float8 AS weight \
+             FROM matched, whole GROUP BY q, entries), \
+         scored AS MATERIALIZED (SELECT position, sum(weight) * 2 / (1.6 + 0.4 * size / mean) AS score \
+             FROM matched JOIN weighed USING (q), whole GROUP BY position, size, mean \
+             ORDER BY 2 DESC, 1 DESC LIMIT {most}) \
+         SELECT {COLUMNS}, s.score::real FROM scored s JOIN entries e USING (position) ORDER BY 8 DESC, 1 DESC"
     )
 }
 
