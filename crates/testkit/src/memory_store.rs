@@ -5,8 +5,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    MemorySearch, MemoryStore, Timestamp, Trust, Validity,
+    Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 use serde_json::json;
 
@@ -104,12 +104,6 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
     (backwards.valid_from, backwards.valid_to) = (Some(at(2)), Some(at(1)));
     let mut weighty = entry("bad", "text", 1);
     weighty.importance = Some(f32::NAN);
-    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
-    let with_long = |change: &dyn Fn(&mut MemoryEntry, String)| {
-        let mut entry = entry("bad", "text", 1);
-        change(&mut entry, long.clone());
-        entry
-    };
     let bad = [
         (entry("bad", " \n", 1), "its text is empty"),
         (entry("", "text", 1), "it has no id"),
@@ -124,19 +118,8 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         (of_others, "collection `check:elsewhere` is not within `check:batch`"),
         (backwards, "it ends to hold before it begins"),
         (weighty, "its importance is not between 0 and 1"),
-        (with_long(&|e, long| e.id = long), "its id has 2049 bytes, at most 2048 are kept"),
-        (with_long(&|e, long| e.key = Some(long)), "its key has 2049 bytes, at most 2048 are kept"),
-        (with_long(&|e, long| e.embedder = Some(long)), "its embedder has 2049 bytes, at most 2048 are kept"),
-        (
-            with_long(&|e, long| _ = e.metadata.insert("session".into(), json!(long))),
-            "its session has 2049 bytes, at most 2048 are kept",
-        ),
-        (
-            with_long(&|e, long| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
-            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
-        ),
     ];
-    for (bad, problem) in bad {
+    for (bad, problem) in bad.into_iter().chain(too_long()) {
         let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
         let error = store.apply(changes).await.expect_err(problem).to_string();
         assert!(error.ends_with(problem), "{error}");
@@ -155,6 +138,28 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
         assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
     }
+}
+
+fn too_long() -> [(MemoryEntry, &'static str); 5] {
+    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    let with = |change: &dyn Fn(&mut MemoryEntry, String)| {
+        let mut entry = entry("bad", "text", 1);
+        change(&mut entry, long.clone());
+        entry
+    };
+    [
+        (with(&|e, long| e.id = long), "its id has 2049 bytes, at most 2048 are kept"),
+        (with(&|e, long| e.key = Some(long)), "its key has 2049 bytes, at most 2048 are kept"),
+        (with(&|e, long| e.embedder = Some(long)), "its embedder has 2049 bytes, at most 2048 are kept"),
+        (
+            with(&|e, long| _ = e.metadata.insert("session".into(), json!(long))),
+            "its session has 2049 bytes, at most 2048 are kept",
+        ),
+        (
+            with(&|e, long| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
+            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
+        ),
+    ]
 }
 
 /// Of few words and of many.
@@ -183,8 +188,7 @@ async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
     }
 }
 
-async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
-    let store = open(&collection("check:filters"));
+fn different_entries() -> Vec<MemoryEntry> {
     let mut entries = Vec::new();
     for i in 0..48_u64 {
         let mut e = entry(&format!("e{i}"), "the same words", i);
@@ -202,7 +206,12 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         }
         entries.push(e);
     }
-    put(&*store, entries).await;
+    entries
+}
+
+async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:filters"));
+    put(&*store, different_entries()).await;
     let everything = all_entries(&*store, MemoryFilter::all()).await;
     assert_eq!(everything.len(), 48);
     let mut filters = vec![MemoryFilter::default(), MemoryFilter::all()];
@@ -586,13 +595,17 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
         if random.below(8) == 0 {
             search.filter.ids = vec!["m1".into(), "m2".into()];
         }
-        match stores[who].candidates(&search).await {
+        let asked = match random.below(4) {
+            0 => listed(&*stores[who], search).await,
+            _ => stores[who].candidates(&search).await.map(found_entries),
+        };
+        match asked {
             Ok(found) => {
-                hits += found.candidates.len();
+                hits += found.len();
                 let owner = |e: &MemoryEntry| e.metadata["owner"].as_str().map(|o| o.to_owned());
-                let strange = found.candidates.iter().filter(|c| {
-                    !names[who].contains(&c.entry.collection)
-                        || owner(&c.entry).as_deref() != Some(c.entry.collection.as_str())
+                let strange = found.iter().filter(|entry| {
+                    !names[who].contains(&entry.collection)
+                        || owner(entry).as_deref() != Some(entry.collection.as_str())
                 });
                 foreign += strange.count() as u64;
             }
@@ -604,6 +617,19 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     }
     assert!(hits > 0 || queries < 100, "no question found anything, so nothing was checked");
     foreign
+}
+
+fn found_entries(found: Found) -> Vec<MemoryEntry> {
+    found.candidates.into_iter().map(|candidate| candidate.entry).collect()
+}
+
+/// What the filter of a search lets through, whatever the words; the oldest and the newest of it.
+async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
+    let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
+    let mut entries = store.list(&listing).await?.entries;
+    listing.order = MemoryOrder::Latest;
+    entries.extend(store.list(&listing).await?.entries);
+    Ok(entries)
 }
 
 const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];
