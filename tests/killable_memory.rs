@@ -76,16 +76,26 @@ async fn embed(store: Arc<dyn MemoryStore>, round: u64) -> Result<()> {
     let mut options = MemoryOptions::default();
     options.batch = 8;
     let memory = Memory::new(store, Arc::new(SystemClock), Arc::new(RandomIds));
-    let memory = memory.with_options(options).with_embedder(Arc::new(OfRound(format!("round:{round}"))));
+    let memory = memory.with_options(options).with_embedder(Arc::new(OfRound::new(round)));
     memory.embed_missing(|count| _ = done(&count.to_string())).await?;
     Ok(())
 }
 
-struct OfRound(String);
+/// An embedder whose vectors are of its round too, so that one that another round left is seen for what it is.
+struct OfRound {
+    id: String,
+    round: u64,
+}
+
+impl OfRound {
+    fn new(round: u64) -> Self {
+        Self { id: format!("round:{round}"), round }
+    }
+}
 
 impl Embedder for OfRound {
     fn id(&self) -> &str {
-        &self.0
+        &self.id
     }
 
     fn dimensions(&self) -> usize {
@@ -93,7 +103,8 @@ impl Embedder for OfRound {
     }
 
     fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
-        HashEmbedder.embed(texts)
+        let of_round = |text: &String| HashEmbedder::vector(&format!("{text} round {}", self.round));
+        Box::pin(async move { Ok(texts.iter().map(of_round).collect()) })
     }
 }
 

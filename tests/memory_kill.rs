@@ -77,8 +77,13 @@ async fn check(store: &dyn MemoryStore, promised: &[String], when: &str) {
     let mut batches: BTreeMap<String, usize> = BTreeMap::new();
     for entry in &page.entries {
         assert_eq!(entry.content, format!("content of {} in full", entry.id.replace('-', "x")), "{when}");
-        // A vector is of the text, whosever it is; and there is always one.
-        assert_eq!(entry.embedding.as_ref(), Some(&HashEmbedder::vector(&entry.content)), "{when}");
+        // A vector is of the text and of the embedder that is named with it; and there is always one.
+        let embedder = entry.embedder.as_deref().expect("embedded");
+        let expected = match embedder.strip_prefix("round:") {
+            Some(round) => HashEmbedder::vector(&format!("{} round {round}", entry.content)),
+            None => HashEmbedder::vector(&entry.content),
+        };
+        assert_eq!(entry.embedding.as_ref(), Some(&expected), "{when}: {} by {embedder}", entry.id);
         let (batch, _) = entry.id.rsplit_once("-p").expect("three parts");
         *batches.entry(batch.to_owned()).or_default() += 1;
     }

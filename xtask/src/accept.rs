@@ -68,10 +68,13 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
+    // `xtask eval memory --check` is no part of it: the conversations that it asks about are not ours to hand on, and have
+    // to be fetched, like the embedder that the ignored test of `archon-local-embedder` needs.
     Suite {
         name: "memory",
         commands: &[
-            "test --profile accept -p archon-vectors -p archon-memory",
+            "test --profile accept -p archon-vectors -p archon-memory -p archon-local-embedder",
+            "test --profile accept -p archon-providers --all-features embed",
             "test --profile accept -p archon-store --features sqlite-memory --test sqlite_memory",
             "xtask postgres test --profile accept -p archon-store --features postgres-memory --test postgres_memory",
             "xtask postgres test --profile accept -p archon-tests --features postgres memory",

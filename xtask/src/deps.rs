@@ -78,6 +78,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("tokio-util", "cancellation"),
     ("toml", "settings"),
     ("tracing-subscriber", "logs on standard error"),
+    ("unicode-normalization", "letters without their accents, for PostgreSQL's index of words"),
     ("crc32fast", "sums of lines in the log on disk"),
     ("data-encoding", "pictures that tools read, in base64"),
     ("get-size2", "programs in Python: the version that its parser builds with"),

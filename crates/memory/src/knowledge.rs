@@ -429,9 +429,12 @@ fn winners(facts: Vec<MemoryEntry>, time: Timestamp) -> Vec<(Collection, Fact)> 
 /// The facts that an extractor finds in a passage, without those that are none.
 async fn found_in(extractor: &dyn KnowledgeExtractor, passage: &Passage) -> Result<Vec<Fact>, MemoryError> {
     let found = extractor.extract(passage).await?;
-    let whole =
-        |fact: &Fact| ![&fact.subject, &fact.relation, &fact.object].iter().any(|p| p.trim().is_empty());
-    let facts = found.into_iter().filter(whole).map(|mut fact| {
+    // One whose key no store keeps is left out, too: it would take the others along.
+    let is_one = |fact: &Fact| {
+        ![&fact.subject, &fact.relation, &fact.object].iter().any(|part| part.trim().is_empty())
+            && fact.key().len() <= MemoryEntry::MAX_NAME_BYTES
+    };
+    let facts = found.into_iter().filter(is_one).map(|mut fact| {
         fact.trust = fact.trust.min(passage.trust);
         fact.run = passage.run.clone();
         fact.sources = passage.entry.iter().cloned().collect();

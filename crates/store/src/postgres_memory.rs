@@ -1,21 +1,24 @@
 //! The store that keeps memories in PostgreSQL with pgvector.
 //!
-//! - **Words** are found by PostgreSQL's text search with English stems, **vectors** by an exact scan: filters and the
-//!   collection are conditions of it, so nothing is missed.
+//! - **Words** are found by PostgreSQL's text search with English stems, whatever their case and accents; **vectors** by
+//!   an exact scan: filters and the collection are conditions of it, so nothing is missed.
 //! - **Isolation.** The collection is a condition of every statement, compared byte by byte.
 //! - **Changes** are one transaction, one at a time for each schema. **Damage** is found by a checksum of each row, left
 //!   out and reported.
-//! - **Connections** are opened as they are needed and kept for the next question; a broken one is not used again.
+//! - **Connections** are opened as they are needed, up to 16 at a time, and some are kept for the next question; who
+//!   comes while all are in use waits. A broken one is not used again.
 
 mod change;
 mod query;
+mod words;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archon_types::{
     BoxFuture, Collection, Found, Listing, MemoryChange, MemoryError, MemoryPage, MemorySearch, MemoryStore,
 };
-use tokio_postgres::{Client, NoTls};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_postgres::{Client, GenericClient, NoTls, Transaction};
 
 use crate::memories::narrowed;
 
@@ -30,8 +33,19 @@ struct Pool {
     config: tokio_postgres::Config,
     schema: String,
     idle: Mutex<Vec<Client>>,
+    /// Who may have a connection.
+    turns: Semaphore,
 }
 
+/// A connection and the turn to use it.
+struct Taken<'a> {
+    client: Client,
+    _turn: SemaphorePermit<'a>,
+}
+
+/// Connections that are open at a time, of the hundred that a server has for all of its users if nobody set it otherwise.
+/// Changes of a schema are made one after the other anyway.
+const MOST: usize = 16;
 /// Connections that are kept open.
 const IDLE: usize = 4;
 
@@ -40,8 +54,9 @@ const MIGRATIONS: &[&str] = &[include_str!("postgres_memory/v1.sql")];
 
 impl PostgresMemory {
     /// Connects as `config` says, for instance `host=localhost user=archon dbname=archon`, and makes the schema and
-    /// its tables if they are not there. The extension `vector` has to be installed in the database, or the user be
-    /// allowed to. The connection is not encrypted: reach other machines through a tunnel.
+    /// its tables if they are not there. The extension `vector` has to be installed in the database, in any schema, or the
+    /// user be allowed to; it comes into `public` then. To open what is there a user needs `USAGE` of the schema, and
+    /// to read and write its tables. The connection is not encrypted: reach other machines through a tunnel.
     ///
     /// # Errors
     /// [`MemoryError::Storage`], and [`MemoryError::FutureStore`].
@@ -52,10 +67,11 @@ impl PostgresMemory {
             return Err(failed("open", schema)(std::io::Error::other(problem)));
         }
         let config = config.parse::<tokio_postgres::Config>().map_err(failed("open", "PostgreSQL"))?;
-        let pool = Pool { config, schema: schema.to_owned(), idle: Mutex::default() };
-        let mut client = pool.connect().await?;
-        prepare(&mut client, schema).await?;
-        pool.give_back(client);
+        let pool =
+            Pool { config, schema: schema.to_owned(), idle: Mutex::default(), turns: Semaphore::new(MOST) };
+        let mut taken = pool.take().await?;
+        prepare(&mut taken.client, schema).await?;
+        pool.give_back(taken);
         Ok(Self { pool: Arc::new(pool), scope: Collection::root() })
     }
 
@@ -69,17 +85,43 @@ impl PostgresMemory {
     }
 }
 
+/// Makes what is not there. Who may use what is there need not be allowed to make it, so nothing is made by
+/// `IF NOT EXISTS`, which asks for the right to either way.
 async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     let failed = || failed("upgrade", schema);
     let transaction = client.transaction().await.map_err(failed())?;
     // Of two who open a new schema one makes the tables, and the other sees them.
-    let start = format!(
-        "SELECT pg_advisory_xact_lock(4702111234474983745);
-         CREATE EXTENSION IF NOT EXISTS vector;
-         CREATE SCHEMA IF NOT EXISTS {schema};
-         CREATE TABLE IF NOT EXISTS {schema}.schema_version (version int NOT NULL)"
-    );
-    transaction.batch_execute(&start).await.map_err(failed())?;
+    let turn = "SELECT pg_advisory_xact_lock(4702111234474983745)";
+    transaction.batch_execute(turn).await.map_err(failed())?;
+    if extension(&transaction).await.map_err(failed())?.is_none() {
+        // Not where the search path begins: it would go with the schema, and all vectors of others with it.
+        let sql = "CREATE EXTENSION vector SCHEMA public";
+        transaction.batch_execute(sql).await.map_err(failed())?;
+    }
+    let missing = "SELECT to_regnamespace($1) IS NULL, to_regclass($1 || '.schema_version') IS NULL";
+    let row = transaction.query_one(missing, &[&schema]).await.map_err(failed())?;
+    let make = [
+        format!("CREATE SCHEMA {schema}"),
+        format!("CREATE TABLE {schema}.schema_version (version int NOT NULL)"),
+    ];
+    for (at, sql) in make.iter().enumerate() {
+        if row.try_get(at).map_err(failed())? {
+            transaction.batch_execute(sql).await.map_err(failed())?;
+        }
+    }
+    migrate(&transaction, schema).await?;
+    transaction.commit().await.map_err(failed())
+}
+
+/// The schema that the extension is in, as SQL has its name: hosted services have one for extensions.
+async fn extension(client: &impl GenericClient) -> Result<Option<String>, tokio_postgres::Error> {
+    let sql = "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
+               WHERE e.extname = 'vector'";
+    client.query_opt(sql, &[]).await?.map(|row| row.try_get(0)).transpose()
+}
+
+async fn migrate(transaction: &Transaction<'_>, schema: &str) -> Result<(), MemoryError> {
+    let failed = || failed("upgrade", schema);
     let version = format!("SELECT coalesce(max(version), 0) FROM {schema}.schema_version");
     let row = transaction.query_one(&version, &[]).await.map_err(failed())?;
     let found = u32::try_from(row.try_get::<_, i32>(0).map_err(failed())?).unwrap_or(u32::MAX);
@@ -87,23 +129,34 @@ async fn prepare(client: &mut Client, schema: &str) -> Result<(), MemoryError> {
     if found > supported {
         return Err(MemoryError::FutureStore { place: schema.to_owned(), found, supported });
     }
+    look_into(transaction, schema).await.map_err(failed())?;
     for (version, migration) in (1_i32..).zip(MIGRATIONS).skip(found as usize) {
         transaction.batch_execute(migration).await.map_err(failed())?;
         transaction.execute("INSERT INTO schema_version VALUES ($1)", &[&version]).await.map_err(failed())?;
     }
-    transaction.commit().await.map_err(failed())
+    Ok(())
+}
+
+/// Lets a connection look for tables in the schema and for what is the extension's where that is.
+async fn look_into(client: &impl GenericClient, schema: &str) -> Result<(), tokio_postgres::Error> {
+    let extension = extension(client).await?.unwrap_or_else(|| "public".to_owned());
+    client.batch_execute(&format!("SET search_path TO {schema}, {extension}")).await
 }
 
 impl Pool {
-    async fn take(&self) -> Result<Client, MemoryError> {
-        loop {
-            let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match kept {
-                Some(client) if client.is_closed() => {}
-                Some(client) => return Ok(client),
-                None => return self.connect().await,
-            }
-        }
+    async fn take(&self) -> Result<Taken<'_>, MemoryError> {
+        let turn = self.turns.acquire().await.map_err(failed("connect to", &self.schema))?;
+        let client = match self.kept() {
+            Some(client) => client,
+            None => self.connect().await?,
+        };
+        Ok(Taken { client, _turn: turn })
+    }
+
+    fn kept(&self) -> Option<Client> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|client| !client.is_closed());
+        idle.pop()
     }
 
     async fn connect(&self) -> Result<Client, MemoryError> {
@@ -114,16 +167,14 @@ impl Pool {
                 tracing::warn!(%error, "a connection to PostgreSQL ended");
             }
         });
-        // The extension may be in `public`.
-        let path = format!("SET search_path TO {}, public", self.schema);
-        client.batch_execute(&path).await.map_err(failed())?;
+        look_into(&client, &self.schema).await.map_err(failed())?;
         Ok(client)
     }
 
-    fn give_back(&self, client: Client) {
+    fn give_back(&self, taken: Taken<'_>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE && !client.is_closed() {
-            idle.push(client);
+        if idle.len() < IDLE && !taken.client.is_closed() {
+            idle.push(taken.client);
         }
     }
 }
@@ -135,27 +186,27 @@ impl MemoryStore for PostgresMemory {
 
     fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
         Box::pin(async move {
-            let mut client = self.pool.take().await?;
-            let done = change::apply(&mut client, &self.scope, changes).await;
-            self.pool.give_back(client);
+            let mut taken = self.pool.take().await?;
+            let done = change::apply(&mut taken.client, &self.scope, changes).await;
+            self.pool.give_back(taken);
             done
         })
     }
 
     fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
         Box::pin(async move {
-            let client = self.pool.take().await?;
-            let found = query::candidates(&client, &self.scope, search).await;
-            self.pool.give_back(client);
+            let taken = self.pool.take().await?;
+            let found = query::candidates(&taken.client, &self.scope, search).await;
+            self.pool.give_back(taken);
             found
         })
     }
 
     fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
         Box::pin(async move {
-            let client = self.pool.take().await?;
-            let page = query::list(&client, &self.scope, listing).await;
-            self.pool.give_back(client);
+            let taken = self.pool.take().await?;
+            let page = query::list(&taken.client, &self.scope, listing).await;
+            self.pool.give_back(taken);
             page
         })
     }

@@ -19,6 +19,7 @@ use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
     MemoryStore, Timestamp,
 };
+use tokio::sync::Barrier;
 
 /// Tests that had nothing to test.
 static SKIPPED: AtomicU32 = AtomicU32::new(0);
@@ -31,26 +32,13 @@ struct Schema {
 
 impl Schema {
     async fn new(name: &'static str) -> Option<Self> {
-        let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
-            assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
-            let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
-            // Not by `eprintln!`, which is shown for tests that fail only.
-            let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
-            _ = writeln!(std::io::stderr(), "SKIP {skipped}: {name}: no PostgreSQL: {how}");
-            return None;
-        };
-        let schema = Self { config, name };
+        let schema = Self { config: server(name)?, name };
         schema.sql(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
         Some(schema)
     }
 
-    async fn sql(&self, sql: &str) {
-        let (client, connection) =
-            tokio_postgres::connect(&self.config, tokio_postgres::NoTls).await.unwrap();
-        let connection = tokio::spawn(connection);
-        client.batch_execute(sql).await.unwrap();
-        drop(client);
-        connection.await.unwrap().unwrap();
+    async fn sql(&self, statements: &str) {
+        sql(&self.config, statements).await;
     }
 
     async fn open(&self) -> Result<PostgresMemory, MemoryError> {
@@ -60,6 +48,50 @@ impl Schema {
     async fn drop(self) {
         self.sql(&format!("DROP SCHEMA {} CASCADE", self.name)).await;
     }
+}
+
+/// A database of its own, empty and without the extension.
+struct Database {
+    server: String,
+    name: &'static str,
+}
+
+impl Database {
+    async fn new(name: &'static str) -> Option<Self> {
+        let server = server(name)?;
+        sql(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+        sql(&server, &format!("CREATE DATABASE {name}")).await;
+        Some(Self { server, name })
+    }
+
+    fn schema(&self, name: &'static str) -> Schema {
+        Schema { config: format!("{} dbname={}", self.server, self.name), name }
+    }
+
+    async fn drop(self) {
+        sql(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+    }
+}
+
+/// Where PostgreSQL is.
+fn server(test: &str) -> Option<String> {
+    let Ok(config) = env::var("ARCHON_TEST_POSTGRES") else {
+        assert!(env::var("ARCHON_REQUIRE_POSTGRES").is_err(), "ARCHON_TEST_POSTGRES names no PostgreSQL");
+        let skipped = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
+        // Not by `eprintln!`, which is shown for tests that fail only.
+        let how = "`cargo xtask postgres test -p archon-store --features postgres-memory`";
+        _ = writeln!(std::io::stderr(), "SKIP {skipped}: {test}: no PostgreSQL: {how}");
+        return None;
+    };
+    Some(config)
+}
+
+async fn sql(config: &str, statements: &str) {
+    let (client, connection) = tokio_postgres::connect(config, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute(statements).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
 }
 
 fn scoped(store: PostgresMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
@@ -114,6 +146,66 @@ async fn where_there_is_no_postgres_there_is_an_error() {
     }
 }
 
+async fn check_kept_and_found(store: PostgresMemory) {
+    let store = store.collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry = MemoryEntry::new("a", "words", Timestamp::from_millis(1)).with_vector("e:2", vec![1.0, 0.5]);
+    store.apply(vec![MemoryChange::put(entry)]).await.unwrap();
+    let search = MemorySearch::words("words", 9).near("e:2", vec![1.0, 0.5]);
+    let found = store.candidates(&search).await.unwrap().candidates;
+    assert!(found[0].lexical.is_some() && found[0].vector.is_some(), "{found:?}");
+}
+
+// spec: M-07
+#[tokio::test]
+async fn the_extension_serves_from_wherever_it_is() {
+    let Some(database) = Database::new("archon_test_elsewhere").await else { return };
+    let schema = database.schema("archon_test_here");
+    let hosted = r#"CREATE SCHEMA "its ""own"""; CREATE EXTENSION vector SCHEMA "its ""own""""#;
+    schema.sql(hosted).await;
+    check_kept_and_found(schema.open().await.unwrap()).await;
+    check_kept_and_found(schema.open().await.unwrap()).await;
+    database.drop().await;
+}
+
+// spec: M-07
+#[tokio::test]
+async fn one_schema_can_go_without_the_vectors_of_another() {
+    let Some(database) = Database::new("archon_test_two").await else { return };
+    let (one, other) = (database.schema("archon_test_one"), database.schema("archon_test_other"));
+    // Where it is made by somebody else, it is there before the extension.
+    one.sql("CREATE SCHEMA archon_test_one").await;
+    check_kept_and_found(one.open().await.unwrap()).await;
+    check_kept_and_found(other.open().await.unwrap()).await;
+    one.drop().await;
+    let left = other.open().await.unwrap();
+    assert!(all_entries(&left, MemoryFilter::all()).await[0].embedding.is_some());
+    check_kept_and_found(left).await;
+    database.drop().await;
+}
+
+// spec: M-07
+#[tokio::test]
+async fn who_may_use_the_tables_may_open_the_store() {
+    let Some(database) = Database::new("archon_test_rights").await else { return };
+    let schema = database.schema("archon_test_tables");
+    drop(schema.open().await.unwrap());
+    schema.sql("DROP ROLE IF EXISTS archon_test_user; CREATE ROLE archon_test_user LOGIN PASSWORD 'x'").await;
+    let rights = "GRANT USAGE ON SCHEMA archon_test_tables TO archon_test_user;
+                  GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA archon_test_tables
+                  TO archon_test_user";
+    schema.sql(rights).await;
+    let user = |name| {
+        let Schema { config, name } = database.schema(name);
+        Schema { config: format!("{config} user=archon_test_user password=x"), name }
+    };
+    check_kept_and_found(user("archon_test_tables").open().await.unwrap()).await;
+    // Where there is nothing yet, it says what it may not.
+    let error = user("archon_test_new").open().await.err().unwrap();
+    assert!(matches!(error, MemoryError::Storage { action: "upgrade", .. }), "{error}");
+    schema.sql("DROP OWNED BY archon_test_user; DROP ROLE archon_test_user").await;
+    database.drop().await;
+}
+
 // spec: M-29
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn batches_that_cross_each_other_are_all_kept() {
@@ -147,6 +239,90 @@ async fn batches_that_cross_each_other_are_all_kept() {
     schema.drop().await;
 }
 
+// spec: M-07, M-16
+#[tokio::test]
+async fn words_are_found_whatever_their_case_and_their_accents() {
+    let Some(schema) = Schema::new("archon_test_accents").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let entry =
+        |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
+    let texts =
+        [entry("swiss", "Zürich and ÉVIAN"), entry("apart", "Cafe\u{301}"), entry("russian", "МОСКВА")];
+    store.apply(texts.into()).await.unwrap();
+    let table = [
+        ("zurich", "swiss"),
+        ("ZÜRICH", "swiss"),
+        ("Zu\u{308}rich", "swiss"),
+        ("evian", "swiss"),
+        ("café", "apart"),
+        ("cafes", "apart"),
+        ("москва", "russian"),
+        ("Москва", "russian"),
+    ];
+    for (asked, id) in table {
+        let found = store.candidates(&MemorySearch::words(asked, 9)).await.unwrap().candidates;
+        assert_eq!(found.iter().map(|hit| hit.entry.id.as_str()).collect::<Vec<_>>(), [id], "{asked}");
+    }
+    schema.drop().await;
+}
+
+// spec: M-29
+#[tokio::test]
+async fn more_tasks_than_the_server_has_connections_are_all_served() {
+    let Some(schema) = Schema::new("archon_test_many").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let at_once = Arc::new(Barrier::new(200));
+    let work = |task: u32| {
+        let (store, at_once) = (store.clone(), at_once.clone());
+        async move {
+            let entry = MemoryEntry::new(task.to_string(), "words", Timestamp::from_millis(1));
+            at_once.wait().await;
+            store.apply(vec![MemoryChange::put(entry)]).await?;
+            store.candidates(&MemorySearch::words("words", 1)).await.map(drop)
+        }
+    };
+    let tasks: Vec<_> = (0..200).map(|task| tokio::spawn(work(task))).collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(all_entries(&store, MemoryFilter::all()).await.len(), 200);
+    schema.drop().await;
+}
+
+// spec: M-16
+#[tokio::test]
+async fn what_is_in_too_many_entries_is_left_out_of_a_question() {
+    let Some(schema) = Schema::new("archon_test_rare").await else { return };
+    let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
+    let put = |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
+    store.apply(vec![put("rare", "a garden with an okapi"), put("other", "a zebra")]).await.unwrap();
+    // Entries that are found are damaged ones, which can be counted.
+    let many = "INSERT INTO archon_test_rare.entries
+                (collection, id, kind, trust, timestamp, metadata, labels, body, checksum, words)
+                SELECT 'user:x', n::text, 'note', 0, 1, '{}', '{}', '', 0, to_tsvector('english', 'a garden')
+                FROM generate_series(1, 25000) n";
+    schema.sql(many).await;
+    let ask = async |text: &str| {
+        let found = store.candidates(&MemorySearch::words(text, 30_000)).await.unwrap();
+        let ids = found.candidates.into_iter().map(|hit| hit.entry.id).collect::<Vec<_>>();
+        (ids, found.damaged)
+    };
+    for (text, ids) in
+        [("okapi", &["rare"][..]), ("gardens, an okapi?", &["rare"]), ("zebra OR okapi", &["rare", "other"])]
+    {
+        assert_eq!(ask(text).await, (ids.iter().map(|id| (*id).to_owned()).collect(), vec![]), "{text}");
+    }
+    // By itself it finds the newest.
+    for text in ["garden", "nothing of gardens"] {
+        let (ids, damaged) = ask(text).await;
+        assert_eq!((ids.len(), damaged.len()), (0, 24_000));
+        assert!(
+            damaged.iter().any(|entry| entry.id == "25000") && damaged.iter().all(|entry| entry.id != "1")
+        );
+    }
+    schema.drop().await;
+}
+
 // spec: M-20
 #[tokio::test]
 async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
@@ -162,8 +338,18 @@ async fn a_zero_character_is_kept_where_it_can_be_and_refused_elsewhere() {
     filter.metadata = entry("a").metadata;
     let found = all_entries(&store, filter).await;
     assert_eq!((found.len(), found[0].content.as_str()), (1, "zero\0 here"));
-    let error = store.apply(vec![MemoryChange::put(entry("b\0"))]).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    let embed = |embedder: String| MemoryChange::Embed {
+        id: "a".into(),
+        collection: Collection::new("user:x").unwrap(),
+        content: "zero\0 here".into(),
+        embedder,
+        vector: vec![1.0],
+    };
+    let random = (0..3000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 24) as u8 % 26));
+    for bad in [MemoryChange::put(entry("b\0")), embed("e\0".into()), embed(random.collect())] {
+        let error = store.apply(vec![bad]).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    }
     schema.drop().await;
 }
 

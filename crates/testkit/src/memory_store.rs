@@ -5,8 +5,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use archon_types::{
-    Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    MemorySearch, MemoryStore, Timestamp, Trust, Validity,
+    Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 use serde_json::json;
 
@@ -23,6 +23,9 @@ pub async fn check_memory_store(open: OpenMemoryStore<'_>) {
     filters_agree_with_their_definition(open).await;
     a_batch_rests_on_what_was_read(open).await;
     words_and_vectors_find(open).await;
+    names_are_found_by_their_parts(open).await;
+    names_may_be_long(open).await;
+    a_zero_character_is_no_error(open).await;
     pages_follow_each_other(open).await;
     collections_stay_apart(open).await;
     vectors_are_of_the_text_that_is_there(open).await;
@@ -116,7 +119,7 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         (backwards, "it ends to hold before it begins"),
         (weighty, "its importance is not between 0 and 1"),
     ];
-    for (bad, problem) in bad {
+    for (bad, problem) in bad.into_iter().chain(too_long()) {
         let changes = [entry("good", "good", 1), bad].map(MemoryChange::put).into();
         let error = store.apply(changes).await.expect_err(problem).to_string();
         assert!(error.ends_with(problem), "{error}");
@@ -135,6 +138,28 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;
         assert!(matches!(asked, Err(MemoryError::Question { .. })), "{asked:?}");
     }
+}
+
+fn too_long() -> [(MemoryEntry, &'static str); 5] {
+    let long = "x".repeat(MemoryEntry::MAX_NAME_BYTES + 1);
+    let with = |change: &dyn Fn(&mut MemoryEntry, String)| {
+        let mut entry = entry("bad", "text", 1);
+        change(&mut entry, long.clone());
+        entry
+    };
+    [
+        (with(&|e, long| e.id = long), "its id has 2049 bytes, at most 2048 are kept"),
+        (with(&|e, long| e.key = Some(long)), "its key has 2049 bytes, at most 2048 are kept"),
+        (with(&|e, long| e.embedder = Some(long)), "its embedder has 2049 bytes, at most 2048 are kept"),
+        (
+            with(&|e, long| _ = e.metadata.insert("session".into(), json!(long))),
+            "its session has 2049 bytes, at most 2048 are kept",
+        ),
+        (
+            with(&|e, long| _ = e.metadata.insert("page".into(), json!(long.repeat(512)))),
+            "its metadata has 1049099 bytes as JSON, at most 1048576 are kept",
+        ),
+    ]
 }
 
 /// Of few words and of many.
@@ -163,8 +188,7 @@ async fn the_longest_texts_are_kept_and_found(open: OpenMemoryStore<'_>) {
     }
 }
 
-async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
-    let store = open(&collection("check:filters"));
+fn different_entries() -> Vec<MemoryEntry> {
     let mut entries = Vec::new();
     for i in 0..48_u64 {
         let mut e = entry(&format!("e{i}"), "the same words", i);
@@ -182,7 +206,12 @@ async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
         }
         entries.push(e);
     }
-    put(&*store, entries).await;
+    entries
+}
+
+async fn filters_agree_with_their_definition(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:filters"));
+    put(&*store, different_entries()).await;
     let everything = all_entries(&*store, MemoryFilter::all()).await;
     assert_eq!(everything.len(), 48);
     let mut filters = vec![MemoryFilter::default(), MemoryFilter::all()];
@@ -318,6 +347,107 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
     let both = find("postman", Some(vec![0.6, 0.8]), 1).await;
     let dog = both.iter().find(|c| c.entry.id == "dog").expect("the nearest");
     assert!(dog.vector.is_some_and(|v| v > 0.999) && both.len() <= 2);
+}
+
+/// As long as they may be, in the longest collection, and nothing that a database could make shorter.
+async fn names_may_be_long(open: OpenMemoryStore<'_>) {
+    let mut random = Random(9);
+    let mut name = |bytes: usize| -> String {
+        (0..bytes).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuv"[random.below(32)])).collect()
+    };
+    let store = open(&collection(&name(Collection::MAX_BYTES)));
+    let mut long = entry(&name(MemoryEntry::MAX_NAME_BYTES), "of long names", 1);
+    long.key = Some(name(MemoryEntry::MAX_NAME_BYTES));
+    long.metadata.insert("session".into(), json!(name(MemoryEntry::MAX_NAME_BYTES)));
+    let long = long.with_vector(name(MemoryEntry::MAX_NAME_BYTES), vec![1.0, 0.5]);
+    let mut other = entry("other", "of another session", 2);
+    // What is no text is no session: it is compared, and not bounded as one.
+    other.metadata.insert("session".into(), json!(vec![1e300; 200]));
+    put(&*store, vec![long.clone(), other.clone()]).await;
+    let mut filters = [MemoryFilter::all(), MemoryFilter::all(), MemoryFilter::all()];
+    filters[0].ids = vec![long.id.clone()];
+    filters[1].key = long.key.clone();
+    filters[2].metadata = long.metadata.clone();
+    for filter in filters {
+        assert_eq!(all_entries(&*store, filter).await.len(), 1);
+    }
+    let mut filter = MemoryFilter::all();
+    filter.metadata = other.metadata;
+    assert_eq!(ids(&all_entries(&*store, filter).await), ["other"]);
+}
+
+/// Where a store keeps no zero characters, it has nothing that a question with one could mean.
+async fn a_zero_character_is_no_error(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:zero"));
+    let mut zero = entry("zero", "a text", 1).with_vector("z:2", vec![1.0, 0.0]);
+    zero.metadata.extend([
+        ("session".to_owned(), json!("a\0b")),
+        ("de\0ep".to_owned(), json!(["\0", "\\\0"])),
+        ("\\u0000".to_owned(), json!("\\u0000")),
+    ]);
+    put(&*store, vec![zero.clone(), entry("plain", "a text", 2)]).await;
+    let asked = async |change: &dyn Fn(&mut MemoryFilter)| {
+        let mut filter = MemoryFilter::all();
+        change(&mut filter);
+        let found = all_entries(&*store, filter.clone()).await;
+        let mut search = MemorySearch::words("text", 9).near("z\0:2", vec![1.0, 0.0]);
+        search.filter = filter;
+        let candidates = store.candidates(&search).await.expect("an answer").candidates;
+        assert_eq!(candidates.len(), found.len());
+        found.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    for (name, value) in &zero.metadata {
+        assert_eq!(
+            asked(&|f| _ = f.metadata.insert(name.clone(), value.clone())).await,
+            ["zero"],
+            "{name:?}"
+        );
+    }
+    assert_eq!(asked(&|f| _ = f.metadata.insert("session".into(), json!("a\0"))).await, [""; 0]);
+    assert_eq!(asked(&|f| f.ids = vec!["ze\0ro".into()]).await, [""; 0]);
+    assert_eq!(asked(&|f| f.ids = vec!["ze\0ro".into(), "plain".into()]).await, ["plain"]);
+    assert_eq!(asked(&|f| f.without = ["ze\0ro", "plain"].map(str::to_owned).into()).await, ["zero"]);
+    assert_eq!(asked(&|f| f.key = Some("\0".into())).await, [""; 0]);
+    assert_eq!(asked(&|f| f.key_prefix = Some("\0".into())).await, [""; 0]);
+    assert_eq!(asked(&|f| f.not_embedded_by = Some("z:2\0".into())).await, ["zero", "plain"]);
+    let embed = MemoryChange::Embed {
+        id: "ze\0ro".into(),
+        collection: collection("check:zero"),
+        content: "a text".into(),
+        embedder: "z:2".into(),
+        vector: vec![0.0, 1.0],
+    };
+    let use_it = MemoryChange::Use { id: "ze\0ro".into(), at: at(9) };
+    let changes = vec![embed, use_it, MemoryChange::forget("ze\0ro")];
+    assert_eq!(store.apply(changes).await.unwrap_or(9), 0);
+}
+
+/// What is written without spaces is found by each of its words, and by itself.
+async fn names_are_found_by_their_parts(open: OpenMemoryStore<'_>) {
+    let store = open(&collection("check:parts"));
+    let names = [
+        ("path", "crates/okapi/Main.rs", "crates okapi main rs"),
+        ("address", "anna.smith@mail.example.com", "anna smith mail example com"),
+        ("date", "2024-05-17T08:30", "2024 17t08 30"),
+        ("version", "v12.34.56-beta+78", "v12 34 56 beta 78"),
+        ("decimal", "-1234.9876", "1234 9876"),
+        (
+            "url",
+            "https://docs.zebra.io/guide/intro?lang=de&page=71#top",
+            "docs zebra guide intro lang 71 top",
+        ),
+        ("hash", "7e8f9a", ""),
+        ("joined", "snake_case/kebab-lion", "snake case kebab lion"),
+    ];
+    let entries = names.iter().map(|(id, name, _)| entry(id, &format!("It says {name}, again."), 1));
+    put(&*store, entries.collect()).await;
+    for (id, name, parts) in names {
+        for asked in parts.split_whitespace().chain([name]) {
+            let found = store.candidates(&MemorySearch::words(asked, 9)).await.expect("an answer");
+            let found: Vec<_> = found.candidates.iter().map(|hit| hit.entry.id.as_str()).collect();
+            assert!(found.contains(&id), "{asked} of {name}: {found:?}");
+        }
+    }
 }
 
 async fn pages_follow_each_other(open: OpenMemoryStore<'_>) {
@@ -465,13 +595,17 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
         if random.below(8) == 0 {
             search.filter.ids = vec!["m1".into(), "m2".into()];
         }
-        match stores[who].candidates(&search).await {
+        let asked = match random.below(4) {
+            0 => listed(&*stores[who], search).await,
+            _ => stores[who].candidates(&search).await.map(found_entries),
+        };
+        match asked {
             Ok(found) => {
-                hits += found.candidates.len();
+                hits += found.len();
                 let owner = |e: &MemoryEntry| e.metadata["owner"].as_str().map(|o| o.to_owned());
-                let strange = found.candidates.iter().filter(|c| {
-                    !names[who].contains(&c.entry.collection)
-                        || owner(&c.entry).as_deref() != Some(c.entry.collection.as_str())
+                let strange = found.iter().filter(|entry| {
+                    !names[who].contains(&entry.collection)
+                        || owner(entry).as_deref() != Some(entry.collection.as_str())
                 });
                 foreign += strange.count() as u64;
             }
@@ -483,6 +617,19 @@ pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64
     }
     assert!(hits > 0 || queries < 100, "no question found anything, so nothing was checked");
     foreign
+}
+
+fn found_entries(found: Found) -> Vec<MemoryEntry> {
+    found.candidates.into_iter().map(|candidate| candidate.entry).collect()
+}
+
+/// What the filter of a search lets through, whatever the words; the oldest and the newest of it.
+async fn listed(store: &dyn MemoryStore, search: MemorySearch) -> Result<Vec<MemoryEntry>, MemoryError> {
+    let mut listing = Listing::new(search.filter, MemoryOrder::First, search.limit);
+    let mut entries = store.list(&listing).await?.entries;
+    listing.order = MemoryOrder::Latest;
+    entries.extend(store.list(&listing).await?.entries);
+    Ok(entries)
 }
 
 const WORDS: [&str; 8] = ["alpha", "beta", "gamma", "delta", "secret", "plan", "budget", "launch"];

@@ -204,38 +204,74 @@ impl MemoryEntry {
     /// Whether a store may keep it. Every store asks this of every entry.
     ///
     /// # Errors
-    /// [`MemoryError::Invalid`] for an empty text or one of more than [`MAX_BYTES`](Self::MAX_BYTES), a
-    /// vector that is empty, nobody's or not finite, an importance that is not between 0 and 1, and a
-    /// validity that ends before it begins.
+    /// [`MemoryError::Invalid`] for an empty text, a text or metadata of more than [`MAX_BYTES`](Self::MAX_BYTES), an
+    /// id, a key, an embedder or a session of more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES), a vector that is
+    /// empty, nobody's or not finite, an importance that is not between 0 and 1, and a validity that ends before it
+    /// begins.
     pub fn check(&self) -> Result<(), MemoryError> {
-        let problem = match &self.embedding {
-            _ if self.id.is_empty() => "it has no id".to_owned(),
-            _ if self.content.trim().is_empty() => "its text is empty".to_owned(),
-            _ if self.content.len() > Self::MAX_BYTES => {
-                format!(
-                    "its text has {} bytes, at most {} are kept; split it",
-                    self.content.len(),
-                    Self::MAX_BYTES
-                )
-            }
-            Some(_) if self.embedder.is_none() => "its vector names no embedder".to_owned(),
-            Some(vector) if vector.is_empty() => "its vector is empty".to_owned(),
-            Some(vector) if vector.iter().any(|x| !x.is_finite()) => {
-                "its vector has a value that is no number".to_owned()
-            }
-            _ if self.importance.is_some_and(|i| !(0.0..=1.0).contains(&i)) => {
-                "its importance is not between 0 and 1".to_owned()
-            }
-            _ if self.valid_from.zip(self.valid_to).is_some_and(|(from, to)| to < from) => {
-                "it ends to hold before it begins".to_owned()
-            }
-            _ => return Ok(()),
-        };
-        Err(MemoryError::Invalid { id: self.id.clone(), problem })
+        let Some(problem) = self.problem() else { return Ok(()) };
+        // An id may itself be what is too long.
+        let id = self.id.chars().take(Self::MAX_NAME_BYTES).collect();
+        Err(MemoryError::Invalid { id, problem })
     }
 
-    /// The longest text that a store keeps: 1 MiB. Longer ones are to be split.
+    fn problem(&self) -> Option<String> {
+        let problem = match &self.embedding {
+            _ if self.id.is_empty() => "it has no id",
+            _ if self.content.trim().is_empty() => "its text is empty",
+            Some(_) if self.embedder.is_none() => "its vector names no embedder",
+            Some(vector) if vector.is_empty() => "its vector is empty",
+            Some(vector) if vector.iter().any(|x| !x.is_finite()) => {
+                "its vector has a value that is no number"
+            }
+            _ if self.importance.is_some_and(|i| !(0.0..=1.0).contains(&i)) => {
+                "its importance is not between 0 and 1"
+            }
+            _ if self.valid_from.zip(self.valid_to).is_some_and(|(from, to)| to < from) => {
+                "it ends to hold before it begins"
+            }
+            _ => return self.too_long(),
+        };
+        Some(problem.to_owned())
+    }
+
+    /// What of it is longer than a store keeps.
+    fn too_long(&self) -> Option<String> {
+        let session = self.metadata.get(SESSION).and_then(Json::as_str);
+        let names = [
+            ("id", Some(self.id.as_str())),
+            ("key", self.key.as_deref()),
+            ("embedder", self.embedder.as_deref()),
+            ("session", session),
+        ];
+        for (part, name) in names {
+            let found = name.map_or(0, str::len);
+            if found > Self::MAX_NAME_BYTES {
+                return Some(format!(
+                    "its {part} has {found} bytes, at most {} are kept",
+                    Self::MAX_NAME_BYTES
+                ));
+            }
+        }
+        if self.content.len() > Self::MAX_BYTES {
+            let found = self.content.len();
+            return Some(format!(
+                "its text has {found} bytes, at most {} are kept; split it",
+                Self::MAX_BYTES
+            ));
+        }
+        let metadata = serde_json::to_string(&self.metadata).map_or(0, |json| json.len());
+        (metadata > Self::MAX_BYTES).then(|| {
+            format!("its metadata has {metadata} bytes as JSON, at most {} are kept", Self::MAX_BYTES)
+        })
+    }
+
+    /// The longest text that a store keeps, and the longest metadata as JSON: 1 MiB. Longer texts are to be split.
     pub const MAX_BYTES: usize = 1 << 20;
+
+    /// The longest id, key, embedder and session that a store keeps. Databases find entries by them: beside the name of a
+    /// collection, so much is what an index of PostgreSQL has room for.
+    pub const MAX_NAME_BYTES: usize = 2 << 10;
 
     /// The entry with a fresh id and the time `now` where the JSON that it came from had none.
     pub fn with_missing_filled(mut self, ids: &dyn Ids, now: Timestamp) -> Self {
@@ -250,6 +286,8 @@ impl MemoryEntry {
 }
 
 const ROLE: &str = "role";
+/// Which conversation an entry is of, in its metadata.
+const SESSION: &str = "session";
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -1,13 +1,12 @@
 //! Changes, each batch in one transaction.
 
-use std::collections::HashSet;
-
 use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError};
 use tokio_postgres::{Client, Transaction};
 
 use super::{
     failed,
     query::{COLUMNS, Conditions, borrowed, labels, length_of, list, read},
+    words::indexed,
 };
 use crate::memories::{Texts, check, check_expected, everything, number, other_length};
 
@@ -18,7 +17,7 @@ pub(super) async fn apply(
 ) -> Result<usize, MemoryError> {
     for change in &changes {
         check(scope, change)?;
-        check_zeros(change)?;
+        check_columns(change)?;
     }
     let transaction = client.transaction().await.map_err(failed("write to", "a batch"))?;
     // One batch at a time for each schema: those that change the same entries in another order would wait for each
@@ -40,17 +39,27 @@ pub(super) async fn apply(
     Ok(met)
 }
 
-/// What stands in a column of its own must not have what no text of PostgreSQL may have. In contents and metadata it is
-/// written as JSON does.
-fn check_zeros(change: &MemoryChange) -> Result<(), MemoryError> {
-    let MemoryChange::Put(entry) = change else { return Ok(()) };
-    let columns = [Some(&entry.id), entry.key.as_ref(), entry.embedder.as_ref()];
-    if columns.into_iter().flatten().any(|text| text.contains('\0')) {
-        let problem =
-            "its id, key or embedder has a zero character, which PostgreSQL does not keep".to_owned();
-        return Err(MemoryError::Invalid { id: entry.id.replace('\0', "\u{fffd}"), problem });
+/// What stands in a column of its own must not have what no text of PostgreSQL may have, and an index has to have room for
+/// it. In contents and metadata a zero character is written as JSON does.
+fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
+    let (id, columns) = match change {
+        MemoryChange::Put(entry) => {
+            (&entry.id, [Some(&entry.id), entry.key.as_ref(), entry.embedder.as_ref()])
+        }
+        MemoryChange::Embed { id, embedder, .. } => (id, [None, None, Some(embedder)]),
+        _ => return Ok(()),
+    };
+    let problem = |problem: &str| {
+        Err(MemoryError::Invalid { id: id.replace('\0', "\u{fffd}"), problem: problem.to_owned() })
+    };
+    let has = |what: &dyn Fn(&String) -> bool| columns.into_iter().flatten().any(what);
+    if has(&|text| text.contains('\0')) {
+        return problem("its id, key or embedder has a zero character, which PostgreSQL does not keep");
     }
-    Ok(())
+    match has(&|text| text.len() > MemoryEntry::MAX_NAME_BYTES) {
+        true => problem("its embedder has too long a name"),
+        false => Ok(()),
+    }
 }
 
 async fn one(
@@ -66,6 +75,8 @@ async fn one(
             let gone = transaction.execute(&sql, &borrowed(&values)).await;
             Ok(usize::try_from(gone.map_err(failed("write to", "entries"))?).unwrap_or(usize::MAX))
         }
+        // There is none with such an id.
+        MemoryChange::Embed { id, .. } if id.contains('\0') => Ok(0),
         MemoryChange::Embed { id, collection, content, embedder, vector } => {
             check_length(transaction, &id, &embedder, vector.len()).await?;
             let sql =
@@ -142,36 +153,6 @@ async fn put(
         .await;
     done.map_err(failed("write to", "entries"))?;
     Ok(1)
-}
-
-/// Longest text that is indexed as it is.
-const SHORT: usize = 128 << 10;
-/// Bytes that an index of a text may have, with some left: PostgreSQL refuses a mebibyte.
-const ROOM: usize = 1_000_000;
-
-/// What a text is found by, for `to_tsvector`. Of a long text each word counts once, as in a question, and where there is
-/// no more room the other words are left out.
-fn indexed(content: &str) -> String {
-    // A text of PostgreSQL has no zero characters; for words they are spaces.
-    let content = content.replace('\0', " ");
-    if content.len() <= SHORT {
-        return content;
-    }
-    let (mut words, mut seen, mut room) = (String::new(), HashSet::new(), ROOM);
-    for word in content.split_whitespace().filter(|word| seen.insert(*word)) {
-        // Each has some bytes beside it; a compound or an address is indexed in whole and in parts.
-        let cost = match word.chars().filter(|c| !c.is_alphanumeric()).count() {
-            0 => word.len() + 8,
-            marks => 2 * word.len() + 8 * (marks + 1),
-        };
-        // A word that PostgreSQL finds too long is left out by it; others may still fit.
-        if let Some(left) = room.checked_sub(cost) {
-            room = left;
-            words.push_str(word);
-            words.push(' ');
-        }
-    }
-    words
 }
 
 async fn check_length(

@@ -8,8 +8,8 @@ use archon_types::{
 };
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
-use super::failed;
-use crate::memories::{Texts, check_question, number, range, time, words_of};
+use super::{failed, words::asked};
+use crate::memories::{Texts, check_question, number, range, time};
 
 /// What a row is read from.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
@@ -44,7 +44,7 @@ impl Conditions {
             conditions
                 .and(&format!("(e.collection = {name} OR (e.collection >= {from} AND e.collection < {to}))"));
         }
-        conditions.add(filter)?;
+        conditions.add(filter);
         Ok(conditions)
     }
 
@@ -59,19 +59,19 @@ impl Conditions {
         format!("${}", self.values.len())
     }
 
-    fn add(&mut self, filter: &MemoryFilter) -> Result<(), MemoryError> {
+    /// What nothing here can have, with a zero character, is not given to PostgreSQL, which knows none.
+    fn add_names(&mut self, filter: &MemoryFilter) {
+        let known = |name: &&String| !name.contains('\0');
         if !filter.ids.is_empty() {
-            let ids = self.value(filter.ids.clone());
+            let ids = self.value(filter.ids.iter().filter(known).cloned().collect::<Vec<String>>());
             self.and(&format!("e.id = ANY({ids})"));
         }
         if !filter.without.is_empty() {
-            let ids = self.value(filter.without.iter().cloned().collect::<Vec<String>>());
+            let ids = self.value(filter.without.iter().filter(known).cloned().collect::<Vec<String>>());
             self.and(&format!("e.id <> ALL({ids})"));
         }
-        if !filter.kinds.is_empty() {
-            let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
-            let kinds = self.value(kinds);
-            self.and(&format!("e.kind = ANY({kinds})"));
+        if [&filter.key, &filter.key_prefix].into_iter().flatten().any(|key| key.contains('\0')) {
+            return self.and("FALSE");
         }
         if let Some(key) = &filter.key {
             let key = self.value(key.clone());
@@ -81,13 +81,28 @@ impl Conditions {
             let prefix = self.value(prefix.clone());
             self.and(&format!("starts_with(e.key, {prefix})"));
         }
+    }
+
+    fn add_metadata(&mut self, filter: &MemoryFilter) {
         for (name, value) in &filter.metadata {
             if let (true, Some(session)) = (name == "session", value.as_str()) {
-                let session = self.value(session.to_owned());
+                let session = self.value(label(session));
+                // As the index of sessions has it.
+                self.and("jsonb_typeof(e.labels -> 'session') = 'string'");
                 self.and(&format!("e.labels ->> 'session' = {session}"));
             }
-            let (name, value) = (self.value(name.clone()), self.value(labels(&value.to_string())));
+            let (name, value) = (self.value(label(name)), self.value(labels(&value.to_string())));
             self.and(&format!("e.labels -> {name}::text = {value}::text::jsonb"));
+        }
+    }
+
+    fn add(&mut self, filter: &MemoryFilter) {
+        self.add_names(filter);
+        self.add_metadata(filter);
+        if !filter.kinds.is_empty() {
+            let kinds: Vec<&'static str> = filter.kinds.iter().map(|kind| kind.as_str()).collect();
+            let kinds = self.value(kinds);
+            self.and(&format!("e.kind = ANY({kinds})"));
         }
         if filter.trust > Trust::Untrusted {
             let trust = self.value(filter.trust as i16);
@@ -111,11 +126,10 @@ impl Conditions {
             }
             _ => self.and("e.valid_to IS NULL"),
         }
-        if let Some(embedder) = &filter.not_embedded_by {
+        if let Some(embedder) = filter.not_embedded_by.as_ref().filter(|embedder| !embedder.contains('\0')) {
             let embedder = self.value(embedder.clone());
             self.and(&format!("(e.embedder IS DISTINCT FROM {embedder} OR NOT {INTACT})"));
         }
-        Ok(())
     }
 }
 
@@ -184,16 +198,16 @@ pub(super) async fn candidates(
         Some((at, score))
     };
     let (mut lexical, mut near) = (Vec::new(), Vec::new());
-    let words: Vec<String> = words_of(&search.text).into_iter().map(|word| format!("'{word}'")).collect();
+    let words = asked(&search.text);
     if !words.is_empty() {
         let mut conditions = Conditions::of(scope, &search.filter)?;
-        let any = conditions.value(words.join(" | "));
         let (words, most) = (conditions.value(words), conditions.value(limit));
-        let sql = by_words(&conditions.sql, &any, &words, &most);
+        let sql = by_words(&conditions.sql, &words, &most);
         let rows = client.query(&sql, &borrowed(&conditions.values)).await;
         lexical = rows.map_err(failed("read", "words"))?.iter().filter_map(&mut keep).collect();
     }
-    if let Some((embedder, vector)) = &search.vector {
+    if let Some((embedder, vector)) = search.vector.as_ref().filter(|(embedder, _)| !embedder.contains('\0'))
+    {
         check_question(vector, length_of(client, embedder).await?)?;
         let mut conditions = Conditions::of(scope, &search.filter)?;
         let length = conditions.value(i32::try_from(vector.len()).unwrap_or(i32::MAX));
@@ -232,25 +246,49 @@ pub(super) async fn length_of(
     Ok(row.and_then(|row| row.try_get::<_, i64>(0).ok()).and_then(|length| usize::try_from(length).ok()))
 }
 
+/// How many entries are scored for one question, as in SQLite. What is in a great part of all entries says little about
+/// any of them, and costs most.
+const SCORED: usize = 24_000;
+
 /// BM25 with each word counted once in an entry, and its frequency among the entries that have any of the words:
 /// `ts_rank` knows no frequencies, so that a word that is everywhere would count as much as a name.
-fn by_words(conditions: &str, any: &str, words: &str, most: &str) -> String {
+///
+/// Of the words the rarest are looked for, so many that not too many entries have to be scored; if one by itself is in
+/// too many, in the newest of them. Counting stops where it is clear that a word is too frequent. What is `MATERIALIZED` is
+/// so for tables that were not analyzed yet: there the planner would work it out anew for each row.
+fn by_words(conditions: &str, words: &str, most: &str) -> String {
+    let with = format!("FROM entries e WHERE e.words @@ q AND {conditions}");
     format!(
-        "WITH matched AS MATERIALIZED (SELECT e.position, e.words, length(e.words) AS size \
-             FROM entries e, to_tsquery('english', {any}) q WHERE e.words @@ q AND {conditions}), \
-         whole AS (SELECT count(*) AS entries, greatest(avg(size), 1) AS size FROM matched), \
-         asked AS (SELECT DISTINCT q FROM unnest({words}::text[]) w, to_tsquery('english', w) q WHERE numnode(q) > 0), \
-         weighed AS (SELECT q, ln(1 + (entries - count(*) + 0.5) / (count(*) + 0.5)) AS weight \
-             FROM asked JOIN matched ON words @@ q, whole GROUP BY q, entries), \
-         scored AS (SELECT position, sum(weight) AS score FROM matched JOIN weighed ON words @@ q GROUP BY position) \
-         SELECT {COLUMNS}, (s.score * 2 / (1.6 + 0.4 * length(e.words) / whole.size))::real \
-         FROM scored s JOIN entries e USING (position), whole ORDER BY 8 DESC, 1 DESC LIMIT {most}"
+        "WITH asked AS MATERIALIZED (SELECT DISTINCT q FROM unnest({words}::text[]) w, \
+             plainto_tsquery('english', w) q WHERE numnode(q) > 0), \
+         counted AS MATERIALIZED (SELECT q, (SELECT count(*) FROM (SELECT {with} LIMIT {SCORED} + 1) few) AS entries \
+             FROM asked), \
+         added AS (SELECT q, row_number() OVER rarest AS nth, sum(entries) OVER rarest AS entries FROM counted \
+             WHERE entries > 0 WINDOW rarest AS (ORDER BY entries, q::text)), \
+         matched AS MATERIALIZED (SELECT q, position, size FROM added CROSS JOIN LATERAL \
+             (SELECT e.position, length(e.words) AS size {with} ORDER BY e.position DESC LIMIT {SCORED}) found \
+             WHERE nth = 1 OR entries <= {SCORED}), \
+         whole AS (SELECT greatest(count(*), (SELECT max(entries) FROM counted)) AS entries, \
+             greatest(avg(size), 1)::float8 AS mean FROM (SELECT DISTINCT position, size FROM matched) each), \
+         weighed AS MATERIALIZED (SELECT q, ln(1 + (entries - count(*) + 0.5) / (count(*) + 0.5))::float8 AS weight \
+             FROM matched, whole GROUP BY q, entries), \
+         scored AS MATERIALIZED (SELECT position, sum(weight) * 2 / (1.6 + 0.4 * size / mean) AS score \
+             FROM matched JOIN weighed USING (q), whole GROUP BY position, size, mean \
+             ORDER BY 2 DESC, 1 DESC LIMIT {most}) \
+         SELECT {COLUMNS}, s.score::real FROM scored s JOIN entries e USING (position) ORDER BY 8 DESC, 1 DESC"
     )
 }
 
-/// Metadata as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
-pub(super) fn labels(metadata: &str) -> String {
-    metadata.replace("\\u0000", "\\ufffd")
+/// Metadata, as JSON, as `jsonb` takes it, which has no zero characters. It is only compared, never shown.
+pub(super) fn labels(json: &str) -> String {
+    // A backslash that is a character takes two, and what comes behind them stands for itself.
+    let parts = json.split(r"\\").map(|part| part.replace(r"\u0000", r"\u0001"));
+    parts.collect::<Vec<_>>().join(r"\\")
+}
+
+/// The same of a text that is no JSON.
+fn label(text: &str) -> String {
+    text.replace('\0', "\u{1}")
 }
 
 /// The entry of a row, without its vector, or what is wrong with it.

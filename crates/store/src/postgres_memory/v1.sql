@@ -21,6 +21,8 @@ CREATE TABLE entries (
     UNIQUE (collection, id)
 );
 CREATE INDEX entries_by_key ON entries (key, collection) WHERE key IS NOT NULL;
-CREATE INDEX entries_by_session ON entries ((labels ->> 'session'), collection, position);
+-- What is no text is no session, and may be too long for an index.
+CREATE INDEX entries_by_session ON entries ((labels ->> 'session'), collection, position)
+    WHERE jsonb_typeof(labels -> 'session') = 'string';
 CREATE INDEX entries_by_words ON entries USING gin (words);
 CREATE TABLE embedders (id text PRIMARY KEY, dimensions bigint NOT NULL);
