@@ -28,6 +28,7 @@
 mod ask;
 mod compress;
 mod conversation;
+mod embedding;
 mod extract;
 mod hash_embedder;
 mod in_memory;

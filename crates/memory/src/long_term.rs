@@ -14,7 +14,7 @@ use serde_json::Map;
 use crate::{
     Memory,
     conversation::SESSION,
-    memory::vectors,
+    embedding::vectors,
     rank::{Item, Ranked, Ranker, Ranking, ends_of},
 };
 use belief::{belief, chosen};

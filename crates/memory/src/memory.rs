@@ -234,36 +234,6 @@ impl Memory {
         }
     }
 
-    /// Gives vectors to those that have none, as far as they can be made.
-    pub(crate) async fn add_vectors(&self, entries: &mut [MemoryEntry]) {
-        let Some(embedder) = &self.parts.embedder else { return };
-        for batch in entries.chunks_mut(self.parts.options.batch.max(1)) {
-            let mut wanting: Vec<&mut MemoryEntry> = batch
-                .iter_mut()
-                .filter(|entry| entry.embedding.is_none() && entry.kind != MemoryKind::Value)
-                .collect();
-            let texts: Vec<String> = wanting.iter().map(|entry| entry.content.clone()).collect();
-            let made = match &texts[..] {
-                // One that has none has none; why does not matter here.
-                [_] => vectors(&**embedder, &texts).await.map(|made| made.into_iter().map(Ok).collect()),
-                _ => vector_of_each(&**embedder, &texts).await,
-            };
-            let made: Vec<Result<Vec<f32>, MemoryError>> = match made {
-                Ok(made) => made,
-                Err(error) => {
-                    tracing::warn!(%error, "kept without vectors, to be embedded later");
-                    continue;
-                }
-            };
-            for (entry, made) in wanting.iter_mut().zip(made) {
-                match made {
-                    Ok(vector) => **entry = std::mem::take(*entry).with_vector(embedder.id(), vector),
-                    Err(error) => tracing::warn!(id = entry.id, %error, "kept without a vector"),
-                }
-            }
-        }
-    }
-
     /// Forgets the entry of this id, here and in collections within, with its vector, the answers that are kept, and the
     /// facts that were learnt from it alone; false if there is nothing of it. What a fact had ended holds on without
     /// it. All of this happens, or nothing.
@@ -369,50 +339,3 @@ pub(crate) fn forget_in(entry: &MemoryEntry) -> MemoryChange {
     filter.ids = vec![entry.id.clone()];
     MemoryChange::Forget(filter)
 }
-
-/// The vectors of texts, checked: an embedder is somebody else's code.
-pub(crate) async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, MemoryError> {
-    if texts.is_empty() {
-        return Ok(Vec::new());
-    }
-    let failed = |problem: String| MemoryError::Embedding { embedder: embedder.id().to_owned(), problem };
-    let vectors = embedder.embed(texts).await?;
-    if vectors.len() != texts.len() {
-        return Err(failed(format!("{} vectors for {} texts", vectors.len(), texts.len())));
-    }
-    let expected = embedder.dimensions();
-    for vector in &vectors {
-        if vector.len() != expected {
-            return Err(failed(format!("a vector of {} dimensions, not {expected}", vector.len())));
-        }
-        if vector.iter().any(|x| !x.is_finite()) {
-            return Err(failed("a vector has a value that is no number".to_owned()));
-        }
-    }
-    Ok(vectors)
-}
-
-/// The vector of each text, or why it has none. What an embedder refuses as a whole it is asked for text by text.
-///
-/// # Errors
-/// The embedder's, if it makes a vector of nothing at all.
-pub(crate) async fn vector_of_each(
-    embedder: &dyn Embedder,
-    texts: &[String],
-) -> Result<Vec<Result<Vec<f32>, MemoryError>>, MemoryError> {
-    let error = match vectors(embedder, texts).await {
-        Ok(made) => return Ok(made.into_iter().map(Ok).collect()),
-        Err(error) => error,
-    };
-    // One that makes nothing of a plain word is down, and is not asked for all the others.
-    vectors(embedder, &[PLAIN.to_owned()]).await.map_err(|_| error)?;
-    let mut each = Vec::new();
-    for text in texts {
-        let made = vectors(embedder, std::slice::from_ref(text)).await;
-        each.push(made.map(|mut made| made.pop().unwrap_or_default()));
-    }
-    Ok(each)
-}
-
-/// A text that no embedder has a reason to refuse.
-const PLAIN: &str = "word";

@@ -3,10 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
-    Memory,
-    knowledge::with_other_sources,
-    memory::{forget_in, vector_of_each},
-    words::said_plainly,
+    Memory, embedding::vector_of_each, knowledge::with_other_sources, memory::forget_in, words::said_plainly,
 };
 use archon_types::{
     Embedder, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
