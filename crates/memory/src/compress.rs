@@ -13,7 +13,9 @@ use archon_types::{
 use serde::Deserialize;
 use serde_json::{Map, json};
 
-use crate::{Conversation, Memory, ask::escaped, conversation::SESSION, model::Model, recall::doubted};
+use crate::{
+    Conversation, Memory, ask::escaped, conversation::SESSION, memory::Tries, model::Model, recall::doubted,
+};
 
 /// Sums up the old turns of conversations with a model.
 #[derive(Clone)]
@@ -103,11 +105,28 @@ impl Compressor {
         let until = turns.last().map_or(0, |turn| turn.position);
         entry.metadata.insert(SESSION.to_owned(), Json::String(conversation.session().to_owned()));
         entry.metadata.insert(UNTIL.to_owned(), Json::from(until));
-        // The facts first: a summary that stands says that all of it is kept. They are marked with the session, and go
-        // with it.
+        // The key facts are marked with the session, and go with it.
         let of = Map::from_iter([(SESSION.to_owned(), Json::String(conversation.session().to_owned()))]);
-        self.memory.task(conversation.session()).put(answer.facts, entry.trust, &of).await?;
-        self.memory.keep(vec![entry]).await.map(drop)
+        let task = self.memory.task(conversation.session());
+        let mut as_read = MemoryFilter::all().exactly(self.memory.store().scope());
+        as_read.ids = turns.iter().map(|turn| turn.id.clone()).collect();
+        let _one_at_a_time = self.memory.parts.facts.lock().await;
+        let mut tries = Tries::default();
+        loop {
+            // What was cleared or forgotten while the model wrote does not come back in a summary.
+            let (now, unchanged) = self.memory.expected(as_read.clone()).await?;
+            if now.len() != turns.len()
+                || now.iter().zip(turns).any(|(now, turn)| now.content != turn.content)
+            {
+                return Ok(());
+            }
+            let (mut entries, mut changes) = task.entries(&answer.facts, entry.trust, &of).await?;
+            changes.push(unchanged);
+            entries.push(entry.clone());
+            if self.memory.attempt(entries, changes, &mut tries).await?.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     /// The summaries, and the turns after them.

@@ -174,6 +174,7 @@ impl InMemoryStore {
                 }
                 MemoryChange::Embed { id, collection, embedder, vector, .. } => {
                     narrowed(&self.scope, Some(collection))?;
+                    MemoryEntry::check_embedder(id, embedder)?;
                     if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
                         let problem = "its vector is empty or has a value that is no number".to_owned();
                         return Err(MemoryError::Invalid { id: id.clone(), problem });

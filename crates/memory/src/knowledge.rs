@@ -21,7 +21,7 @@ use crate::{
     extract::{KnowledgeExtractor, Passage},
     memory::Tries,
 };
-use fact::{FACT, SEPARATOR, key_of, object_of};
+use fact::{SEPARATOR, key_of};
 use timeline::Timeline;
 
 pub use fact::{Fact, Objects};
@@ -114,7 +114,7 @@ impl Knowledge {
         let (mut learnt, mut lines) = (Vec::new(), Lines::default());
         for (nth, fact) in (NOT_STORED_YET..).zip(facts) {
             let fact = self.as_known(fact.clone(), of, &mut lines).await?;
-            let id = fact.content_id().unwrap_or_else(|| self.memory.fresh());
+            let id = fact.content_id(now).unwrap_or_else(|| self.memory.fresh());
             let mut new = fact.entry(id, now)?;
             (new.position, new.collection) = (nth, of.clone());
             learnt.push(lines.all.entry(fact.key()).or_default().learn(new, &fact, now));
@@ -138,7 +138,7 @@ impl Knowledge {
         }
         let many = one + SEPARATOR;
         let learnt_now = lines.all.iter().any(|(key, line)| key.starts_with(&many) && !line.is_empty());
-        if fact.objects == Objects::Many || learnt_now || self.has_any(&many, of).await? {
+        if fact.objects == Objects::Many || learnt_now || self.has_any(&many, of, lines).await? {
             fact.objects = Objects::Many;
             self.read_line(&fact.key(), of, lines).await?;
         }
@@ -155,12 +155,16 @@ impl Knowledge {
         Ok(lines.all.get(key).is_some_and(|line| !line.is_empty()))
     }
 
-    /// Whether there are facts in a collection whose keys begin so.
-    async fn has_any(&self, prefix: &str, of: &Collection) -> Result<bool, MemoryError> {
+    /// Whether there are facts in a collection whose keys begin so; if there are none, that is expected to stay so.
+    async fn has_any(&self, prefix: &str, of: &Collection, lines: &mut Lines) -> Result<bool, MemoryError> {
         let mut filter = MemoryFilter::all().of(&[MemoryKind::Fact]).exactly(of);
         filter.key_prefix = Some(prefix.to_owned());
-        let page = self.memory.store().list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
-        Ok(!page.entries.is_empty())
+        let page = self.memory.store().list(&Listing::new(filter.clone(), MemoryOrder::First, 1)).await?;
+        let none = page.entries.is_empty() && page.damaged.is_empty();
+        if none {
+            lines.expected.push(MemoryChange::Expect { filter, entries: Vec::new() });
+        }
+        Ok(!none)
     }
 
     /// The other facts that end elsewhere once entries are kept, in place of those of before, and what that rests on. The

@@ -42,14 +42,32 @@ impl TaskMemory {
         self.put(values, trust, &Map::new()).await
     }
 
-    /// The same, with more metadata for each.
-    pub(crate) async fn put(
+    async fn put(
         &self,
         values: Map<String, Json>,
         trust: Trust,
         metadata: &Map<String, Json>,
     ) -> Result<usize, MemoryError> {
         let _one_at_a_time = self.memory.parts.facts.lock().await;
+        let mut tries = Tries::default();
+        loop {
+            let (entries, expected) = self.entries(&values, trust, metadata).await?;
+            if entries.is_empty() {
+                return Ok(0);
+            }
+            if let Some(met) = self.memory.attempt(entries, expected, &mut tries).await? {
+                return Ok(met);
+            }
+        }
+    }
+
+    /// The entries of those values that may be set, and what that rests on.
+    pub(crate) async fn entries(
+        &self,
+        values: &Map<String, Json>,
+        trust: Trust,
+        metadata: &Map<String, Json>,
+    ) -> Result<(Vec<MemoryEntry>, Vec<MemoryChange>), MemoryError> {
         let now = self.memory.now();
         let entry = |(key, value): (&String, &Json)| {
             let mut entry = MemoryEntry::new(id_of(&self.task, key), value.to_string(), now);
@@ -58,26 +76,17 @@ impl TaskMemory {
             entry.key = Some(key.clone());
             entry
         };
-        let mut tries = Tries::default();
-        loop {
-            let (mut believed, expected) = match trust {
-                // Nothing is believed more.
-                Trust::Trusted => (Vec::new(), Vec::new()),
-                _ => {
-                    let (values, as_read) = self.memory.expected(self.filter()).await?;
-                    (values, vec![as_read])
-                }
-            };
-            believed.retain(|entry| entry.trust > trust && is_value(entry));
-            let may = |entry: &MemoryEntry| !believed.iter().any(|better| better.id == entry.id);
-            let entries: Vec<MemoryEntry> = values.iter().map(entry).filter(may).collect();
-            if entries.is_empty() {
-                return Ok(0);
+        let (mut believed, expected) = match trust {
+            // Nothing is believed more.
+            Trust::Trusted => (Vec::new(), Vec::new()),
+            _ => {
+                let (values, as_read) = self.memory.expected(self.filter()).await?;
+                (values, vec![as_read])
             }
-            if let Some(met) = self.memory.attempt(entries, expected, &mut tries).await? {
-                return Ok(met);
-            }
-        }
+        };
+        believed.retain(|entry| entry.trust > trust && is_value(entry));
+        let may = |entry: &MemoryEntry| !believed.iter().any(|better| better.id == entry.id);
+        Ok((values.iter().map(entry).filter(may).collect(), expected))
     }
 
     /// Every value with its trust, in the order in which they were first set. What cannot be read is left out, with a

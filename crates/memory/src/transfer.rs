@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use archon_types::{
-    Collection, Json, Listing, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder, Trust,
+    Collection, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
+    Trust,
 };
 
 use crate::{
@@ -66,8 +67,7 @@ impl Memory {
                     Err(problem) => imported.refused.push((*number, problem)),
                 }
             }
-            let entries = self.without_turns_among_believed(entries, trust, &mut imported).await?;
-            self.import_batch(entries, &mut imported).await?;
+            self.import_batch(entries, trust, &mut imported).await?;
             progress(batch.last().map_or(0, |(number, _)| *number));
         }
         imported.refused.sort();
@@ -97,28 +97,31 @@ impl Memory {
     }
 
     /// Refuses turns of sessions in which something is believed more than the import. Marked as they would be, they
-    /// would still stand among the latest turns, in the place of what was said.
+    /// would still stand among the latest turns, in the place of what was said. That the others have none such is
+    /// expected to stay so.
     async fn without_turns_among_believed(
         &self,
-        mut entries: Vec<(usize, MemoryEntry)>,
+        entries: &mut Vec<(usize, MemoryEntry)>,
         trust: Trust,
         imported: &mut Imported,
-    ) -> Result<Vec<(usize, MemoryEntry)>, MemoryError> {
+    ) -> Result<Vec<MemoryChange>, MemoryError> {
         let more = match trust {
             Trust::Untrusted => Trust::Model,
             Trust::Model => Trust::Trusted,
-            Trust::Trusted => return Ok(entries),
+            Trust::Trusted => return Ok(Vec::new()),
         };
         let sessions: HashSet<(Collection, String)> =
             entries.iter().filter_map(|(_, entry)| session_of(entry)).collect();
-        let mut believed = HashSet::new();
+        let (mut believed, mut expected) = (HashSet::new(), Vec::new());
         for (collection, session) in sessions {
             let mut filter = MemoryFilter::all().of(&[MemoryKind::Turn]).exactly(&collection);
             filter.trust = more;
             filter.metadata.insert(SESSION.to_owned(), Json::String(session.clone()));
-            let page = self.store().list(&Listing::new(filter, MemoryOrder::First, 1)).await?;
+            let page = self.store().list(&Listing::new(filter.clone(), MemoryOrder::First, 1)).await?;
             // A damaged turn is one, too.
-            if !page.entries.is_empty() || !page.damaged.is_empty() {
+            if page.entries.is_empty() && page.damaged.is_empty() {
+                expected.push(MemoryChange::Expect { filter, entries: Vec::new() });
+            } else {
                 believed.insert((collection, session));
             }
         }
@@ -127,7 +130,7 @@ impl Memory {
             imported.refused.push((*number, format!("the session {} is kept here and believed more", of.1)));
             false
         });
-        Ok(entries)
+        Ok(expected)
     }
 
     fn has_own_vector(&self, entry: &MemoryEntry) -> bool {
@@ -140,6 +143,7 @@ impl Memory {
     async fn import_batch(
         &self,
         entries: Vec<(usize, MemoryEntry)>,
+        trust: Trust,
         imported: &mut Imported,
     ) -> Result<(), MemoryError> {
         if entries.is_empty() {
@@ -149,7 +153,7 @@ impl Memory {
         self.add_vectors(&mut entries).await;
         let lines: Vec<(usize, MemoryEntry)> = numbers.into_iter().zip(entries).collect();
         let _one_at_a_time = self.parts.facts.lock().await;
-        match self.import_in_one(&lines).await {
+        match self.import_in_one(&lines, trust).await {
             Ok(done) => {
                 imported.add(done);
                 return Ok(());
@@ -161,7 +165,7 @@ impl Memory {
         // What one of them is refused for is no reason to refuse the others.
         let mut failed = false;
         for line in &lines {
-            match self.import_in_one(std::slice::from_ref(line)).await {
+            match self.import_in_one(std::slice::from_ref(line), trust).await {
                 Ok(done) => {
                     imported.add(done);
                     failed = false;
@@ -179,18 +183,26 @@ impl Memory {
 
     /// All of them, but for those that are believed less than what they would replace, or none. A fact that comes ends
     /// others, or ends where they begin, as if it was learnt.
-    async fn import_in_one(&self, lines: &[(usize, MemoryEntry)]) -> Result<Imported, MemoryError> {
+    async fn import_in_one(
+        &self,
+        lines: &[(usize, MemoryEntry)],
+        trust: Trust,
+    ) -> Result<Imported, MemoryError> {
         let mut filter = MemoryFilter::all();
         filter.ids = lines.iter().map(|(_, entry)| entry.id.clone()).collect();
         let mut tries = Tries::default();
         loop {
             let (mut before, as_read) = self.expected(filter.clone()).await?;
-            let (mut entries, imported) = believed(with_places_of(lines.to_vec(), &before), &before);
+            let (mut imported, mut lines) = (Imported::default(), lines.to_vec());
+            let mut changes = self.without_turns_among_believed(&mut lines, trust, &mut imported).await?;
+            let (mut entries, done) = believed(with_places_of(lines, &before), &before);
+            imported.add(done);
             if entries.is_empty() {
                 return Ok(imported);
             }
             before.retain(|known| entries.iter().any(|entry| name(entry) == name(known)));
-            let (moved, mut changes) = self.knowledge().settled(&mut entries, &before).await?;
+            let (moved, lines_as_read) = self.knowledge().settled(&mut entries, &before).await?;
+            changes.extend(lines_as_read);
             changes.push(as_read);
             entries.extend(moved);
             if self.attempt(entries, changes, &mut tries).await?.is_some() {

@@ -44,8 +44,9 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
         MemoryChange::Forget(filter) | MemoryChange::Expect { filter, .. } => {
             narrowed(scope, filter.collection.as_ref()).map(drop)
         }
-        MemoryChange::Embed { id, collection, vector, .. } => {
+        MemoryChange::Embed { id, collection, embedder, vector, .. } => {
             narrowed(scope, Some(collection))?;
+            MemoryEntry::check_embedder(id, embedder)?;
             if vector.is_empty() || vector.iter().any(|x| !x.is_finite()) {
                 let problem = "its vector is empty or has a value that is no number".to_owned();
                 return Err(MemoryError::Invalid { id: id.clone(), problem });
@@ -54,6 +55,18 @@ pub(crate) fn check(scope: &Collection, change: &MemoryChange) -> Result<(), Mem
         }
         _ => Ok(()),
     }
+}
+
+/// The first text in order that does not begin with `prefix` and is past those that do.
+pub(crate) fn past_all_of(prefix: &str) -> Option<String> {
+    let mut past = prefix.to_owned();
+    while let Some(last) = past.pop() {
+        if let Some(next) = (last..=char::MAX).nth(1) {
+            past.push(next);
+            return Some(past);
+        }
+    }
+    None
 }
 
 /// All that fits, as [`MemoryChange::Expect`] has it.

@@ -35,6 +35,8 @@ struct Pool {
     idle: Mutex<Vec<Client>>,
     /// Who may have a connection.
     turns: Semaphore,
+    /// Connections that may still be opened. One whose user went away is open until the server is done with it.
+    unopened: Arc<Semaphore>,
 }
 
 /// A connection and the turn to use it.
@@ -67,8 +69,13 @@ impl PostgresMemory {
             return Err(failed("open", schema)(std::io::Error::other(problem)));
         }
         let config = config.parse::<tokio_postgres::Config>().map_err(failed("open", "PostgreSQL"))?;
-        let pool =
-            Pool { config, schema: schema.to_owned(), idle: Mutex::default(), turns: Semaphore::new(MOST) };
+        let pool = Pool {
+            config,
+            schema: schema.to_owned(),
+            idle: Mutex::default(),
+            turns: Semaphore::new(MOST),
+            unopened: Arc::new(Semaphore::new(MOST)),
+        };
         let mut taken = pool.take().await?;
         prepare(&mut taken.client, schema).await?;
         pool.give_back(taken);
@@ -161,8 +168,11 @@ impl Pool {
 
     async fn connect(&self) -> Result<Client, MemoryError> {
         let failed = || failed("connect to", &self.schema);
+        let place = self.unopened.clone().acquire_owned().await;
+        let place = place.map_err(self::failed("connect to", &self.schema))?;
         let (client, connection) = self.config.connect(NoTls).await.map_err(failed())?;
         tokio::spawn(async move {
+            let _place = place;
             if let Err(error) = connection.await {
                 tracing::warn!(%error, "a connection to PostgreSQL ended");
             }

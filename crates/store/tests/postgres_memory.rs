@@ -246,8 +246,12 @@ async fn words_are_found_whatever_their_case_and_their_accents() {
     let store = schema.open().await.unwrap().collection(Collection::new("user:x").unwrap()).unwrap();
     let entry =
         |id: &str, text: &str| MemoryChange::put(MemoryEntry::new(id, text, Timestamp::from_millis(1)));
-    let texts =
-        [entry("swiss", "Zürich and ÉVIAN"), entry("apart", "Cafe\u{301}"), entry("russian", "МОСКВА")];
+    let texts = [
+        entry("swiss", "Zürich and ÉVIAN"),
+        entry("apart", "Cafe\u{301}"),
+        entry("russian", "МОСКВА"),
+        entry("greek", "ΟΔΟΣ"),
+    ];
     store.apply(texts.into()).await.unwrap();
     let table = [
         ("zurich", "swiss"),
@@ -258,6 +262,8 @@ async fn words_are_found_whatever_their_case_and_their_accents() {
         ("cafes", "apart"),
         ("москва", "russian"),
         ("Москва", "russian"),
+        ("οδος", "greek"),
+        ("οδός", "greek"),
     ];
     for (asked, id) in table {
         let found = store.candidates(&MemorySearch::words(asked, 9)).await.unwrap().candidates;

@@ -8,7 +8,7 @@ use archon_store::SqliteMemory;
 use archon_testkit::{all_entries, check_memory_store, foreign_memories};
 use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    MemorySearch, MemoryStore, Timestamp, Trust,
+    MemorySearch, MemoryStore, Timestamp, Trust, Validity,
 };
 
 fn open(store: &SqliteMemory) -> impl Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync {
@@ -154,6 +154,8 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
         let mut straw = entry(&n.to_string(), &text);
         straw.collection = of("user:x:y");
         straw.kind = MemoryKind::Turn;
+        straw.valid_from = Some(Timestamp::from_millis(10));
+        straw.timestamp = Timestamp::from_millis(10);
         straw
     });
     user.apply(std::iter::once(fact).chain(straws).map(MemoryChange::put).collect()).await.unwrap();
@@ -163,6 +165,7 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     };
     assert_eq!(find("common needle").await, ["777"]);
     assert_eq!(find("common").await.len(), 5);
+    assert_eq!(find("common nothing").await.len(), 5, "a word that none has takes no other's place");
     assert_eq!(find("common needle").await, ["777"]);
     // Nor does it where what fits is older than all that is scored.
     let mut session = MemoryFilter::all();
@@ -170,7 +173,10 @@ async fn a_word_that_is_in_most_entries_costs_little_and_hides_nothing() {
     let mut trusted = MemoryFilter::all();
     trusted.trust = Trust::Trusted;
     let kind = MemoryFilter::all().of(&[MemoryKind::Fact]);
-    for filter in [session, trusted, kind, MemoryFilter::all().exactly(&of("user:x"))] {
+    let (mut then, mut old) = (MemoryFilter::all(), MemoryFilter::all());
+    then.validity = Validity::At(Timestamp::from_millis(3));
+    old.until = Some(Timestamp::from_millis(5));
+    for filter in [session, trusted, kind, then, old, MemoryFilter::all().exactly(&of("user:x"))] {
         for text in ["common", "common needle"] {
             let mut search = MemorySearch::words(text, 5);
             search.filter = filter.clone();
@@ -290,6 +296,9 @@ async fn a_damaged_byte_beside_a_vector_costs_no_other_vector() {
         };
         let opened = SqliteMemory::open(&path).unwrap();
         assert_eq!(found(opened.clone()).await, ["two"], "{sql}");
+        let mut others = MemorySearch::words("", 9).near("f:2", vec![1.0, 0.0]);
+        others.filter = MemoryFilter::all();
+        assert_eq!(opened.candidates(&others).await.unwrap().candidates, [], "{sql}");
         assert_eq!(all_entries(&user, MemoryFilter::all()).await.len(), 2, "{sql}");
         // It waits for another, and with that it is found again: by who saw the damage, and who did not.
         assert_eq!(lacking(&user, "e:2").await, ["one"], "{sql}");

@@ -131,8 +131,14 @@ async fn a_batch_is_kept_whole_or_not_at_all(open: OpenMemoryStore<'_>) {
         embedder: "batch:2".into(),
         vector: vec![1.0, 2.0, 3.0],
     };
-    let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
-    assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    let mut long = other.clone();
+    if let MemoryChange::Embed { embedder, vector, .. } = &mut long {
+        (*embedder, *vector) = ("x".repeat(MemoryEntry::MAX_NAME_BYTES + 1), vec![1.0]);
+    }
+    for other in [other, long] {
+        let error = store.apply(vec![MemoryChange::forget("v"), other]).await.expect_err("a wrong length");
+        assert!(matches!(error, MemoryError::Invalid { .. }), "{error}");
+    }
     assert_eq!(ids(&all_entries(&*store, MemoryFilter::all()).await), ["v"]);
     for vector in [vec![f32::NAN, 1.0], vec![1.0, 2.0, 3.0]] {
         let asked = store.candidates(&MemorySearch::words("vector", 3).near("batch:2", vector)).await;

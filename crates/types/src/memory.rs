@@ -163,7 +163,22 @@ pub struct MemoryEntry {
     pub position: u64,
 }
 
+/// What is wrong with a name, if it is its length.
+fn too_long(part: &str, name: &str) -> Option<String> {
+    let (found, most) = (name.len(), MemoryEntry::MAX_NAME_BYTES);
+    (found > most).then(|| format!("its {part} has {found} bytes, at most {most} are kept"))
+}
+
 impl MemoryEntry {
+    /// Checks the name of an embedder whose vector is to be given to the entry of this id.
+    ///
+    /// # Errors
+    /// [`MemoryError::Invalid`] if it has more than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES).
+    pub fn check_embedder(id: &str, embedder: &str) -> Result<(), MemoryError> {
+        let invalid = |problem| MemoryError::Invalid { id: id.to_owned(), problem };
+        too_long("embedder", embedder).map_or(Ok(()), |problem| Err(invalid(problem)))
+    }
+
     /// Whether another is this one as it was written: the same but for its vector, and for when it was of use.
     pub fn is_as_written(&self, other: &Self) -> bool {
         let said = |e: &Self| (e.kind, e.timestamp, e.trust, e.importance);
@@ -245,12 +260,8 @@ impl MemoryEntry {
             ("session", session),
         ];
         for (part, name) in names {
-            let found = name.map_or(0, str::len);
-            if found > Self::MAX_NAME_BYTES {
-                return Some(format!(
-                    "its {part} has {found} bytes, at most {} are kept",
-                    Self::MAX_NAME_BYTES
-                ));
+            if let Some(problem) = name.and_then(|name| too_long(part, name)) {
+                return Some(problem);
             }
         }
         if self.content.len() > Self::MAX_BYTES {

@@ -11,7 +11,7 @@ use archon_types::{BoxFuture, MemoryError, Trust};
 use super::{KnowledgeExtractor, Passage};
 use crate::{Fact, words::words};
 use objects::{Shape, is_name, object};
-use sentences::{is_denied, is_opener, statements};
+use sentences::{is_corrected, is_opener, statements};
 
 /// Finds what is said in the plainest way: `I live in Bern`, `My name is Alice`, `Alice works for ACME`. What it is not
 /// sure of teaches it nothing.
@@ -116,7 +116,8 @@ impl RuleExtractor {
         statements(text).iter().flat_map(|said| Self::of_statement(said, speaker)).collect()
     }
 
-    /// The facts of its clauses, up to one that is not understood: what follows may depend on it.
+    /// The facts of its clauses, up to one that is not understood: what follows may depend on it. None if that one may
+    /// correct the others.
     fn of_statement(said: &[&str], speaker: &str) -> Vec<Fact> {
         let mut facts = Vec::new();
         for clause in said.split_inclusive(|word| word.ends_with(',')) {
@@ -126,6 +127,7 @@ impl RuleExtractor {
             }
             match Self::of_clause(&clause[openers..], speaker) {
                 Some(fact) => facts.push(fact),
+                None if is_corrected(said) => return Vec::new(),
                 None => break,
             }
         }
@@ -133,9 +135,6 @@ impl RuleExtractor {
     }
 
     fn of_clause(clause: &[&str], speaker: &str) -> Option<Fact> {
-        if is_denied(clause) {
-            return None;
-        }
         match clause {
             [my, what, "is", rest @ ..] if my.eq_ignore_ascii_case("my") => {
                 let (_, relation, shape) = OWN.iter().find(|(name, ..)| name.eq_ignore_ascii_case(what))?;
@@ -269,6 +268,18 @@ mod tests {
 
     // spec: M-25
     #[test]
+    fn what_takes_nothing_back_leaves_what_was_said() {
+        check(&[
+            ("I live in Bern, Switzerland.", "user lives in Bern"),
+            ("I live in Bern, actually.", "user lives in Bern"),
+            ("Actually, I live in Bern, where it rains.", "user lives in Bern"),
+            ("I live in Bern, and actually I like tea.", "user lives in Bern; user likes tea"),
+            ("I am not old. I live in Bern.", "user lives in Bern"),
+        ]);
+    }
+
+    // spec: M-25
+    #[test]
     fn in_doubt_nothing_is_learnt() {
         let texts = [
             // Questions, conditions and what is imagined.
@@ -290,6 +301,27 @@ mod tests {
             "I like neither tea nor coffee.",
             "I live in Bern or Basel.",
             "Nobody likes tea.",
+            // The same after a comma, wherever it stands.
+            "I live in Bern, or Basel.",
+            "I live in Bern,\nor Basel.",
+            "I live in Bern, not Basel.",
+            "I live in Bern, but not any more.",
+            "I live in Bern, where it rains, but no longer.",
+            "I work for ACME, no longer.",
+            "I work for ACME, but I don't any more.",
+            "My name is Anna, I live in Bern, or Basel.",
+            // What is taken back.
+            "I live in Bern, sorry, Basel.",
+            "I live in Bern, sorry Basel.",
+            "I live in Bern, I mean Basel.",
+            "I live in Bern, rather in Basel.",
+            "I live in Bern, wait, Basel.",
+            "I live in Bern, oops, Basel.",
+            "I live in Bern, no, Basel.",
+            "I live in Bern, actually Basel.",
+            "I live in Bern, actually, in Basel.",
+            "I live in Bern, well, Basel actually.",
+            "I live in Bern, where it rains, actually in Basel.",
             // What others say.
             "Bob said: I live in Bern. I like tea.",
             "Anna said, I live in Bern.",

@@ -32,7 +32,7 @@ pub struct Fact {
     /// How far it is believed.
     pub trust: Trust,
     /// The ids of the entries that say it; none if it was not learnt from entries. It is forgotten with the last of
-    /// them.
+    /// them; which of them said it when is not known, so a time at which it was said again stays until then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
 }
@@ -88,9 +88,10 @@ impl Fact {
 
     /// The id of a fact that an entry says: whoever learns it again from there, in whichever process, writes it in its own
     /// place. A fact that rests on no entry has none.
-    pub(super) fn content_id(&self) -> Option<String> {
+    pub(super) fn content_id(&self, now: Timestamp) -> Option<String> {
         let source = self.sources.first()?;
-        let content = json!([source, self.key(), normal(&self.object), self.since, self.until, self.trust]);
+        let since = self.since.unwrap_or(now);
+        let content = json!([source, self.key(), normal(&self.object), since, self.until, self.trust]);
         let hash = hmac_sha256::Hash::hash(content.to_string().as_bytes());
         let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         Some(format!("fact:{hex}"))
@@ -130,7 +131,11 @@ impl Fact {
     }
 }
 
-pub(super) const FACT: &str = "fact";
+const FACT: &str = "fact";
+const SOURCES: &str = "sources";
+const SAID_AGAIN: &str = "said_again";
+/// Times of a fact that are kept.
+const MOST_TIMES: usize = 256;
 
 /// Which timeline a fact is in.
 pub(crate) fn line_of(entry: &MemoryEntry) -> Option<(Collection, String)> {
@@ -154,4 +159,38 @@ pub(crate) fn normal(name: &str) -> String {
 /// The object of an entry that is a fact.
 pub(super) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
+}
+
+/// A known fact after it was said again, if that changes what it rests on or how long it is known to hold. What is said
+/// by itself rests on nothing else any more; what is believed less holds nothing up.
+pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
+    let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
+    let mut fact = before.clone();
+    if !fact.sources.is_empty() {
+        let new: Vec<_> = again.sources.iter().filter(|id| !before.sources.contains(id)).cloned().collect();
+        fact.sources.extend(new);
+        if again.sources.is_empty() {
+            fact.sources.clear();
+        }
+    }
+    if let (true, Err(place)) = (known.valid_from < Some(at), fact.said_again.binary_search(&at)) {
+        fact.said_again.insert(place, at);
+        fact.said_again.drain(..fact.said_again.len().saturating_sub(MOST_TIMES));
+    }
+    if fact == before { None } else { rewritten(known, &fact) }
+}
+
+/// The entry of a fact that rests on other entries now, or was said at other times.
+pub(super) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
+    let mut entry = entry.clone();
+    let written = entry.metadata.get_mut(FACT)?.as_object_mut()?;
+    match fact.sources.is_empty() {
+        true => written.remove(SOURCES),
+        false => written.insert(SOURCES.to_owned(), fact.sources.clone().into()),
+    };
+    match fact.said_again.is_empty() {
+        true => written.remove(SAID_AGAIN),
+        false => written.insert(SAID_AGAIN.to_owned(), serde_json::to_value(&fact.said_again).ok()?),
+    };
+    Some(entry)
 }

@@ -2,40 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archon_types::{Collection, MemoryEntry, Timestamp};
+use archon_types::{Collection, MemoryEntry};
 
 use super::{
-    FACT, Fact, line_of,
+    fact::{Fact, line_of, rewritten},
     timeline::{moved, name},
 };
-
-const SOURCES: &str = "sources";
-const SAID_AGAIN: &str = "said_again";
-/// Times of a fact that are kept.
-const MOST_TIMES: usize = 256;
 
 /// The ids of the entries that say a fact, in its own collection.
 pub(crate) fn sources_of(fact: &MemoryEntry) -> Vec<String> {
     Fact::of(fact).map(|fact| fact.sources).unwrap_or_default()
-}
-
-/// A known fact after it was said again, if that changes what it rests on or how long it is known to hold. What is said
-/// by itself rests on nothing else any more; what is believed less holds nothing up.
-pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {
-    let before = Fact::of(known).filter(|_| again.trust >= known.trust)?;
-    let mut fact = before.clone();
-    if !fact.sources.is_empty() {
-        let new: Vec<_> = again.sources.iter().filter(|id| !before.sources.contains(id)).cloned().collect();
-        fact.sources.extend(new);
-        if again.sources.is_empty() {
-            fact.sources.clear();
-        }
-    }
-    if let (true, Err(place)) = (known.valid_from < Some(at), fact.said_again.binary_search(&at)) {
-        fact.said_again.insert(place, at);
-        fact.said_again.drain(..fact.said_again.len().saturating_sub(MOST_TIMES));
-    }
-    if fact == before { None } else { rewritten(known, &fact) }
 }
 
 /// What becomes of facts when some of them go, and some of the entries that they rest on, named by collection and id:
@@ -94,19 +70,4 @@ pub(crate) fn with_other_sources(
         }
     }
     if now.sources == before { None } else { rewritten(fact, &now) }
-}
-
-/// The entry of a fact that rests on other entries now, or was said at other times.
-pub(super) fn rewritten(entry: &MemoryEntry, fact: &Fact) -> Option<MemoryEntry> {
-    let mut entry = entry.clone();
-    let written = entry.metadata.get_mut(FACT)?.as_object_mut()?;
-    match fact.sources.is_empty() {
-        true => written.remove(SOURCES),
-        false => written.insert(SOURCES.to_owned(), fact.sources.clone().into()),
-    };
-    match fact.said_again.is_empty() {
-        true => written.remove(SAID_AGAIN),
-        false => written.insert(SAID_AGAIN.to_owned(), serde_json::to_value(&fact.said_again).ok()?),
-    };
-    Some(entry)
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use archon_types::{Collection, MemoryEntry, Timestamp};
 
 use super::{
-    Fact, Learnt, object_of,
-    sources::{rewritten, said_again},
+    Learnt,
+    fact::{Fact, object_of, rewritten, said_again},
 };
 
 /// The facts of one key, and which of them are not as they are stored.
@@ -102,7 +102,9 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
             Some(part)
         });
         let Some((first, mut second)) = first.zip(second) else { continue };
-        second.id = format!("{}@{}", first.id, again.as_millis());
+        // The part of a part is one of the whole, too.
+        let whole = first.id.split_once('@').map_or(first.id.as_str(), |(whole, _)| whole);
+        second.id = format!("{whole}@{}", again.as_millis());
         second.position = u64::MAX;
         changed.extend([name(&first), name(&second)]);
         line[i - 1] = first;

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use archon_memory::{Fact, InMemoryStore, Knowledge, Learnt, Memory, RuleExtractor};
-use archon_testkit::{SeededIds, VirtualClock, all_entries};
+use archon_memory::{Compressor, Fact, InMemoryStore, Knowledge, Learnt, Memory, RuleExtractor};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
 use archon_types::{
-    BoxFuture, Collection, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
-    MemoryPage, MemorySearch, MemoryStore, Timestamp, Trust, Working,
+    BoxFuture, Collection, Episodic, Found, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter,
+    MemoryKind, MemoryPage, MemorySearch, MemoryStore, Timestamp, TokenEstimate, Trust, Working,
 };
 use serde_json::{Map, json};
 
@@ -103,6 +103,54 @@ async fn of_two_facts_that_are_learnt_at_once_one_ends_the_other() {
         facts(&store).await,
         [("Alice lives in Bern".into(), Some(300)), ("Alice lives in Chur".into(), None)]
     );
+}
+
+// spec: M-25
+#[tokio::test]
+async fn of_two_who_say_how_many_objects_there_are_the_first_is_right() {
+    let likes = |what: &str| Fact::new("Alice", "likes", what).trusted(Trust::Trusted);
+    let (first, store) = two();
+    let second = overtaken(&store, async move {
+        first.knowledge().learn([likes("tea").one_of_many()]).await.unwrap();
+    });
+    second.knowledge().learn([likes("jazz")]).await.unwrap();
+    assert_eq!(
+        facts(&store).await,
+        [("Alice likes tea".into(), None), ("Alice likes jazz".into(), None)],
+        "there are many"
+    );
+}
+
+// spec: M-26
+#[tokio::test]
+async fn no_turn_of_an_untrusted_import_slips_in_behind_one_that_is_said_meanwhile() {
+    let (_, of) = two();
+    memory_of(of.clone(), 9).conversation("s").append(said("user", "An import's")).await.unwrap();
+    let lines = memory_of(of, 9).export().await.unwrap().join("\n");
+    let (first, store) = two();
+    let second = overtaken(&store, async move {
+        first.conversation("s").append(said("user", "A person's")).await.unwrap();
+    });
+    let imported = second.import(lines.as_bytes(), Trust::Untrusted, |_| {}).await.unwrap();
+    assert_eq!((imported.kept, imported.refused.len()), (0, 1));
+    assert_eq!(all_entries(&*store, MemoryFilter::all()).await.len(), 1);
+}
+
+// spec: M-13, M-14
+#[tokio::test]
+async fn what_is_cleared_while_a_model_sums_it_up_does_not_come_back() {
+    let (first, store) = two();
+    for n in 0..4 {
+        first.conversation("s").append(said("user", &format!("The secret number is {n}."))).await.unwrap();
+    }
+    let cleared = first.clone();
+    let second = overtaken(&store, async move { cleared.conversation("s").clear().await.unwrap() });
+    let model = FnProvider::new(|_, _| {
+        FnProvider::text(r#"{"summary": "The secret number is 3.", "facts": {"number": 3}}"#)
+    });
+    let compressor = Compressor::new(second.clone(), Arc::new(model), "m");
+    compressor.compress(&second.conversation("s"), 1, &TokenEstimate).await.unwrap();
+    assert_eq!(all_entries(&*store, MemoryFilter::all()).await, []);
 }
 
 // spec: M-23, M-25

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use archon_memory::{
     Fact, Knowledge, Learnt, Limits, LlmExtractor, Memory, MemoryOptions, Passage, RecallStep, RuleExtractor,
 };
-use archon_testkit::{FnProvider, SeededIds, all_entries};
+use archon_testkit::{Chance, FnProvider, SeededIds, all_entries};
 use archon_types::{
     Clock, Episodic, LongTerm, MemoryEntry, MemoryFilter, MemoryKind, MemoryQuery, Timestamp, TokenEstimate,
     Trust,
@@ -51,20 +51,15 @@ async fn a_newer_fact_ends_the_older_in_whatever_order_they_are_learnt() {
 // spec: M-25
 #[tokio::test]
 async fn what_is_said_again_and_again_holds_whenever_it_was_said_last() {
-    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 16) % n
-    };
+    let mut chance = Chance(seed());
     for _ in 0..cases(300, 20_000) {
         let (memory, _) = memory("user:x");
         let memory = memory.with_options(MemoryOptions::default());
         let knowledge = memory.knowledge();
         let mut said: Vec<(u64, &str)> = Vec::new();
-        for _ in 0..2 + below(7) {
-            let (since, place) = (1 + below(9), ["Bern", "Basel", "Chur"][below(3) as usize]);
+        for _ in 0..2 + chance.below(7) {
+            let place = ["Bern", "Basel", "Chur"][usize::try_from(chance.below(3)).unwrap()];
+            let since = 1 + chance.below(9);
             knowledge.learn([lives(place, since, Trust::Trusted)]).await.unwrap();
             // The same of the same moment was said before.
             if !said.contains(&(since, place)) {

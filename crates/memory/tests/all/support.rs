@@ -1,26 +1,14 @@
 //! What the tests share.
 
-use std::{
-    env,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use archon_memory::{HashEmbedder, InMemoryStore, Memory};
 use archon_testkit::{SeededIds, VirtualClock};
+pub(crate) use archon_testkit::{cases, first_seed as seed};
 use archon_types::{BoxFuture, Collection, Embedder, MemoryEntry, MemoryError, Timestamp, Trust};
-
-/// How many cases: few in CI, all in an acceptance run.
-pub(crate) fn cases(few: u64, all: u64) -> u64 {
-    if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { all } else { few }
-}
-
-/// Where random cases start.
-pub(crate) fn seed() -> u64 {
-    env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
-}
 
 /// A memory of one owner, in a store of this process, with a clock that tests move.
 pub(crate) fn memory(of: &str) -> (Memory, VirtualClock) {

@@ -1,7 +1,7 @@
 //! Changes, each batch in one transaction.
 
 use archon_types::{Collection, MemoryChange, MemoryEntry, MemoryError};
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::{
     failed,
@@ -19,7 +19,10 @@ pub(super) async fn apply(
         check(scope, change)?;
         check_columns(change)?;
     }
-    let transaction = client.transaction().await.map_err(failed("write to", "a batch"))?;
+    // Each statement sees what was committed before it, whatever the server's default: what is expected is looked at
+    // after the wait for one's turn.
+    let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start();
+    let transaction = transaction.await.map_err(failed("write to", "a batch"))?;
     // One batch at a time for each schema: those that change the same entries in another order would wait for each
     // other, and positions would not be in the order in which others see the entries.
     let turn = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema(), 0))";
@@ -56,10 +59,7 @@ fn check_columns(change: &MemoryChange) -> Result<(), MemoryError> {
     if has(&|text| text.contains('\0')) {
         return problem("its id, key or embedder has a zero character, which PostgreSQL does not keep");
     }
-    match has(&|text| text.len() > MemoryEntry::MAX_NAME_BYTES) {
-        true => problem("its embedder has too long a name"),
-        false => Ok(()),
-    }
+    Ok(())
 }
 
 async fn one(

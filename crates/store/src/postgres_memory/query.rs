@@ -9,7 +9,7 @@ use archon_types::{
 use tokio_postgres::{Client, GenericClient, Row, types::ToSql};
 
 use super::{failed, words::asked};
-use crate::memories::{Texts, check_question, number, range, time};
+use crate::memories::{Texts, check_question, number, past_all_of, range, time};
 
 /// What a row is read from.
 pub(super) const COLUMNS: &str = "e.position, e.id, e.collection, e.used, e.metadata, e.body, e.checksum";
@@ -78,8 +78,13 @@ impl Conditions {
             self.and(&format!("e.key = {key}"));
         }
         if let Some(prefix) = &filter.key_prefix {
-            let prefix = self.value(prefix.clone());
-            self.and(&format!("starts_with(e.key, {prefix})"));
+            // As a range, which the index of keys can answer.
+            let from = self.value(prefix.clone());
+            self.and(&format!("e.key COLLATE \"C\" >= {from}"));
+            if let Some(past) = past_all_of(prefix) {
+                let past = self.value(past);
+                self.and(&format!("e.key COLLATE \"C\" < {past}"));
+            }
         }
     }
 

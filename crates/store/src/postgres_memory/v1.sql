@@ -6,7 +6,7 @@ CREATE TABLE entries (
     id         text COLLATE "C" NOT NULL,
     kind       text NOT NULL,
     trust      smallint NOT NULL,
-    key        text,
+    key        text COLLATE "C",
     timestamp  bigint NOT NULL,
     valid_from bigint,
     valid_to   bigint,

@@ -39,5 +39,7 @@ pub(super) fn asked(text: &str) -> Vec<String> {
 /// A text in lower case and without the accents of its letters, as SQLite's index of words has it.
 fn folded(text: &str) -> String {
     let bare = text.nfd().filter(|c| !matches!(c, '\u{300}'..='\u{36f}'));
-    bare.nfc().flat_map(char::to_lowercase).collect()
+    let lower = bare.nfc().flat_map(char::to_lowercase);
+    // A capital sigma does not say that it ends a word.
+    lower.map(|c| if c == 'ς' { 'σ' } else { c }).collect()
 }

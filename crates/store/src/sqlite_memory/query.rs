@@ -5,14 +5,14 @@ use std::path::Path;
 use archon_types::{
     Collection, Listing, MemoryError, MemoryFilter, MemoryOrder, MemoryPage, Trust, Validity,
 };
-use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
 
 use super::{
     damage::failed,
     database::Database,
     row::{COLUMNS, read, vector_in},
 };
-use crate::memories::{number, range};
+use crate::memories::{number, past_all_of, range};
 
 /// Conditions on `entries e`, joined by AND, with the values of their parameters.
 pub(super) struct Conditions {
@@ -96,18 +96,6 @@ impl Conditions {
     }
 }
 
-/// The first text in order that does not begin with `prefix` and is past those that do.
-fn past_all_of(prefix: &str) -> Option<String> {
-    let mut past = prefix.to_owned();
-    while let Some(last) = past.pop() {
-        if let Some(next) = (last..=char::MAX).nth(1) {
-            past.push(next);
-            return Some(past);
-        }
-    }
-    None
-}
-
 pub(super) fn list(
     database: &Database,
     scope: &Collection,
@@ -125,7 +113,8 @@ pub(super) fn list_in(
 ) -> Result<MemoryPage, MemoryError> {
     let mut page = list_texts_in(connection, scope, listing, place)?;
     for entry in page.entries.iter_mut().filter(|entry| entry.embedder.is_some()) {
-        entry.embedding = vector_at(connection, entry.position).map_err(failed("read", place))?;
+        let embedder = entry.embedder.as_deref().unwrap_or_default();
+        entry.embedding = vector_at(connection, entry.position, embedder).map_err(failed("read", place))?;
         // A vector that is damaged is made again.
         if entry.embedding.is_none() {
             entry.embedder = None;
@@ -183,12 +172,17 @@ const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (posit
                      AND length(s.bytes) = d.dimensions AND typeof(s.bytes) = 'blob' \
                      AND is_whole(v.vector, v.checksum, d.dimensions))";
 
-/// The exact vector of an entry, if there is one and it is whole.
-pub(super) fn vector_at(connection: &Connection, position: u64) -> rusqlite::Result<Option<Vec<f32>>> {
+/// The exact vector of an entry by this embedder, if there is one and it is whole. A copy that is newer than the
+/// transaction, or damaged, may have named another's.
+pub(super) fn vector_at(
+    connection: &Connection,
+    position: u64,
+    embedder: &str,
+) -> rusqlite::Result<Option<Vec<f32>>> {
     let sql = "SELECT v.vector, v.checksum, d.dimensions FROM entries e JOIN vectors v USING (position) \
-               JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1";
+               JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1 AND e.embedder = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     let position = i64::try_from(position).unwrap_or(i64::MAX);
     let read = |row: &rusqlite::Row<'_>| Ok(vector_in([row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]));
-    Ok(statement.query_row([position], read).optional()?.flatten())
+    Ok(statement.query_row(params![position, embedder], read).optional()?.flatten())
 }

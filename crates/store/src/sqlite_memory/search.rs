@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemoryFilter, MemorySearch};
+use archon_types::{Candidate, Collection, Damaged, Found, MemoryError, MemorySearch};
 use archon_vectors::{GroupRange, Near, VectorIndex, cosine};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -66,9 +66,11 @@ impl Gathered<'_> {
         // More than are wanted: the length of a text may put it before one that came before it.
         let enough = search.limit.saturating_mul(2).saturating_add(16);
         let scored = words.scored(range, &search.text, None)?;
+        let looked_at = scored.entries.len();
         let mut fitting = self.fitting(scored.entries, enough)?;
-        // What was not looked at may be all that fits.
-        if scored.cut && fitting.len() < enough && narrows(&search.filter) {
+        // Where the filter lets few of these through, what was not looked at may be all that fits.
+        let few = fitting.len() < search.limit && (fitting.len() < looked_at || fitting.is_empty());
+        if scored.cut && few {
             let scored = words.scored(range, &search.text, Some(self.conditions))?;
             fitting = self.fitting(scored.entries, enough)?;
         }
@@ -112,7 +114,7 @@ impl Gathered<'_> {
         loop {
             let rows = self.nearest(range, embedder, vector, count, keep.as_ref())?;
             let new = rows.iter().map(|row| row.row).filter(|row| looked.insert(*row));
-            near.extend(self.exactly(new, vector).map_err(self.failed())?);
+            near.extend(self.exactly(new, embedder, vector).map_err(self.failed())?);
             if near.len() >= limit || rows.len() < count {
                 break;
             }
@@ -153,12 +155,17 @@ impl Gathered<'_> {
     }
 
     /// Of these rows those that fit, with their exact cosines.
-    fn exactly(&self, rows: impl Iterator<Item = u64>, vector: &[f32]) -> rusqlite::Result<Vec<(i64, f32)>> {
+    fn exactly(
+        &self,
+        rows: impl Iterator<Item = u64>,
+        embedder: &str,
+        vector: &[f32],
+    ) -> rusqlite::Result<Vec<(i64, f32)>> {
         let mut near = Vec::new();
         for row in rows {
             let position = i64::try_from(row).unwrap_or(i64::MAX);
             if self.fits(position)?.is_some()
-                && let Some(exact) = vector_at(self.connection, row)?
+                && let Some(exact) = vector_at(self.connection, row, embedder)?
             {
                 near.push((position, cosine(&exact, vector)));
             }
@@ -214,12 +221,3 @@ impl Gathered<'_> {
 
 /// Rows of the scan that are tried one by one. All that fit are found by then for the price of some thousands.
 const TRIED: usize = 1_000;
-
-/// Whether a filter leaves out more of a collection than what is closed and some ids, which are few.
-fn narrows(filter: &MemoryFilter) -> bool {
-    let mut wide = MemoryFilter::default();
-    wide.collection.clone_from(&filter.collection);
-    wide.without.clone_from(&filter.without);
-    wide.validity = filter.validity;
-    *filter != wide
-}

@@ -20,6 +20,9 @@ use crate::memories::words_of;
 /// them, and costs most.
 const SCORED: i64 = 24_000;
 
+/// How many entries of a word are looked at for those that fit, the newest first: some tenths of a second.
+const LOOKED_AT: i64 = 240_000;
+
 /// The number of a collection, if anything is or was in it.
 pub(super) fn number_of(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached("SELECT number FROM collections WHERE name = ?1")?;
@@ -100,15 +103,21 @@ impl Words<'_> {
 
     /// The entries that something is in, or those of them that fit; if these are too many, the newest of them.
     fn entries_with(&self, question: &str, fitting: Option<&Conditions>) -> rusqlite::Result<Vec<i64>> {
-        // A CROSS JOIN is done as it stands: the index of words is asked for a whole word, not for each entry.
-        let join = fitting
-            .map(|fitting| format!("CROSS JOIN entries e ON e.position = words.rowid AND {}", fitting.sql));
-        let sql = format!(
-            "SELECT words.rowid FROM words {} WHERE words MATCH ? ORDER BY words.rowid DESC LIMIT ?",
-            join.unwrap_or_default()
-        );
-        let mut values = fitting.map(|fitting| fitting.values.clone()).unwrap_or_default();
-        values.extend([Value::Text(question.to_owned()), Value::Integer(SCORED)]);
+        let with = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?";
+        let mut values = vec![Value::Text(question.to_owned())];
+        let sql = match fitting {
+            None => with.to_owned(),
+            // A CROSS JOIN is done as it stands: the index of words is asked for a whole word, not for each entry.
+            Some(fitting) => {
+                values.push(Value::Integer(LOOKED_AT));
+                values.extend(fitting.values.iter().cloned());
+                format!(
+                    "SELECT w.rowid FROM ({with}) w CROSS JOIN entries e ON e.position = w.rowid AND {} LIMIT ?",
+                    fitting.sql
+                )
+            }
+        };
+        values.push(Value::Integer(SCORED));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let rows = statement.query_map(params_from_iter(values), |row| row.get(0))?;
         rows.collect()
@@ -139,11 +148,13 @@ impl Words<'_> {
 fn rarest<T>(mut counted: Vec<(i64, T)>) -> Vec<T> {
     counted.sort_by_key(|(count, _)| *count);
     let mut left = SCORED;
-    let rare = counted.into_iter().enumerate().filter(|(at, (count, _))| {
+    let rare = counted.into_iter().filter(|(count, _)| {
+        // One is asked for however many have it; words that none has are none.
+        let first = left == SCORED;
         left -= count;
-        *at == 0 || left >= 0
+        first || left >= 0
     });
-    rare.map(|(_, (_, counted))| counted).collect()
+    rare.map(|(_, counted)| counted).collect()
 }
 
 fn number_in(entries: &[i64]) -> i64 {

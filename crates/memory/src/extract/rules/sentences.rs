@@ -72,9 +72,11 @@ const CONDITIONS: &[&str] = &[
     "example",
 ];
 
-/// A clause with one of these denies something, or leaves it open.
+/// A sentence with one of these denies something, leaves it open, or takes it back: in whichever clause it stands, it may
+/// be about another, as in `I live in Bern, but not any more`.
 const DENIALS: &[&str] = &[
     "not", "no", "never", "neither", "nor", "none", "nothing", "nobody", "hardly", "barely", "or", "either",
+    "sorry", "mean", "rather", "wait", "oops",
 ];
 
 /// Words that a full stop belongs to, and a name follows.
@@ -94,7 +96,7 @@ pub(super) fn statements(text: &str) -> Vec<Vec<&str>> {
     // From the first sign of another's words on it is not known whose they are.
     let own = sentences.iter().take_while(|sentence| !sentence.iter().any(|word| is_quoting(word))).count();
     sentences.truncate(own);
-    let is_open = |word: &&str| is_question(word) || is_one_of(word, CONDITIONS);
+    let is_open = |word: &&str| is_question(word) || is_one_of(word, CONDITIONS) || is_denied(word);
     sentences.retain(|sentence| !sentence.iter().any(is_open));
     sentences
 }
@@ -104,10 +106,9 @@ pub(super) fn is_opener(word: &str) -> bool {
     is_one_of(word, OPENERS)
 }
 
-/// Whether something is denied here, or left open.
-pub(super) fn is_denied(clause: &[&str]) -> bool {
-    let not = |word: &str| word.ends_with("n't") || word.ends_with("n\u{2019}t");
-    clause.iter().any(|word| is_one_of(word, DENIALS) || not(bare(word)))
+/// Whether what is not understood here may correct what is. At the beginning of a sentence `actually` corrects another.
+pub(super) fn is_corrected(sentence: &[&str]) -> bool {
+    sentence.iter().skip_while(|word| is_opener(word)).any(|word| is_one_of(word, &["actually"]))
 }
 
 /// Whether a sign stands at the end of this word that ends sentences, and is no part of the word.
@@ -155,6 +156,11 @@ fn is_end(word: &str, rest: &str) -> bool {
 
 fn is_title(word: &str) -> bool {
     word.strip_suffix('.').is_some_and(|word| is_one_of(word, TITLES))
+}
+
+fn is_denied(word: &str) -> bool {
+    let ends = |end: &str| bare(word).ends_with(end);
+    is_one_of(word, DENIALS) || ends("n't") || ends("n\u{2019}t")
 }
 
 fn is_question(word: &str) -> bool {
