@@ -1,11 +1,12 @@
 //! What is learnt from what a person says, when something goes wrong in between: nothing is lost, nothing comes twice.
 
 use std::{
+    collections::HashMap,
     io::{BufRead as _, BufReader},
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -14,8 +15,9 @@ use archon::{
     AgentMemory, Archon, RunOptions, SystemClock,
     memory::{Fact, InMemoryStore, KnowledgeExtractor, Memory, Passage, RuleExtractor},
     types::{
-        BoxFuture, Content, Embedder, InputFilter, InputVerdict, MemoryEntry, MemoryError, MemoryFilter,
-        MemoryKind, Message, OutcomeStatus, Timestamp, Trust, UserMessage,
+        BoxFuture, Collection, Content, ContentHash, Embedder, Found, InputFilter, InputVerdict, Listing,
+        LongTerm, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryPage, MemoryQuery,
+        MemorySearch, MemoryStore, Message, OutcomeStatus, SessionId, Timestamp, Trust, UserMessage,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock, all_entries};
@@ -276,6 +278,156 @@ async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors(
     mute.speaks.store(true, Ordering::SeqCst);
     same.run("Hello.").await.unwrap();
     assert_eq!(facts(&plain).await, ["user is called Anna"]);
+}
+
+/// An agent that says "Noted." when it is asked, at this time.
+fn agent_at(clock: &VirtualClock, parts: AgentMemory) -> Archon {
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let builder = Archon::builder().provider(Arc::new(model), "m").memory(parts);
+    builder.clock(Arc::new(clock.clone())).build().unwrap()
+}
+
+// spec: M-22, M-23
+#[tokio::test]
+async fn what_a_cancelled_run_keeps_without_vectors_is_found_by_who_asked_before() {
+    let (mute, clock) = (Arc::new(Mute::default()), VirtualClock::new());
+    // The minute does not end in between, so that an answer of before would hold.
+    let store = InMemoryStore::new().collection(of("user:anna")).unwrap();
+    let memory = Memory::new(Arc::new(store), Arc::new(clock.clone()), Arc::new(SeededIds::new(5)))
+        .with_embedder(mute.clone());
+    let long_term = memory.long_term();
+    let ask = async || {
+        mute.speaks.store(true, Ordering::SeqCst);
+        let found = long_term.query(&MemoryQuery::new("Anna")).await.unwrap();
+        mute.speaks.store(false, Ordering::SeqCst);
+        found.into_iter().map(|found| found.entry.content).collect::<Vec<_>>()
+    };
+    assert!(ask().await.is_empty());
+    let same = agent_at(&clock, memory.clone().into());
+    let run = same.start("My name is Anna.", RunOptions::default()).await.unwrap();
+    mute.asked.notified().await;
+    run.cancel_token().cancel();
+    mute.asked.notified().await;
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    assert_eq!(ask().await, ["My name is Anna."]);
+}
+
+/// A store whose writers wait for each other, as those of a database do, and the first of them until it is let through.
+struct Held {
+    store: Arc<dyn MemoryStore>,
+    lock: tokio::sync::Mutex<()>,
+    writes: AtomicUsize,
+    came: Notify,
+    through: Notify,
+}
+
+impl Held {
+    fn new(store: Arc<dyn MemoryStore>) -> Self {
+        let (lock, writes) = (tokio::sync::Mutex::default(), AtomicUsize::new(0));
+        Self { store, lock, writes, came: Notify::new(), through: Notify::new() }
+    }
+}
+
+impl MemoryStore for Held {
+    fn scope(&self) -> &Collection {
+        self.store.scope()
+    }
+
+    fn apply(&self, changes: Vec<MemoryChange>) -> BoxFuture<'_, Result<usize, MemoryError>> {
+        Box::pin(async move {
+            let nth = self.writes.fetch_add(1, Ordering::SeqCst);
+            let _one_at_a_time = self.lock.lock().await;
+            if nth == 0 {
+                self.came.notify_one();
+                self.through.notified().await;
+            }
+            self.store.apply(changes).await
+        })
+    }
+
+    fn candidates<'a>(&'a self, search: &'a MemorySearch) -> BoxFuture<'a, Result<Found, MemoryError>> {
+        self.store.candidates(search)
+    }
+
+    fn list<'a>(&'a self, listing: &'a Listing) -> BoxFuture<'a, Result<MemoryPage, MemoryError>> {
+        self.store.list(listing)
+    }
+}
+
+// spec: M-18, M-23
+#[tokio::test]
+async fn a_cancelled_run_lets_a_slow_store_finish_and_keeps_the_vectors() {
+    // Every wait for a time is over at once.
+    let (plain, mute, clock) = (memory(), Arc::new(Mute::default()), VirtualClock::jumping());
+    let held = Arc::new(Held::new(plain.store().clone()));
+    let slow = Memory::new(held.clone(), Arc::new(clock.clone()), Arc::new(SeededIds::new(6)));
+    let slow = slow.with_embedder(mute.clone());
+    let same = agent_at(&clock, slow.clone().into());
+    let run = same.start("My name is Anna.", RunOptions::default()).await.unwrap();
+    mute.asked.notified().await;
+    mute.speaks.store(true, Ordering::SeqCst);
+    run.cancel_token().cancel();
+    held.came.notified().await;
+    held.through.notify_one();
+    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    let kept = turns(&plain).await;
+    let expected = ("My name is Anna.", &Some(vec![1.0]), 1);
+    assert_eq!((kept[0].content.as_str(), &kept[0].embedding, kept.len()), expected);
+    assert_eq!(held.writes.load(Ordering::SeqCst), 1);
+    // Whoever writes next gets on.
+    slow.keep(vec![MemoryEntry::new("note", "Hello.", Timestamp::from_millis(1))]).await.unwrap();
+}
+
+/// Two sessions that wait for each other while something is kept, as a session and its branches do.
+async fn neighbours(agent: &Archon) -> [RunOptions; 2] {
+    let mut seen: HashMap<u64, SessionId> = HashMap::new();
+    loop {
+        let run = agent.start("Hello.", RunOptions::default()).await.unwrap();
+        let session = run.session_id().clone();
+        run.outcome().await.unwrap();
+        // Sixteen can keep at a time.
+        if let Some(other) = seen.insert(ContentHash::of(&session) % 16, session.clone()) {
+            return [other, session].map(RunOptions::in_session);
+        }
+    }
+}
+
+// spec: M-18, M-23
+#[tokio::test]
+async fn a_cancelled_run_does_not_wait_for_another_that_waits_for_vectors() {
+    let (plain, mute, clock) = (memory(), Arc::new(Mute::default()), VirtualClock::new());
+    // Once the model is asked of Anna the embedder is silent.
+    let model = FnProvider::new({
+        let mute = mute.clone();
+        move |_, request| {
+            let of_anna = request.messages.iter().any(|message| message.text().contains("Anna"));
+            mute.speaks.store(!of_anna, Ordering::SeqCst);
+            FnProvider::text("Noted.")
+        }
+    });
+    let builder = Archon::builder().provider(Arc::new(model), "m").memory(plain.with_embedder(mute.clone()));
+    let same = builder.clock(Arc::new(clock.clone())).build().unwrap();
+    mute.speaks.store(true, Ordering::SeqCst);
+    let [first, second] = neighbours(&same).await;
+    let before = turns(&plain).await.len();
+    let waits = same.start("My name is Anna.", first).await.unwrap();
+    mute.asked.notified().await;
+    let run = same.start("I live in Bern.", second).await.unwrap();
+    mute.asked.notified().await;
+    run.cancel_token().cancel();
+    clock.until_asleep(1).await;
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    let kept = turns(&plain).await.split_off(before);
+    assert_eq!((kept[0].content.as_str(), &kept[0].embedding, kept.len()), ("I live in Bern.", &None, 1));
+    // The other still waits, as nobody cancelled it.
+    waits.cancel_token().cancel();
+    clock.until_asleep(1).await;
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(waits.outcome().await.unwrap().status, OutcomeStatus::Finished);
+    let kept: Vec<_> = turns(&plain).await.into_iter().skip(before).map(|turn| turn.content).collect();
+    assert_eq!(kept, ["I live in Bern.", "My name is Anna.", "Noted."]);
 }
 
 /// Warns of everything.

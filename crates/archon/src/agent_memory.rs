@@ -7,14 +7,11 @@
 
 mod lessons;
 mod parts;
+mod patience;
 
 use std::{
     collections::{HashMap, HashSet},
-    future::poll_fn,
-    pin::pin,
     sync::Arc,
-    task::Poll,
-    time::Duration,
 };
 
 use archon_memory::{Knowledge, KnowledgeExtractor, Memory};
@@ -28,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use lessons::Lessons;
+use patience::{Hurried, Patience};
 
 /// How a memory and an agent work together.
 #[derive(Clone)]
@@ -76,8 +74,6 @@ pub(crate) struct Remembering {
     kept: [Mutex<HashSet<String>>; SHELVES],
 }
 
-/// How long vectors are waited for after a cancel.
-const MOMENT: Duration = Duration::from_secs(1);
 /// How many sessions can be kept at a time.
 const SHELVES: usize = 16;
 /// Ids of a shelf that are known; of others the store is asked.
@@ -128,39 +124,39 @@ impl Remembering {
 
     /// Keeps those that are not there, and returns them. What is there stays as it is.
     async fn keep_new(&self, context: &Context, mut turns: Vec<Turn>) -> Result<Vec<Turn>, MemoryError> {
+        let patience = Patience::of(context);
         let shelf = ContentHash::of(&context.session) % SHELVES as u64;
-        let mut kept = self.kept[usize::try_from(shelf).unwrap_or(0)].lock().await;
-        turns.retain(|turn| !kept.contains(&turn.entry.id));
+        let shelf = &self.kept[usize::try_from(shelf).unwrap_or(0)];
+        // Another run may hold it while its embedder is silent. Without it two may keep the same, under one id.
+        let mut kept = patience.wait_for(shelf.lock()).await;
+        if let Some(kept) = &kept {
+            turns.retain(|turn| !kept.contains(&turn.entry.id));
+        }
         let ids: Vec<String> = turns.iter().map(|turn| turn.entry.id.clone()).collect();
         let there = self.there(&ids).await?;
         turns.retain(|turn| !there.contains(&turn.entry.id));
-        self.store(context, turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
-        if kept.len() + ids.len() > MOST_KNOWN {
-            kept.clear();
+        self.store(patience, turns.iter().map(|turn| turn.entry.clone()).collect()).await?;
+        if let Some(kept) = &mut kept {
+            if kept.len() + ids.len() > MOST_KNOWN {
+                kept.clear();
+            }
+            kept.extend(ids);
         }
-        kept.extend(ids);
         Ok(turns)
     }
 
-    /// Keeps these, with vectors if there is an embedder. After a cancel it has a moment left: texts without vectors are
-    /// found by their words, and embedded when that is asked for.
-    async fn store(&self, context: &Context, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
-        let (memory, clock) = (&self.parts.memory, &context.clock);
-        let mut kept = pin!(memory.keep(entries.clone()));
-        let mut cut = pin!(async {
-            context.cancel.cancelled().await;
-            clock.sleep_until(clock.now() + MOMENT).await;
-        });
-        let kept = poll_fn(|task| match kept.as_mut().poll(task) {
-            Poll::Ready(kept) => Poll::Ready(Some(kept)),
-            Poll::Pending => cut.as_mut().poll(task).map(|()| None),
-        });
-        if let Some(kept) = kept.await {
-            return kept.map(drop);
-        }
-        tracing::warn!(run = %context.run, "kept without vectors: the embedder does not answer");
-        let plain = Memory::new(memory.store().clone(), clock.clone(), context.ids.clone());
-        plain.keep(entries).await.map(drop)
+    /// Keeps these, with vectors if there is an embedder. After a cancel that has a moment left: texts without vectors
+    /// are found by their words, and embedded when that is asked for. The store is never cut off: it may hold a lock.
+    async fn store(&self, patience: Arc<Patience>, entries: Vec<MemoryEntry>) -> Result<(), MemoryError> {
+        let memory = &self.parts.memory;
+        let kept = match memory.embedder() {
+            // Knows of the same changes, so that no answer of before is given.
+            Some(embedder) => {
+                memory.with_embedder(Arc::new(Hurried::new(embedder.clone(), patience))).keep(entries).await
+            }
+            None => memory.keep(entries).await,
+        };
+        kept.map(drop)
     }
 
     /// Which of these are in the store. A damaged one is not, so that it is written again.

@@ -1,0 +1,84 @@
+//! How long a run that is cancelled waits for others.
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+    time::Duration,
+};
+
+use archon_types::{BoxFuture, CancellationToken, Clock, Context, Embedder, MemoryError, Timestamp};
+
+/// How long others are waited for after a cancel.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Ends a moment after the cancel, once for everything that is waited for with it.
+pub(super) struct Patience {
+    cancel: CancellationToken,
+    clock: Arc<dyn Clock>,
+    end: OnceLock<Timestamp>,
+}
+
+impl Patience {
+    pub(super) fn of(context: &Context) -> Arc<Self> {
+        let (cancel, clock) = (context.cancel.clone(), context.clock.clone());
+        Arc::new(Self { cancel, clock, end: OnceLock::new() })
+    }
+
+    /// `None` if the moment is over first. What is there without a wait is never refused.
+    pub(super) async fn wait_for<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let (mut work, mut over) = (pin!(work), pin!(self.over()));
+        poll_fn(|task| match work.as_mut().poll(task) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => over.as_mut().poll(task).map(|()| None),
+        })
+        .await
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.get().is_some_and(|end| self.clock.now() >= *end)
+    }
+
+    async fn over(&self) {
+        self.cancel.cancelled().await;
+        let end = *self.end.get_or_init(|| self.clock.now() + MOMENT);
+        self.clock.sleep_until(end).await;
+    }
+}
+
+/// An embedder that fails when the patience ends, so that what it is asked for is kept without vectors; later it is not
+/// even asked.
+pub(super) struct Hurried {
+    embedder: Arc<dyn Embedder>,
+    patience: Arc<Patience>,
+}
+
+impl Hurried {
+    pub(super) fn new(embedder: Arc<dyn Embedder>, patience: Arc<Patience>) -> Self {
+        Self { embedder, patience }
+    }
+}
+
+impl Embedder for Hurried {
+    fn id(&self) -> &str {
+        self.embedder.id()
+    }
+
+    fn dimensions(&self) -> usize {
+        self.embedder.dimensions()
+    }
+
+    fn embed<'a>(&'a self, texts: &'a [String]) -> BoxFuture<'a, Result<Vec<Vec<f32>>, MemoryError>> {
+        Box::pin(async move {
+            let made = match self.patience.is_over() {
+                true => None,
+                false => self.patience.wait_for(self.embedder.embed(texts)).await,
+            };
+            made.unwrap_or_else(|| {
+                let problem = "it does not answer, and the run is cancelled".to_owned();
+                Err(MemoryError::Embedding { embedder: self.id().to_owned(), problem })
+            })
+        })
+    }
+}
