@@ -8,10 +8,10 @@ use archon::{
     memory::{Fact, Memory},
     types::{Listing, MemoryEntry, MemoryFilter, MemoryKind, MemoryOrder, MemoryStore, Timestamp, Trust},
 };
-use archon_testkit::SeededIds;
+use archon_testkit::{SeededIds, cases};
 use tokio::sync::Barrier;
 
-use crate::memory_places::{Place, full, of};
+use crate::memory_places::{Place, of};
 
 const WHO: u16 = 4;
 
@@ -42,7 +42,7 @@ async fn facts(memory: &Memory) -> Vec<MemoryEntry> {
 }
 
 async fn check(place: &Place) {
-    let rounds = if full() { 60 } else { 12 };
+    let rounds = cases(12, 60);
     let (mut tasks, start) = (Vec::new(), Arc::new(Barrier::new(usize::from(WHO))));
     for who in 0..WHO {
         let memory = memory(place.open(&of("user:x")).await, who);

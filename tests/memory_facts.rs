@@ -9,9 +9,9 @@ use archon::{
     memory::{Fact, HashEmbedder, InMemoryStore, Memory},
     types::{LongTerm as _, MemoryQuery, Timestamp, Trust},
 };
-use archon_testkit::SeededIds;
+use archon_testkit::{Chance, SeededIds, cases, first_seed};
 
-use crate::memory_places::{Place, full, of, seed};
+use crate::memory_places::{Place, of};
 
 /// Whole hundreds, each once.
 type Line = Vec<(u64, String, Trust)>;
@@ -28,23 +28,17 @@ fn truth(line: &Line, time: u64) -> Option<String> {
 
 /// Subjects with a relation, and what is learnt of them, in any order; some of it is hearsay.
 fn lines() -> Vec<(String, &'static str, Line)> {
-    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 16) % n
-    };
+    let mut chance = Chance(first_seed());
     let mut lines = Vec::new();
-    for s in 0..if full() { 250 } else { 40 } {
+    for s in 0..cases(40, 250) {
         for relation in ["lives in", "works for", "drives", "is married to"] {
             let mut line = Line::new();
-            for n in 0..2 + below(4) {
-                let trust = if below(4) == 0 { Trust::Untrusted } else { Trust::Trusted };
-                line.push((100 * (n + 1), format!("Thing{}", below(1_000_000)), trust));
+            for n in 0..2 + chance.below(4) {
+                let trust = if chance.below(4) == 0 { Trust::Untrusted } else { Trust::Trusted };
+                line.push((100 * (n + 1), format!("Thing{}", chance.below(1_000_000)), trust));
             }
             for i in (1..line.len()).rev() {
-                line.swap(i, usize::try_from(below(i as u64 + 1)).unwrap());
+                line.swap(i, usize::try_from(chance.below(i as u64 + 1)).unwrap());
             }
             lines.push((format!("Person{s}"), relation, line));
         }

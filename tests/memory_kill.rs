@@ -13,7 +13,9 @@ use archon::{
     types::{Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
 };
 
-use crate::memory_places::{Place, full, of, seed};
+use archon_testkit::{Chance, cases, first_seed};
+
+use crate::memory_places::{Place, of};
 
 /// Runs the program, kills it after `lines` lines, and returns all that it said.
 fn killed_after(place: &Place, mode: &str, round: u64, lines: usize) -> Vec<String> {
@@ -50,15 +52,12 @@ async fn a_kill_leaves_no_half_entry_and_loses_none_in_postgres() {
 }
 
 async fn kill_and_check(place: &Place, modes: &[&str]) {
-    let kills = if full() { 200 } else { 9 };
+    let kills = usize::try_from(cases(9, 200)).expect("few");
     // Batches that were said to be kept.
     let mut promised: Vec<String> = Vec::new();
-    let mut state = seed().wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut chance = Chance(first_seed());
     for round in 0..kills {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let lines = usize::try_from(state >> 16).expect("64 bits") % 12;
+        let lines = usize::try_from(chance.below(12)).expect("few");
         let mode = modes[round % modes.len()];
         let done = killed_after(place, mode, round as u64, lines);
         if mode == "ingest" {

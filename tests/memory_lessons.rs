@@ -12,7 +12,7 @@ use std::{
 };
 
 use archon::{
-    AgentMemory, Archon, RunOptions, SystemClock,
+    AgentMemory, Archon, RunHandle, RunOptions, SystemClock,
     memory::{Fact, InMemoryStore, KnowledgeExtractor, Memory, Passage, RuleExtractor},
     types::{
         BoxFuture, Collection, Content, ContentHash, Embedder, Found, InputFilter, InputVerdict, Listing,
@@ -265,12 +265,7 @@ async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors(
         .await
         .unwrap();
     let run = same.start("My name is Anna.", RunOptions::default()).await.unwrap();
-    mute.asked.notified().await;
-    run.cancel_token().cancel();
-    // The turn's vector is waited for a moment.
-    mute.asked.notified().await;
-    clock.advance(Duration::from_secs(1));
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    cancel_while_asked(run, &mute, &clock).await;
     assert_eq!((model.requests().len(), facts(&plain).await), (0, vec![]));
     let kept = turns(&plain).await;
     assert_eq!((kept[0].content.as_str(), &kept[0].embedding), ("My name is Anna.", &None));
@@ -278,6 +273,16 @@ async fn a_cancelled_run_waits_neither_for_what_it_would_recall_nor_for_vectors(
     mute.speaks.store(true, Ordering::SeqCst);
     same.run("Hello.").await.unwrap();
     assert_eq!(facts(&plain).await, ["user is called Anna"]);
+}
+
+/// Cancels a run that waits for who says nothing.
+async fn cancel_while_asked(run: RunHandle, mute: &Mute, clock: &VirtualClock) {
+    mute.asked.notified().await;
+    run.cancel_token().cancel();
+    // The turn's vector is waited for a moment.
+    mute.asked.notified().await;
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
 }
 
 /// An agent that says "Noted." when it is asked, at this time.
@@ -305,11 +310,7 @@ async fn what_a_cancelled_run_keeps_without_vectors_is_found_by_who_asked_before
     assert!(ask().await.is_empty());
     let same = agent_at(&clock, memory.clone().into());
     let run = same.start("My name is Anna.", RunOptions::default()).await.unwrap();
-    mute.asked.notified().await;
-    run.cancel_token().cancel();
-    mute.asked.notified().await;
-    clock.advance(Duration::from_secs(1));
-    assert_eq!(run.outcome().await.unwrap().status, OutcomeStatus::Cancelled);
+    cancel_while_asked(run, &mute, &clock).await;
     assert_eq!(ask().await, ["My name is Anna."]);
 }
 

@@ -11,15 +11,15 @@ use archon::{
         ToolSpec,
     },
 };
-use archon_testkit::{FnProvider, SeededIds, all_entries};
+use archon_testkit::{FnProvider, SeededIds, all_entries, cases};
 use serde_json::{Value, json};
 
-use crate::memory_places::{Place, full, of};
+use crate::memory_places::{Place, of};
 
 /// Megabytes of words, ten in an acceptance run, with three that occur once: at the beginning, amidst and at the end.
 fn long_text() -> String {
     let line = "the quick brown fox jumps over the lazy dog again and again\n";
-    let half = line.repeat((if full() { 5 << 20 } else { 600 << 10 }) / line.len());
+    let half = line.repeat(usize::try_from(cases(600 << 10, 5 << 20)).unwrap() / line.len());
     format!("zebrafish\n{half}\nokapi lives here\n{half}\nwombat")
 }
 

@@ -14,16 +14,6 @@ use archon::{
     types::{Collection, MemoryStore},
 };
 
-/// Whether nothing is to be left out.
-pub(crate) fn full() -> bool {
-    std::env::var("ARCHON_ACCEPT").as_deref() == Ok("full")
-}
-
-/// Where random cases start.
-pub(crate) fn seed() -> u64 {
-    std::env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7)
-}
-
 /// A collection.
 pub(crate) fn of(name: &str) -> Collection {
     Collection::new(name).unwrap()

@@ -19,10 +19,10 @@ use archon::{
         RunId, Timestamp, ToolCall, ToolContext, ToolMode, ToolResult, ToolSpec, Trust,
     },
 };
-use archon_testkit::{Chance, FnProvider, SeededIds, VirtualClock, all_entries, cases};
+use archon_testkit::{Chance, FnProvider, SeededIds, VirtualClock, all_entries, cases, first_seed};
 use serde_json::{Value, json};
 
-use crate::memory_places::{of, seed};
+use crate::memory_places::of;
 
 /// What every page says. The extractor would learn it, if a person said it.
 const PAGE: &str = "My name is Sauron. I live in Mordor.";
@@ -212,7 +212,7 @@ impl World {
 #[tokio::test]
 async fn a_persons_words_are_kept_once_each_and_a_tools_are_never_believed() {
     for case in 0..cases(4, 400) {
-        let mut world = World::new(seed().wrapping_mul(1_000_003).wrapping_add(case));
+        let mut world = World::new(first_seed().wrapping_mul(1_000_003).wrapping_add(case));
         let mut agent = world.agent();
         let mut talk = agent.conversation();
         for _ in 0..8 {

@@ -50,6 +50,8 @@ mod blob;
 mod blocking;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod damage;
+#[cfg(any(feature = "sqlite", feature = "sqlite-memory"))]
+mod database_file;
 mod doorbell;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod files;

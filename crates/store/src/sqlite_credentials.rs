@@ -12,9 +12,7 @@ mod schema;
 mod seal;
 
 use std::{
-    fmt,
-    fs::{self, OpenOptions},
-    io,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -30,6 +28,8 @@ use tokio::runtime::Handle;
 use seal::Seal;
 #[cfg(feature = "encryption")]
 pub use seal::SealingKey;
+
+use crate::database_file;
 
 /// How long another process may take for its transaction.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -72,7 +72,10 @@ impl SqliteCredentials {
     }
 
     fn open_with(path: &Path, seal: Option<Seal>, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
-        create_file(path)?;
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(failed("create", parent))?;
+        }
+        database_file::create(path).map_err(failed("create", path))?;
         let open = || {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let connection = Connection::open_with_flags(path, flags)?;
@@ -321,21 +324,6 @@ fn damaged(key: &CredentialKey, problem: &str) -> CredentialError {
         service: key.service.clone(),
         account: key.account.clone(),
         problem: problem.to_owned(),
-    }
-}
-
-/// SQLite gives the files beside the database the same mode.
-fn create_file(path: &Path) -> Result<(), CredentialError> {
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).map_err(failed("create", parent))?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(e)),
-        _ => Ok(()),
     }
 }
 

@@ -10,6 +10,8 @@ use archon_types::{
 };
 use serde_json::json;
 
+use crate::Chance;
+
 /// A store of one collection, over the same entries each time.
 pub type OpenMemoryStore<'a> = &'a (dyn Fn(&Collection) -> Arc<dyn MemoryStore> + Send + Sync);
 
@@ -357,9 +359,9 @@ async fn words_and_vectors_find(open: OpenMemoryStore<'_>) {
 
 /// As long as they may be, in the longest collection, and nothing that a database could make shorter.
 async fn names_may_be_long(open: OpenMemoryStore<'_>) {
-    let mut random = Random(9);
+    let mut chance = Chance(9);
     let mut name = |bytes: usize| -> String {
-        (0..bytes).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuv"[random.below(32)])).collect()
+        (0..bytes).map(|_| char::from(b"0123456789abcdefghijklmnopqrstuv"[small(&mut chance, 32)])).collect()
     };
     let store = open(&collection(&name(Collection::MAX_BYTES)));
     let mut long = entry(&name(MemoryEntry::MAX_NAME_BYTES), "of long names", 1);
@@ -567,41 +569,41 @@ async fn vectors_are_of_the_text_that_is_there(open: OpenMemoryStore<'_>) {
 /// # Panics
 /// If the store fails, or gives none of the tenants anything.
 pub async fn foreign_memories(open: OpenMemoryStore<'_>, seed: u64, queries: u64) -> u64 {
-    let mut random = Random(seed | 1);
+    let mut chance = Chance(seed);
     let names: Vec<Collection> = (0..50).map(|i| collection(&tenant(i))).collect();
     for (i, name) in names.iter().enumerate() {
         let mut entries = Vec::new();
         for n in 0..8 {
-            let text = format!("{} {} tenant{i}", WORDS[random.below(8)], WORDS[random.below(8)]);
+            let text = format!("{} {} tenant{i}", WORDS[small(&mut chance, 8)], WORDS[small(&mut chance, 8)]);
             let mut e = entry(&format!("m{n}"), &text, n);
             e.metadata.insert("owner".into(), json!(name.as_str()));
-            entries.push(e.with_vector("fuzz:4", random.vector()));
+            entries.push(e.with_vector("fuzz:4", vector(&mut chance)));
         }
         put(&*open(name), entries).await;
     }
     let stores: Vec<_> = names.iter().map(open).collect();
     let (mut foreign, mut hits) = (0, 0);
     for _ in 0..queries {
-        let who = random.below(50);
-        let text = match random.below(4) {
-            0 => format!("tenant{}", random.below(50)),
+        let who = small(&mut chance, 50);
+        let text = match chance.below(4) {
+            0 => format!("tenant{}", small(&mut chance, 50)),
             1 => "m0 OR tenant1 * \" : team:eng".to_owned(),
-            _ => format!("{} {}", WORDS[random.below(8)], WORDS[random.below(8)]),
+            _ => format!("{} {}", WORDS[small(&mut chance, 8)], WORDS[small(&mut chance, 8)]),
         };
-        let mut search = MemorySearch::words(text, 1 + random.below(20));
-        if random.below(2) == 0 {
-            search = search.near("fuzz:4", random.vector());
+        let mut search = MemorySearch::words(text, 1 + small(&mut chance, 20));
+        if chance.below(2) == 0 {
+            search = search.near("fuzz:4", vector(&mut chance));
         }
-        if random.below(8) == 0 {
-            search.filter.metadata.insert("owner".into(), json!(names[random.below(50)].as_str()));
+        if chance.below(8) == 0 {
+            search.filter.metadata.insert("owner".into(), json!(names[small(&mut chance, 50)].as_str()));
         }
-        if random.below(8) == 0 {
-            search.filter.collection = Some(names[random.below(50)].clone());
+        if chance.below(8) == 0 {
+            search.filter.collection = Some(names[small(&mut chance, 50)].clone());
         }
-        if random.below(8) == 0 {
+        if chance.below(8) == 0 {
             search.filter.ids = vec!["m1".into(), "m2".into()];
         }
-        let asked = match random.below(4) {
+        let asked = match chance.below(4) {
             0 => listed(&*stores[who], search).await,
             _ => stores[who].candidates(&search).await.map(found_entries),
         };
@@ -651,22 +653,10 @@ fn tenant(i: usize) -> String {
     }
 }
 
-/// Xorshift: Marsaglia, "Xorshift RNGs" (2003).
-struct Random(u64);
+fn small(chance: &mut Chance, n: u64) -> usize {
+    usize::try_from(chance.below(n)).unwrap_or(0)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: u64) -> usize {
-        usize::try_from((self.next() >> 16) % n).unwrap_or(0)
-    }
-
-    fn vector(&mut self) -> Vec<f32> {
-        (0..4).map(|_| if self.next().is_multiple_of(2) { 1.0 } else { -0.5 }).collect()
-    }
+fn vector(chance: &mut Chance) -> Vec<f32> {
+    (0..4).map(|_| if chance.percent(50) { 1.0 } else { -0.5 }).collect()
 }

@@ -102,15 +102,20 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
             Some(part)
         });
         let Some((first, mut second)) = first.zip(second) else { continue };
-        // The part of a part is one of the whole, too.
-        let whole = first.id.split_once('@').map_or(first.id.as_str(), |(whole, _)| whole);
-        second.id = format!("{whole}@{}", again.as_millis());
+        second.id = part_at(&first.id, *again);
         second.position = u64::MAX;
         changed.extend([name(&first), name(&second)]);
         line[i - 1] = first;
         line.push(second);
     }
     changed
+}
+
+/// The id of the part of a fact that begins then. The part of a part is one of the whole, too.
+fn part_at(id: &str, begins: Timestamp) -> String {
+    let is_part = |(_, time): &(&str, &str)| !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit());
+    let whole = id.rsplit_once('@').filter(is_part).map_or(id, |(whole, _)| whole);
+    format!("{whole}@{}", begins.as_millis())
 }
 
 /// Which in the timeline says the same already, from a source that is believed as much.
@@ -148,4 +153,17 @@ fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
 pub(super) fn at(line: &[MemoryEntry], time: Timestamp) -> Option<&MemoryEntry> {
     let holding = line.iter().filter(|entry| holds(entry, time));
     holding.max_by_key(|entry| (entry.trust, entry.valid_from, entry.position))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: M-25
+    #[test]
+    fn parts_of_facts_are_told_apart_whatever_the_facts_are_called() {
+        let part = |id| part_at(id, Timestamp::from_millis(5));
+        assert_eq!([part("a"), part("a@3"), part("a@3@4")], ["a@5", "a@5", "a@3@5"]);
+        assert_eq!([part("anna@home"), part("anna@work")], ["anna@home@5", "anna@work@5"]);
+    }
 }

@@ -17,6 +17,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{error::failed, schema};
 use crate::{
+    database_file,
     files::{create_directory, storage},
     lock::{self, RunLock},
 };
@@ -43,10 +44,9 @@ impl Database {
         let locks = beside(path, "-locks");
         create_directory(path.parent().unwrap_or(Path::new("")))?;
         create_directory(&locks)?;
-        // One at a time, in this process and others, until the tables are there. Also, POSIX drops
-        // SQLite's locks when any handle to its file is closed, so the file is made before it is used.
+        // One at a time, in this process and others, until the tables are there.
         let _turn = lock::wait(&locks.join(".open"))?;
-        create_file(path)?;
+        database_file::create(path).map_err(storage("create", path))?;
         let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::prepare(&mut connection, path)?;
         // On some systems a plain sync stops at the drive's cache.
@@ -138,18 +138,6 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
     let connection = Connection::open_with_flags(path, flags).map_err(failed("open", path))?;
     connection.busy_timeout(PATIENCE).map_err(failed("open", path))?;
     Ok(connection)
-}
-
-/// SQLite gives the files beside the database the same mode.
-fn create_file(path: &Path) -> Result<(), JournalError> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(storage("create", path)(e)),
-        _ => Ok(()),
-    }
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {

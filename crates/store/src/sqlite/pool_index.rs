@@ -4,7 +4,6 @@
 //! is made again from them (`AgentPool::restore`). So a change is not synced, and a row that cannot be read is left out.
 
 use std::{
-    fs::OpenOptions,
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -17,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use super::error::failed;
 use crate::{
     blocking::blocking,
+    database_file,
     files::{create_directory, storage},
 };
 
@@ -60,7 +60,7 @@ impl SqliteIndex {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         create_directory(path.parent().unwrap_or(Path::new("")))?;
-        create_file(path)?;
+        database_file::create(path).map_err(storage("create", path))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed("open", path))?;
         prepare(&mut connection, path)?;
@@ -81,18 +81,6 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), JournalError>
     }
     transaction.execute_batch(TABLES).map_err(failed())?;
     transaction.commit().map_err(failed())
-}
-
-/// SQLite gives the files beside the database the same mode.
-fn create_file(path: &Path) -> Result<(), JournalError> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(storage("create", path)(e)),
-        _ => Ok(()),
-    }
 }
 
 impl Database {

@@ -2,17 +2,19 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, OpenOptions},
-    io,
+    fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use archon_types::MemoryError;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, functions::FunctionFlags};
+use rusqlite::{
+    Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig, functions::FunctionFlags,
+};
 
 use super::{damage::failed, row::vector_in, schema, vectors::Scan};
+use crate::database_file;
 
 /// How long another process may take for its transaction.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,7 +44,7 @@ impl Database {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(failed("create", parent))?;
         }
-        create_file(path)?;
+        database_file::create(path).map_err(failed("create", path))?;
         // Who can only read changes nothing of what is another program's: not even its journal is put away.
         schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -115,6 +117,8 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Without it SQLite prepares a statement anew with each value that its plan might depend on.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
         // Whether a JSON object has all the values of another.
         connection.create_scalar_function("has_all", 2, flags, |context| {
@@ -134,23 +138,6 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
         Ok(connection)
     };
     connect().map_err(failed::<rusqlite::Error>("open", path))
-}
-
-/// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
-/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone.
-static CREATING: Mutex<()> = Mutex::new(());
-
-/// SQLite gives the files beside the database the same mode.
-fn create_file(path: &Path) -> Result<(), MemoryError> {
-    let _turn = lock(&CREATING);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path).map(drop) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(failed("create", path)(e)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

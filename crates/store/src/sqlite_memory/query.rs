@@ -172,6 +172,9 @@ const WHOLE: &str = "EXISTS (SELECT 1 FROM vectors v JOIN scanned s USING (posit
                      AND length(s.bytes) = d.dimensions AND typeof(s.bytes) = 'blob' \
                      AND is_whole(v.vector, v.checksum, d.dimensions))";
 
+const VECTOR: &str = "SELECT v.vector, v.checksum, d.dimensions FROM entries e JOIN vectors v USING (position) \
+                      JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1 AND e.embedder = ?2";
+
 /// The exact vector of an entry by this embedder, if there is one and it is whole. A copy that is newer than the
 /// transaction, or damaged, may have named another's.
 pub(super) fn vector_at(
@@ -179,10 +182,29 @@ pub(super) fn vector_at(
     position: u64,
     embedder: &str,
 ) -> rusqlite::Result<Option<Vec<f32>>> {
-    let sql = "SELECT v.vector, v.checksum, d.dimensions FROM entries e JOIN vectors v USING (position) \
-               JOIN embedders d ON d.id = e.embedder WHERE e.position = ?1 AND e.embedder = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
+    let mut statement = connection.prepare_cached(VECTOR)?;
     let position = i64::try_from(position).unwrap_or(i64::MAX);
     let read = |row: &rusqlite::Row<'_>| Ok(vector_in([row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]));
     Ok(statement.query_row(params![position, embedder], read).optional()?.flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
+    // spec: M-18
+    #[test]
+    fn a_statement_is_prepared_once_whatever_is_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("memory.db")).unwrap();
+        let ask = |connection: &Connection| {
+            for position in 7..10 {
+                assert_eq!(vector_at(connection, position, "e").unwrap(), None);
+            }
+            Ok(connection.prepare_cached(VECTOR).unwrap().get_status(StatementStatus::RePrepare))
+        };
+        assert_eq!(database.read(ask).unwrap(), 0);
+    }
 }
