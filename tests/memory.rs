@@ -63,6 +63,22 @@ async fn a_preference_of_an_earlier_session_is_in_the_later_prompt() {
     assert_eq!(facts[0].object, "vegetarian");
 }
 
+// spec: A-25
+#[tokio::test]
+async fn a_question_recalls_a_session_that_met_the_same_trouble() {
+    let model = FnProvider::new(|_, _| FnProvider::text("Noted."));
+    let agent = Archon::builder().provider(Arc::new(model.clone()), "m").memory(memory()).build().unwrap();
+    say(&agent, "My program segfaulted; in gdb the backtrace showed a null pointer in parse_header.").await;
+    for n in 0..20 {
+        say(&agent, &format!("Please sort invoice number {n}.")).await;
+    }
+    // The one word that tells both apart from invoices is in another form.
+    say(&agent, "How do I debug segfaults?").await;
+    let prompt = asked(model.requests().last().unwrap());
+    let (_, told) = prompt.split_once("from earlier conversations:\n").unwrap();
+    assert!(told.starts_with("[Memory from past session] My program segfaulted; in gdb"), "{prompt}");
+}
+
 // spec: A-26
 #[tokio::test]
 async fn with_memory_the_script_succeeds_that_fails_without() {
