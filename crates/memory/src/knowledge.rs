@@ -137,7 +137,8 @@ impl Knowledge {
             return Ok(fact);
         }
         let many = one + SEPARATOR;
-        let learnt_now = lines.all.iter().any(|(key, line)| key.starts_with(&many) && !line.is_empty());
+        let mut of_many = lines.all.range(many.clone()..).take_while(|(key, _)| key.starts_with(&many));
+        let learnt_now = of_many.any(|(_, line)| !line.is_empty());
         if fact.objects == Objects::Many || learnt_now || self.has_any(&many, of, lines).await? {
             fact.objects = Objects::Many;
             self.read_line(&fact.key(), of, lines).await?;

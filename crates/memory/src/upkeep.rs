@@ -1,13 +1,22 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use archon_types::{
+    Collection, Embedder, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind,
+    MemoryOrder, Timestamp,
+};
 
 use crate::{
-    Memory, embedding::vector_of_each, knowledge::with_other_sources, memory::forget_in, words::said_plainly,
-};
-use archon_types::{
-    Embedder, Json, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
-    Timestamp,
+    Memory,
+    embedding::vector_of_each,
+    knowledge::{name, sources_of, with_other_sources},
+    memory::forget_in,
+    words::said_plainly,
 };
 
 /// How much is kept.
@@ -94,11 +103,15 @@ impl Memory {
         let _one_at_a_time = self.parts.facts.lock().await;
         let notes = self.all(MemoryFilter::default().of(&[MemoryKind::Note])).await?;
         let mut facts = self.all(MemoryFilter::all().of(&[MemoryKind::Fact])).await?;
+        let resting = resting_on(&facts);
         let mut gone = 0;
         for same in saying_the_same(notes) {
-            let changes = merged(&same, &mut facts);
-            match self.apply(changes).await {
-                Ok(_) => gone += same.len() - 1,
+            let moved = moved_to_first(&same, &facts, &resting);
+            match self.apply(merged(&same, &facts, &moved)).await {
+                Ok(_) => {
+                    gone += same.len() - 1;
+                    moved.into_iter().for_each(|(place, fact)| facts[place] = fact);
+                }
                 // Somebody is at work on them: they are merged another time.
                 Err(MemoryError::Changed) => {}
                 Err(error) => return Err(error),
@@ -223,9 +236,39 @@ fn saying_the_same(mut notes: Vec<MemoryEntry>) -> impl Iterator<Item = Vec<Memo
     groups.into_values().filter(|same| same.len() > 1)
 }
 
-/// Leaves the first of notes that say the same, with the greatest importance of all. What rests on the others rests on
-/// it then.
-fn merged(same: &[MemoryEntry], facts: &mut [MemoryEntry]) -> Vec<MemoryChange> {
+/// Where the facts are that rest on an entry, named by collection and id.
+fn resting_on(facts: &[MemoryEntry]) -> HashMap<(Collection, String), Vec<usize>> {
+    let mut resting: HashMap<_, Vec<usize>> = HashMap::new();
+    for (place, fact) in facts.iter().enumerate() {
+        for source in sources_of(fact) {
+            resting.entry((fact.collection.clone(), source)).or_default().push(place);
+        }
+    }
+    resting
+}
+
+/// The facts, with their places, that rest on notes which say the same, as they are when all rests on the first.
+fn moved_to_first(
+    same: &[MemoryEntry],
+    facts: &[MemoryEntry],
+    resting: &HashMap<(Collection, String), Vec<usize>>,
+) -> BTreeMap<usize, MemoryEntry> {
+    let Some((stays, gone)) = same.split_first() else { return BTreeMap::new() };
+    let places: BTreeSet<usize> =
+        gone.iter().filter_map(|note| resting.get(&name(note))).flatten().copied().collect();
+    let moved = places.into_iter().filter_map(|place| {
+        let other = |source: &str| gone.iter().any(|note| note.id == source).then(|| stays.id.clone());
+        Some((place, with_other_sources(&facts[place], other)?))
+    });
+    moved.collect()
+}
+
+/// Leaves the first of notes that say the same, with the greatest importance of all, and the facts that rest on it then.
+fn merged(
+    same: &[MemoryEntry],
+    facts: &[MemoryEntry],
+    moved: &BTreeMap<usize, MemoryEntry>,
+) -> Vec<MemoryChange> {
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
     changes.extend(gone.iter().map(forget_in));
@@ -238,13 +281,8 @@ fn merged(same: &[MemoryEntry], facts: &mut [MemoryEntry]) -> Vec<MemoryChange> 
         raised.importance = important;
         changes.push(MemoryChange::put(raised));
     }
-    let of = facts.iter_mut().filter(|fact| fact.collection == stays.collection);
-    for fact in of {
-        let other = |source: &str| gone.iter().any(|note| note.id == source).then(|| stays.id.clone());
-        if let Some(moved) = with_other_sources(fact, other) {
-            changes.extend([as_read(fact), MemoryChange::put(moved.clone())]);
-            *fact = moved;
-        }
+    for (place, fact) in moved {
+        changes.extend([as_read(&facts[*place]), MemoryChange::put(fact.clone())]);
     }
     changes
 }

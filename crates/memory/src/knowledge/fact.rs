@@ -161,6 +161,11 @@ pub(super) fn object_of(entry: &MemoryEntry) -> Option<String> {
     entry.metadata.get(FACT)?.get("object").and_then(Json::as_str).map(normal)
 }
 
+/// Whether an entry is a fact that was said again after it began.
+pub(super) fn was_said_again(entry: &MemoryEntry) -> bool {
+    entry.metadata.get(FACT).is_some_and(|fact| fact.get(SAID_AGAIN).is_some())
+}
+
 /// A known fact after it was said again, if that changes what it rests on or how long it is known to hold. What is said
 /// by itself rests on nothing else any more; what is believed less holds nothing up.
 pub(super) fn said_again(known: &MemoryEntry, again: &Fact, at: Timestamp) -> Option<MemoryEntry> {

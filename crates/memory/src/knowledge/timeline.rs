@@ -1,12 +1,15 @@
 //! What was said of one thing, over time: pure functions over the entries of one key.
 
-use std::collections::BTreeSet;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use archon_types::{Collection, MemoryEntry, Timestamp};
+use archon_types::{Collection, MemoryEntry, Timestamp, Trust};
 
 use super::{
     Learnt,
-    fact::{Fact, object_of, rewritten, said_again},
+    fact::{Fact, object_of, rewritten, said_again, was_said_again},
 };
 
 /// The facts of one key, and which of them are not as they are stored.
@@ -86,7 +89,9 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     let (mut changed, mut i) = (BTreeSet::new(), 0);
     while let Some(entry) = line.get(i) {
         i += 1;
-        let Some(fact) = Fact::of(entry).filter(|fact| !fact.said_again.is_empty()) else { continue };
+        let Some(fact) = Some(entry).filter(|entry| was_said_again(entry)).and_then(Fact::of) else {
+            continue;
+        };
         let Some(end) = next_after(line, entry) else { continue };
         // What was said when another begins was said before that was written.
         let begins = |at: Timestamp| {
@@ -139,14 +144,39 @@ fn holds(entry: &MemoryEntry, time: Timestamp) -> bool {
 /// When each entry ends: by itself, or where the next begins that is believed as much or more. Of two that begin
 /// together the one that was written later counts.
 fn ends(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
-    line.iter().map(|entry| next_after(line, entry).into_iter().chain(Fact::own_end(entry)).min()).collect()
+    let ends = nexts(line).into_iter().zip(line);
+    ends.map(|(next, entry)| next.into_iter().chain(Fact::own_end(entry)).min()).collect()
+}
+
+fn begins(entry: &MemoryEntry) -> (Option<Timestamp>, u64) {
+    (entry.valid_from, entry.position)
 }
 
 /// When the next begins that ends an entry.
 fn next_after(line: &[MemoryEntry], entry: &MemoryEntry) -> Option<Timestamp> {
-    let begins = |entry: &MemoryEntry| (entry.valid_from, entry.position);
     let ends_it = |other: &&MemoryEntry| begins(other) > begins(entry) && other.trust >= entry.trust;
     line.iter().filter(ends_it).filter_map(|other| other.valid_from).min()
+}
+
+/// The same for each entry, in one go.
+fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
+    let mut latest_first: Vec<usize> = (0..line.len()).collect();
+    latest_first.sort_by_key(|at| Reverse(begins(&line[*at])));
+    let mut nexts = vec![None; line.len()];
+    // By how far something is believed: the first of what is later and believed as much or more.
+    let mut first = BTreeMap::<Trust, Timestamp>::new();
+    for together in latest_first.chunk_by(|a, b| begins(&line[*a]) == begins(&line[*b])) {
+        for at in together {
+            nexts[*at] = first.get(&line[*at].trust).copied();
+        }
+        for entry in together.iter().map(|at| &line[*at]) {
+            let ended = [Trust::Untrusted, Trust::Model, Trust::Trusted]
+                .into_iter()
+                .filter(|trust| *trust <= entry.trust);
+            first.extend(ended.filter_map(|trust| Some((trust, entry.valid_from?))));
+        }
+    }
+    nexts
 }
 
 /// What counts at a time.
@@ -157,7 +187,31 @@ pub(super) fn at(line: &[MemoryEntry], time: Timestamp) -> Option<&MemoryEntry> 
 
 #[cfg(test)]
 mod tests {
+    use archon_testkit::{Chance, cases, first_seed};
+
     use super::*;
+
+    // spec: M-25
+    #[test]
+    fn what_ends_each_of_many_is_what_ends_each() {
+        let mut chance = Chance(first_seed());
+        for _ in 0..cases(500, 20_000) {
+            let mut entry = |_| {
+                let mut entry = MemoryEntry::default();
+                entry.position = chance.below(9);
+                entry.valid_from = chance.percent(90).then(|| Timestamp::from_millis(chance.below(6)));
+                entry.trust = match chance.below(3) {
+                    0 => Trust::Untrusted,
+                    1 => Trust::Model,
+                    _ => Trust::Trusted,
+                };
+                entry
+            };
+            let line: Vec<MemoryEntry> = (0..8).map(&mut entry).collect();
+            let each: Vec<_> = line.iter().map(|entry| next_after(&line, entry)).collect();
+            assert_eq!(nexts(&line), each, "{line:?}");
+        }
+    }
 
     // spec: M-25
     #[test]

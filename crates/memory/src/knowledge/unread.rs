@@ -33,7 +33,8 @@ impl Knowledge {
     }
 
     /// Learns what an extractor finds in an entry that it has yet to read, as the words of `speaker`, and takes the mark
-    /// off, in one change. The facts are of the entry's collection. Nothing is learnt from an entry that is gone, or that somebody else read meanwhile.
+    /// off, in one change. The facts are of the entry's collection. Nothing is learnt from an entry that is gone, or that
+    /// somebody else read meanwhile.
     ///
     /// # Errors
     /// The extractor's and the store's. The mark stays then.
