@@ -12,7 +12,6 @@ use archon::{
     memory::HashEmbedder,
     types::{Listing, MemoryFilter, MemoryOrder, MemorySearch, MemoryStore},
 };
-
 use archon_testkit::{Chance, cases, first_seed};
 
 use crate::memory_places::{Place, of};

@@ -1,7 +1,7 @@
 //! Keeping a memory small and whole: eviction, purging, merging, and vectors for what has none.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -254,10 +254,11 @@ fn moved_to_first(
     resting: &HashMap<(Collection, String), Vec<usize>>,
 ) -> BTreeMap<usize, MemoryEntry> {
     let Some((stays, gone)) = same.split_first() else { return BTreeMap::new() };
+    let ids: HashSet<&str> = gone.iter().map(|note| note.id.as_str()).collect();
     let places: BTreeSet<usize> =
         gone.iter().filter_map(|note| resting.get(&name(note))).flatten().copied().collect();
     let moved = places.into_iter().filter_map(|place| {
-        let other = |source: &str| gone.iter().any(|note| note.id == source).then(|| stays.id.clone());
+        let other = |source: &str| ids.contains(source).then(|| stays.id.clone());
         Some((place, with_other_sources(&facts[place], other)?))
     });
     moved.collect()

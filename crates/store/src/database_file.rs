@@ -8,8 +8,8 @@ use std::{
 };
 
 /// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
-/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone. What this
-/// guards is the process's, so it is, too.
+/// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone. These locks
+/// belong to the process, so there is one mutex for all of it.
 static CREATING: Mutex<()> = Mutex::new(());
 
 /// Makes the file, empty and for its owner alone, where there is none. SQLite gives those beside it the same mode.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use archon_store::PostgresMemory;
-use archon_testkit::{all_entries, check_memory_store, foreign_memories};
+use archon_testkit::{all_entries, cases, check_memory_store, first_seed, foreign_memories};
 use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryOrder, MemorySearch,
     MemoryStore, Timestamp,
@@ -110,9 +110,10 @@ async fn it_is_a_store() {
 #[tokio::test]
 async fn no_question_finds_what_is_anothers() {
     let Some(schema) = Schema::new("archon_test_fuzz").await else { return };
-    let queries = if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { 20_000 } else { 1_000 };
-    let seed = env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    assert_eq!(foreign_memories(&scoped(schema.open().await.unwrap()), seed, queries).await, 0);
+    assert_eq!(
+        foreign_memories(&scoped(schema.open().await.unwrap()), first_seed(), cases(1_000, 20_000)).await,
+        0
+    );
     schema.drop().await;
 }
 

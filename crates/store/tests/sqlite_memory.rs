@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
 use archon_store::SqliteMemory;
-use archon_testkit::{all_entries, check_memory_store, foreign_memories};
+use archon_testkit::{all_entries, cases, check_memory_store, first_seed, foreign_memories};
 use archon_types::{
     Collection, Listing, MemoryChange, MemoryEntry, MemoryError, MemoryFilter, MemoryKind, MemoryOrder,
     MemorySearch, MemoryStore, Timestamp, Trust, Validity,
@@ -52,9 +52,7 @@ async fn every_question_to_a_new_opening_has_the_same_answer() {
 #[tokio::test]
 async fn no_question_finds_what_is_anothers() {
     let (_dir, store) = database();
-    let queries = if env::var("ARCHON_ACCEPT").as_deref() == Ok("full") { 20_000 } else { 1_000 };
-    let seed = env::var("ARCHON_ACCEPT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
-    assert_eq!(foreign_memories(&open(&store), seed, queries).await, 0);
+    assert_eq!(foreign_memories(&open(&store), first_seed(), cases(1_000, 20_000)).await, 0);
 }
 
 // spec: M-20

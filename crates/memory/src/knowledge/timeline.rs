@@ -116,7 +116,8 @@ fn split(line: &mut Vec<MemoryEntry>) -> BTreeSet<(Collection, String)> {
     changed
 }
 
-/// The id of the part of a fact that begins then. The part of a part is one of the whole, too.
+/// The id of the part of a fact that begins then. The part of a part is one of the whole, too: an id that ends in `@`
+/// and digits is taken for a part's.
 fn part_at(id: &str, begins: Timestamp) -> String {
     let is_part = |(_, time): &(&str, &str)| !time.is_empty() && time.bytes().all(|b| b.is_ascii_digit());
     let whole = id.rsplit_once('@').filter(is_part).map_or(id, |(whole, _)| whole);
@@ -163,17 +164,14 @@ fn nexts(line: &[MemoryEntry]) -> Vec<Option<Timestamp>> {
     let mut latest_first: Vec<usize> = (0..line.len()).collect();
     latest_first.sort_by_key(|at| Reverse(begins(&line[*at])));
     let mut nexts = vec![None; line.len()];
-    // By how far something is believed: the first of what is later and believed as much or more.
+    // Of what is later the first that is believed so far.
     let mut first = BTreeMap::<Trust, Timestamp>::new();
     for together in latest_first.chunk_by(|a, b| begins(&line[*a]) == begins(&line[*b])) {
         for at in together {
-            nexts[*at] = first.get(&line[*at].trust).copied();
+            nexts[*at] = first.range(line[*at].trust..).map(|(_, begins)| *begins).min();
         }
         for entry in together.iter().map(|at| &line[*at]) {
-            let ended = [Trust::Untrusted, Trust::Model, Trust::Trusted]
-                .into_iter()
-                .filter(|trust| *trust <= entry.trust);
-            first.extend(ended.filter_map(|trust| Some((trust, entry.valid_from?))));
+            first.extend(entry.valid_from.map(|begins| (entry.trust, begins)));
         }
     }
     nexts
@@ -215,7 +213,7 @@ mod tests {
 
     // spec: M-25
     #[test]
-    fn parts_of_facts_are_told_apart_whatever_the_facts_are_called() {
+    fn parts_of_facts_with_an_at_in_their_ids_are_told_apart() {
         let part = |id| part_at(id, Timestamp::from_millis(5));
         assert_eq!([part("a"), part("a@3"), part("a@3@4")], ["a@5", "a@5", "a@3@5"]);
         assert_eq!([part("anna@home"), part("anna@work")], ["anna@home@5", "anna@work@5"]);

@@ -25,9 +25,14 @@ impl Conditions {
     pub(super) fn of(scope: &Collection, filter: &MemoryFilter) -> Result<Self, MemoryError> {
         let mut conditions = Self { sql: "TRUE".to_owned(), values: Vec::new() };
         let range = range(scope, filter)?;
-        if let Some(to) = range.to {
-            let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
-            conditions.and(sql, [range.name, range.from, to].map(Value::Text));
+        match range.to {
+            // Of one collection an index may know the order.
+            Some(to) if to == range.from => conditions.and("e.collection = ?", [Value::Text(range.name)]),
+            Some(to) => {
+                let sql = "(e.collection = ? OR (e.collection >= ? AND e.collection < ?))";
+                conditions.and(sql, [range.name, range.from, to].map(Value::Text));
+            }
+            None => {}
         }
         conditions.add(filter);
         Ok(conditions)
@@ -130,18 +135,9 @@ pub(super) fn list_texts_in(
     listing: &Listing,
     place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
-    let mut conditions = Conditions::of(scope, &listing.filter)?;
-    let (past, order) = match listing.order {
-        MemoryOrder::First => ("e.position > ?", "ASC"),
-        MemoryOrder::Latest => ("e.position < ?", "DESC"),
-    };
-    if let Some(after) = listing.after {
-        conditions.and(past, [Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
-    }
     let limit = i64::try_from(listing.limit).unwrap_or(i64::MAX);
-    let Conditions { sql, mut values } = conditions;
+    let Conditions { sql, mut values } = listed(scope, listing)?;
     values.push(Value::Integer(limit.saturating_add(1)));
-    let sql = format!("SELECT {COLUMNS} FROM entries e WHERE {sql} ORDER BY e.position {order} LIMIT ?");
     let rows = || {
         let mut page = MemoryPage::default();
         let mut statement = connection.prepare_cached(&sql)?;
@@ -162,6 +158,31 @@ pub(super) fn list_texts_in(
         Ok(page)
     };
     rows().map_err(failed::<rusqlite::Error>("read", place))
+}
+
+/// The whole statement of a listing, which ends with how many rows it is to give.
+fn listed(scope: &Collection, listing: &Listing) -> Result<Conditions, MemoryError> {
+    let mut conditions = Conditions::of(scope, &listing.filter)?;
+    let (past, order) = match listing.order {
+        MemoryOrder::First => ("e.position > ?", "ASC"),
+        MemoryOrder::Latest => ("e.position < ?", "DESC"),
+    };
+    if let Some(after) = listing.after {
+        conditions.and(past, [Value::Integer(i64::try_from(after).unwrap_or(i64::MAX))]);
+    }
+    // The next page begins where the last one ended. By the index of collections, all of it would be sorted for each.
+    let by_index = listing.after.is_none() || is_narrow(&listing.filter);
+    let entries = if by_index { "entries e" } else { "entries e NOT INDEXED" };
+    let Conditions { sql, values } = conditions;
+    let sql = format!("SELECT {COLUMNS} FROM {entries} WHERE {sql} ORDER BY e.position {order} LIMIT ?");
+    Ok(Conditions { sql, values })
+}
+
+/// Whether an index leads to a few entries, by more than their collection.
+fn is_narrow(filter: &MemoryFilter) -> bool {
+    let session = filter.metadata.get("session").is_some_and(|session| session.is_string());
+    let key = filter.key.is_some() || filter.key_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
+    session || key || !filter.ids.is_empty()
 }
 
 /// Whether the vector of `entries e` is what was written, and its copy where it is looked for: a damaged one is made
@@ -190,9 +211,42 @@ pub(super) fn vector_at(
 
 #[cfg(test)]
 mod tests {
+    use archon_types::MemoryKind;
     use rusqlite::StatementStatus;
 
     use super::*;
+
+    // spec: M-18
+    #[test]
+    fn a_next_page_is_read_from_where_the_last_one_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("memory.db")).unwrap();
+        let check = |filter: MemoryFilter, order: MemoryOrder, limit: usize, expected: &str| {
+            let listing = Listing::new(filter, order, limit).after(7);
+            let Conditions { sql, mut values } =
+                listed(&Collection::new("user:x").unwrap(), &listing).unwrap();
+            values.push(Value::Integer(i64::try_from(limit).unwrap()));
+            let plan = |connection: &Connection| {
+                let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let steps =
+                    statement.query_map(params_from_iter(&values), |row| row.get::<_, String>(3)).unwrap();
+                Ok(steps.collect::<Result<Vec<_>, _>>().unwrap().join("; "))
+            };
+            let plan = database.read(plan).unwrap();
+            assert!(plan.contains(expected) && !plan.contains("TEMP B-TREE"), "{plan}");
+        };
+        let mut lacking = MemoryFilter::all().of(&[MemoryKind::Turn, MemoryKind::Note]);
+        lacking.not_embedded_by = Some("e".to_owned());
+        for order in [MemoryOrder::First, MemoryOrder::Latest] {
+            for limit in [1, 64, 500, 1_000] {
+                check(MemoryFilter::all(), order, limit, "USING INTEGER PRIMARY KEY (rowid");
+                check(lacking.clone(), order, limit, "USING INTEGER PRIMARY KEY (rowid");
+                let mut session = MemoryFilter::all().exactly(&Collection::new("user:x").unwrap());
+                session.metadata.insert("session".into(), "s".into());
+                check(session, order, limit, "entries_by_session (session=? AND collection=? AND position");
+            }
+        }
+    }
 
     // spec: M-18
     #[test]
