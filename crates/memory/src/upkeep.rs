@@ -252,8 +252,8 @@ fn moved_to_first(
     same: &[MemoryEntry],
     facts: &[MemoryEntry],
     resting: &HashMap<(Collection, String), Vec<usize>>,
-) -> BTreeMap<usize, MemoryEntry> {
-    let Some((stays, gone)) = same.split_first() else { return BTreeMap::new() };
+) -> Vec<(usize, MemoryEntry)> {
+    let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let ids: HashSet<&str> = gone.iter().map(|note| note.id.as_str()).collect();
     let places: BTreeSet<usize> =
         gone.iter().filter_map(|note| resting.get(&name(note))).flatten().copied().collect();
@@ -265,11 +265,7 @@ fn moved_to_first(
 }
 
 /// Leaves the first of notes that say the same, with the greatest importance of all, and the facts that rest on it then.
-fn merged(
-    same: &[MemoryEntry],
-    facts: &[MemoryEntry],
-    moved: &BTreeMap<usize, MemoryEntry>,
-) -> Vec<MemoryChange> {
+fn merged(same: &[MemoryEntry], facts: &[MemoryEntry], moved: &[(usize, MemoryEntry)]) -> Vec<MemoryChange> {
     let Some((stays, gone)) = same.split_first() else { return Vec::new() };
     let mut changes: Vec<MemoryChange> = same.iter().map(as_read).collect();
     changes.extend(gone.iter().map(forget_in));

@@ -70,7 +70,7 @@ impl Conditions {
                 self.and("e.key < ?", [Value::Text(past)]);
             }
         }
-        if let Some(session) = filter.metadata.get("session").and_then(|s| s.as_str()) {
+        if let Some(session) = session_of(filter) {
             self.and("e.session = ?", [text(session)]);
         }
         let rest = filter.metadata.iter().any(|(name, value)| name != "session" || !value.is_string());
@@ -136,8 +136,7 @@ pub(super) fn list_texts_in(
     place: &Path,
 ) -> Result<MemoryPage, MemoryError> {
     let limit = i64::try_from(listing.limit).unwrap_or(i64::MAX);
-    let Conditions { sql, mut values } = listed(scope, listing)?;
-    values.push(Value::Integer(limit.saturating_add(1)));
+    let (sql, values) = statement(scope, listing, limit.saturating_add(1))?;
     let rows = || {
         let mut page = MemoryPage::default();
         let mut statement = connection.prepare_cached(&sql)?;
@@ -160,8 +159,8 @@ pub(super) fn list_texts_in(
     rows().map_err(failed::<rusqlite::Error>("read", place))
 }
 
-/// The whole statement of a listing, which ends with how many rows it is to give.
-fn listed(scope: &Collection, listing: &Listing) -> Result<Conditions, MemoryError> {
+/// A listing of so many rows as a statement, with the values of its parameters.
+fn statement(scope: &Collection, listing: &Listing, rows: i64) -> Result<(String, Vec<Value>), MemoryError> {
     let mut conditions = Conditions::of(scope, &listing.filter)?;
     let (past, order) = match listing.order {
         MemoryOrder::First => ("e.position > ?", "ASC"),
@@ -173,16 +172,21 @@ fn listed(scope: &Collection, listing: &Listing) -> Result<Conditions, MemoryErr
     // The next page begins where the last one ended. By the index of collections, all of it would be sorted for each.
     let by_index = listing.after.is_none() || is_narrow(&listing.filter);
     let entries = if by_index { "entries e" } else { "entries e NOT INDEXED" };
-    let Conditions { sql, values } = conditions;
+    let Conditions { sql, mut values } = conditions;
+    values.push(Value::Integer(rows));
     let sql = format!("SELECT {COLUMNS} FROM {entries} WHERE {sql} ORDER BY e.position {order} LIMIT ?");
-    Ok(Conditions { sql, values })
+    Ok((sql, values))
 }
 
 /// Whether an index leads to a few entries, by more than their collection.
 fn is_narrow(filter: &MemoryFilter) -> bool {
-    let session = filter.metadata.get("session").is_some_and(|session| session.is_string());
     let key = filter.key.is_some() || filter.key_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
-    session || key || !filter.ids.is_empty()
+    key || session_of(filter).is_some() || !filter.ids.is_empty()
+}
+
+/// The session that a filter names: entries have it in a column of its own.
+fn session_of(filter: &MemoryFilter) -> Option<&str> {
+    filter.metadata.get("session")?.as_str()
 }
 
 /// Whether the vector of `entries e` is what was written, and its copy where it is looked for: a damaged one is made
@@ -223,9 +227,8 @@ mod tests {
         let database = Database::open(&dir.path().join("memory.db")).unwrap();
         let check = |filter: MemoryFilter, order: MemoryOrder, limit: usize, expected: &str| {
             let listing = Listing::new(filter, order, limit).after(7);
-            let Conditions { sql, mut values } =
-                listed(&Collection::new("user:x").unwrap(), &listing).unwrap();
-            values.push(Value::Integer(i64::try_from(limit).unwrap()));
+            let rows = i64::try_from(limit).unwrap();
+            let (sql, values) = statement(&Collection::new("user:x").unwrap(), &listing, rows).unwrap();
             let plan = |connection: &Connection| {
                 let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
                 let steps =
