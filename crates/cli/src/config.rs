@@ -85,6 +85,11 @@ settings! {
     /// What makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by how words are
     /// written) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
     embedder: EmbedderChoice,
+    /// Threads that compute for a model in this program; by default as many as suit how busy the machine is.
+    local_threads: u32,
+    /// The kernel that computes for a model in this program, such as `haswell`; by default the one that suits the
+    /// processor best. Answers can differ from kernel to kernel.
+    local_kernel: String,
     /// Where runs and models are kept.
     data_dir: PathBuf,
     /// The servers that are looked for on this machine: `"none"`, or a list of `PROFILE` (at its own port)

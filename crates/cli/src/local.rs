@@ -37,6 +37,12 @@ pub(crate) fn directory(app: &App) -> PathBuf {
     app.data_dir.join("models")
 }
 
+/// Where fetched engines are kept.
+#[cfg(feature = "local")]
+fn engines(app: &App) -> PathBuf {
+    app.data_dir.join("engines")
+}
+
 /// Makes a directory for its owner alone, like everything below the data directory.
 #[cfg(feature = "local")]
 fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
@@ -56,7 +62,7 @@ fn create_directory(path: &std::path::Path) -> Result<(), Failure> {
 #[derive(Debug)]
 pub(crate) struct Known {
     /// What `archon model pull` takes.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// What it is, in a line.
     pub(crate) about: &'static str,
     /// Its licence, in a line.
@@ -68,9 +74,9 @@ pub(crate) struct Known {
 #[cfg(feature = "local")]
 mod engine;
 #[cfg(feature = "local")]
-pub(crate) use engine::{CHOICE, catalogue, first, load, pull};
+pub(crate) use engine::{CHOICE, catalogue, engine, first, load, prebuilt_engine, pull};
 
 #[cfg(not(feature = "local"))]
 mod absent;
 #[cfg(not(feature = "local"))]
-pub(crate) use absent::{CHOICE, catalogue, first, load, pull};
+pub(crate) use absent::{CHOICE, catalogue, engine, first, load, prebuilt_engine, pull};

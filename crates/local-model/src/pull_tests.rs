@@ -121,7 +121,7 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
 }
 
 fn sha256(bytes: &[u8]) -> &'static str {
-    Box::leak(crate::pull::hex(&Sha256::digest(bytes)).into_boxed_str())
+    Box::leak(crate::prebuilt::hex(&Sha256::digest(bytes)).into_boxed_str())
 }
 
 fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {

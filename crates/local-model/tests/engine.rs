@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use archon_local_model::{LocalModel, LocalModelError, LocalModelOptions};
+use archon_local_model::{EngineOptions, LocalModel, LocalModelError, LocalModelOptions, prebuilt};
 use archon_types::{
     AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, ResponseFormat,
     StopReason, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// and fails where `ARCHON_REQUIRE_MODELS` is set.
 fn models() -> Vec<LocalModel> {
     static MODELS: OnceLock<Vec<LocalModel>> = OnceLock::new();
-    let load = |path: PathBuf| LocalModel::load(&path, LocalModelOptions::default()).unwrap();
+    let load = |path: PathBuf| LocalModel::load(&path, options()).unwrap();
     let models = MODELS.get_or_init(|| paths().into_iter().map(load).collect());
     if models.is_empty() {
         assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no model file was fetched");
@@ -38,11 +38,23 @@ fn paths() -> Vec<PathBuf> {
     if let Some(path) = std::env::var_os("ARCHON_TEST_MODEL") {
         return vec![path.into()];
     }
-    let Some(home) = std::env::var_os("HOME").map(PathBuf::from) else { return Vec::new() };
-    let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
-    let file = |name: &str| data.join("archon/models").join(name);
+    let Some(data) = data() else { return Vec::new() };
+    let file = |name: &str| data.join("models").join(name);
     let files = ["gemma-3-270m.gguf", "smollm2-135m-instruct.gguf"].map(file);
     files.into_iter().filter(|file| file.is_file()).collect()
+}
+
+/// The default data folder of the command.
+fn data() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from)?;
+    let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
+    Some(data.join("archon"))
+}
+
+/// The engine that was fetched to the default data folder.
+fn options() -> LocalModelOptions {
+    let folder = prebuilt().zip(data()).map(|(prebuilt, data)| data.join("engines").join(prebuilt.name()));
+    LocalModelOptions::default().with_engine(EngineOptions::default().with_folder(folder.unwrap_or_default()))
 }
 
 fn tools() -> Vec<ToolSpec> {
@@ -157,7 +169,7 @@ async fn an_answer_streams_while_it_is_made() {
 async fn the_next_turn_reads_only_what_is_new() {
     for path in paths() {
         // One of its own: the other tests' prompts would push out what it knows.
-        let model = LocalModel::load(&path, LocalModelOptions::default()).unwrap();
+        let model = LocalModel::load(&path, options()).unwrap();
         let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
         let (_, said) = ask(&model, first.clone()).await;
         let call = said.tool_calls().next().unwrap().clone();
@@ -263,7 +275,7 @@ fn what_is_no_model_is_told_apart() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    let load = |path: &std::path::Path| LocalModel::load(path, LocalModelOptions::default()).unwrap_err();
+    let load = |path: &std::path::Path| LocalModel::load(path, options()).unwrap_err();
     assert!(matches!(load(&folder.path().join("none.gguf")), LocalModelError::Missing { .. }));
     assert!(matches!(load(&file("text.gguf", b"hello world")), LocalModelError::NotGguf { .. }));
     assert!(matches!(load(&file("empty.gguf", b"")), LocalModelError::NotGguf { .. }));

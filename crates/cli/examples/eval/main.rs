@@ -2,7 +2,8 @@
 //! turns, greedy, with the real loop, the real guards and the real tools. Prints one line a task and a table.
 //!
 //! `cargo xtask eval local` fetches the model and runs it; `… --example eval -- MODEL.gguf [--verbose] [--check]`
-//! takes any. With `--check` it fails if a share is below what is [required](REQUIRED).
+//! takes any in a folder `models` beside the folder `engines`, as `archon model pull` keeps them. With `--check` it
+//! fails if a share is below what is [required](REQUIRED). One thread and one kernel compute, so that figures repeat.
 
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
@@ -14,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use archon::tools::{Workspace, builtin};
 use archon::types::{Content, ExecutionLimits, Json, OnLimit, RecordBody, ToolCall, ToolResult, Usage};
 use archon::{Archon, Provider};
-use archon_local_model::{LocalModel, LocalModelOptions};
+use archon_local_model::{EngineOptions, LocalModel, LocalModelOptions, engine_path, prebuilt};
 use serde::Deserialize;
 
 /// The rows of the table, and the percentage that each must reach. The first is what the grammar guarantees, the
@@ -69,7 +70,7 @@ async fn main() -> Result<()> {
     let Arguments { path, verbose, check } = arguments()?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/eval");
     let tasks: Tasks = serde_json::from_str(&std::fs::read_to_string(folder.join("tasks.json"))?)?;
-    let model = LocalModel::load(&path, LocalModelOptions::default())?;
+    let model = LocalModel::load(&path, LocalModelOptions::default().with_engine(engine(&path)?))?;
     println!("model: {} ({})", model.name(), path.file_name().unwrap_or_default().display());
     let agent = agent(Arc::new(model), &folder.join("workspace"))?;
 
@@ -96,6 +97,17 @@ async fn main() -> Result<()> {
         bail!("below what is required: {}", missed.join(", "));
     }
     Ok(())
+}
+
+/// The kernel that every processor with AVX2 has.
+const KERNEL: &str = "haswell";
+
+/// The engine beside the model, with one thread and one kernel: others give other last digits, and so other answers.
+fn engine(model: &Path) -> Result<EngineOptions> {
+    let prebuilt = prebuilt().context("no engine is built for this machine")?;
+    let data = model.parent().and_then(Path::parent).context("the model's folder has none above it")?;
+    let folder = engine_path(&data.join("engines"), prebuilt);
+    Ok(EngineOptions::default().with_folder(folder).with_kernel(KERNEL).with_threads(1))
 }
 
 struct Arguments {

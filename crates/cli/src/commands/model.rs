@@ -56,6 +56,12 @@ impl ModelCommand {
 
 fn list(app: &App) -> Result<Exit, Failure> {
     let mut known = local::catalogue();
+    if let Some((engine, folder)) = local::prebuilt_engine(app) {
+        let path = folder.is_dir().then(|| folder.display().to_string());
+        let Known { name, about, licence, bytes } = engine;
+        let item = Item { name, path, bytes, about: Some(about), licence: Some(licence) };
+        app.item(&item, || row(&item));
+    }
     let files = local::files(app);
     if files.is_empty() && known.is_empty() && !app.json {
         app.output.note(Look::Plain, format!("no models in {}", local::directory(app).display()));
@@ -67,8 +73,7 @@ fn list(app: &App) -> Result<Exit, Failure> {
         app.item(&item, || row(&item));
     }
     for Known { name, about, licence, bytes } in known {
-        let item =
-            Item { name: name.to_owned(), path: None, bytes, about: Some(about), licence: Some(licence) };
+        let item = Item { name, path: None, bytes, about: Some(about), licence: Some(licence) };
         app.item(&item, || row(&item));
     }
     Ok(Exit::Finished)

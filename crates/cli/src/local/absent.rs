@@ -1,16 +1,29 @@
 //! Without the feature `local`: says how to build the program with it.
 
+use std::path::PathBuf;
+
 use super::Known;
 use crate::{app::App, choose::Chosen, exit::Exit, failure::Failure};
 
 /// The third of the choices that somebody without a model has.
-pub(crate) const CHOICE: &str = "In this program: build it with `cargo build --release -p archon-cli --features local`, then `archon model pull`";
+pub(crate) const CHOICE: &str =
+    "In this program: build it with its default features, then `archon model pull`";
 
 fn not_built() -> Failure {
     Failure::usage(
         "this program was built without local models",
-        "build it with them: cargo build --release -p archon-cli --features local",
+        "build it with its default features: cargo install --path crates/cli",
     )
+}
+
+/// The engine, as `archon doctor` tells of it.
+pub(crate) fn engine(_: &App) -> Result<String, Failure> {
+    Err(not_built())
+}
+
+/// The prebuilt engine of this machine.
+pub(crate) fn prebuilt_engine(_: &App) -> Option<(Known, PathBuf)> {
+    None
 }
 
 /// The models that can be fetched.

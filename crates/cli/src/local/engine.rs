@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    EMBEDDERS, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Progress, PullOptions,
-    default_model, find, pull as fetch,
+    EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Prebuilt,
+    Progress, PullOptions, default_model, engine_path, find, open_engine, prebuilt, pull as fetch,
+    pull_engine,
 };
 
-use super::{Known, PREFIX, create_directory, directory, files};
+use super::{Known, PREFIX, create_directory, directory, engines, files};
 use crate::{
     app::App,
     choose::Chosen,
@@ -40,21 +41,51 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
         None => name.to_owned(),
     };
     app.output.wait("loading the model");
-    let loaded =
-        tokio::task::spawn_blocking(move || LocalModel::load(&path, LocalModelOptions::default())).await;
+    let options = LocalModelOptions::default().with_engine(engine_options(app));
+    let loaded = tokio::task::spawn_blocking(move || LocalModel::load(&path, options)).await;
     app.output.stop_waiting();
     let provider =
         loaded.map_err(|e| Failure::failed(format!("cannot load {model}: {e}"), "try another model"))??;
     Ok(Chosen { provider: std::sync::Arc::new(provider), keys: Vec::new(), model, why })
 }
 
+/// How the engine runs here.
+fn engine_options(app: &App) -> EngineOptions {
+    let settings = &app.config.settings;
+    let mut options = EngineOptions::default();
+    if let Some(prebuilt) = prebuilt() {
+        options = options.with_folder(engine_path(&engines(app), prebuilt));
+    }
+    if let Some(threads) = settings.local_threads {
+        options = options.with_threads(threads);
+    }
+    match &settings.local_kernel {
+        Some(kernel) => options.with_kernel(kernel),
+        None => options,
+    }
+}
+
+/// The engine, as `archon doctor` tells of it: what it is, or why it cannot be used.
+pub(crate) fn engine(app: &App) -> Result<String, Failure> {
+    Ok(open_engine(&engine_options(app))?.to_string())
+}
+
+/// The prebuilt engine of this machine and the folder that it is in, or would be.
+pub(crate) fn prebuilt_engine(app: &App) -> Option<(Known, PathBuf)> {
+    let prebuilt = prebuilt()?;
+    let folder = engine_path(&engines(app), prebuilt);
+    let (about, licence) = ("the engine that runs the models, built for this platform", "MIT");
+    Some((Known { name: prebuilt.name(), about, licence, bytes: prebuilt.bytes }, folder))
+}
+
 /// The models that can be fetched.
 pub(crate) fn catalogue() -> Vec<Known> {
-    let known = |m: &Model| Known { name: m.name, about: m.about, licence: m.licence, bytes: m.bytes };
+    let known =
+        |m: &Model| Known { name: m.name.to_owned(), about: m.about, licence: m.licence, bytes: m.bytes };
     MODELS.iter().chain(EMBEDDERS).map(known).collect()
 }
 
-/// Fetches a model, and says where it is. What was fetched before it was interrupted is kept.
+/// Fetches the engine and a model, and says where the model is. What was fetched before it was interrupted is kept.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let options = PullOptions::from_env();
     app.output.wait("looking for a model");
@@ -62,15 +93,10 @@ pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure>
         Some(name) => find(name).ok_or_else(|| unknown(name))?,
         None => default_model(&options).await,
     };
-    let directory = directory(app);
-    create_directory(&directory)?;
-    app.output.note(Look::Plain, format!("{}: {}", model.name, model.about));
-    app.output.note(Look::Plain, format!("licence: {}", model.licence));
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
-    let mut shown = Shown { output: &app.output, percent: 0 };
     let pulled = tokio::select! {
-        pulled = fetch(model, &directory, &options, |progress| shown.progress(progress)) => Some(pulled),
+        pulled = fetch_both(app, model, &options) => Some(pulled),
         () = cancel.cancelled() => None,
     };
     listener.abort();
@@ -82,6 +108,38 @@ pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure>
     let path = pulled?.display().to_string();
     app.item(&serde_json::json!({"name": model.name, "path": path}), || path.clone());
     Ok(Exit::Finished)
+}
+
+/// The engine first, which is small and says at once whether this machine can have it; then the model.
+async fn fetch_both(app: &App, model: &'static Model, options: &PullOptions) -> Result<PathBuf, Failure> {
+    if let Some(prebuilt) =
+        prebuilt().filter(|_| model.ending == "gguf" && !cfg!(feature = "local-from-source"))
+    {
+        fetch_engine(app, prebuilt, options).await?;
+    }
+    let directory = directory(app);
+    create_directory(&directory)?;
+    app.output.note(Look::Plain, format!("{}: {}", model.name, model.about));
+    app.output.note(Look::Plain, format!("licence: {}", model.licence));
+    let mut shown = Shown { output: &app.output, percent: 0 };
+    Ok(fetch(model, &directory, options, |progress| shown.progress(progress)).await?)
+}
+
+async fn fetch_engine(app: &App, prebuilt: &'static Prebuilt, options: &PullOptions) -> Result<(), Failure> {
+    let directory = engines(app);
+    create_directory(&directory)?;
+    let mut shown = Shown { output: &app.output, percent: 0 };
+    let folder = pull_engine(prebuilt, &directory, options, |progress| {
+        if shown.percent == 0 && matches!(progress, Progress::Fetched { .. }) {
+            app.output.note(Look::Plain, format!("{}: the engine (licence: MIT)", prebuilt.name()));
+            shown.percent = 1;
+        }
+        shown.progress(progress);
+    })
+    .await?;
+    // Said now, and not when the model is there.
+    open_engine(&engine_options(app).with_folder(folder))?;
+    Ok(())
 }
 
 /// Shows how a pull comes along: as a bar on a terminal, elsewhere as a line for every tenth.
@@ -137,7 +195,9 @@ fn path_of(app: &App, name: &str) -> Result<PathBuf, Failure> {
 impl From<LocalModelError> for Failure {
     fn from(e: LocalModelError) -> Self {
         match e {
-            LocalModelError::Missing { .. } => Self::usage(e.to_string(), e.advice()),
+            LocalModelError::Missing { .. } | LocalModelError::EngineMissing { .. } => {
+                Self::usage(e.to_string(), e.advice())
+            }
             e => Self::failed(e.to_string(), e.advice()),
         }
     }

@@ -3,19 +3,14 @@
 //! The context keeps what it has read between prompts. The next turn of a conversation, and the next
 //! conversation with the same instructions, begin with text that need not be read again.
 
-use std::num::NonZeroU32;
 use std::sync::mpsc;
 
 use archon_types::CancellationToken;
-use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::LlamaContextParams;
-use llama_cpp_2::llama_backend::LlamaBackend;
-use llama_cpp_2::llama_batch::LlamaBatch;
-use llama_cpp_2::token::LlamaToken;
 
 use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Step};
 use crate::copying::Copying;
 use crate::error::LocalModelError;
+use crate::llama::{Context, ContextOptions, Outcomes};
 use crate::matcher::Matcher;
 use crate::repetition::goes_round;
 use crate::vocabulary::Token;
@@ -23,32 +18,21 @@ use crate::vocabulary::Token;
 /// The body of the engine's thread.
 pub(super) fn run(
     model: &Loaded,
-    backend: &LlamaBackend,
     options: &EngineOptions,
     queue: &mpsc::Receiver<Job>,
     ready: &mpsc::Sender<Result<(), LocalModelError>>,
 ) {
-    let size = model.context;
-    let threads = i32::try_from(options.threads.max(1)).unwrap_or(1);
-    let batch = options.batch.clamp(1, size);
-    let params = LlamaContextParams::default()
-        .with_n_ctx(NonZeroU32::new(size))
-        .with_n_batch(batch)
-        .with_n_ubatch(batch)
-        .with_n_threads(threads)
-        .with_n_threads_batch(threads)
-        // A sliding window keeps only its own width of the past, and then nothing can be reused.
-        .with_swa_full(true);
-    let context = match model.model.new_context(backend, params) {
+    let batch = options.batch.clamp(1, model.context);
+    let context = ContextOptions { size: model.context, batch, threads: options.threads.max(1) };
+    let context = match Context::new(model.model.clone(), &context) {
         Ok(context) => context,
         Err(e) => {
-            let _ = ready.send(Err(LocalModelError::engine("making a context", e)));
+            let _ = ready.send(Err(e));
             return;
         }
     };
     let _ = ready.send(Ok(()));
-    let batch = LlamaBatch::new(batch as usize, 1);
-    let mut worker = Worker { model, context, batch, known: Vec::new() };
+    let mut worker = Worker { model, context, batch: batch as usize, known: Vec::new() };
     for job in queue {
         match job {
             Job::Generate(mut job) => {
@@ -65,17 +49,11 @@ pub(super) fn run(
 
 struct Worker<'a> {
     model: &'a Loaded,
-    context: LlamaContext<'a>,
-    batch: LlamaBatch<'static>,
+    context: Context,
+    /// Tokens that are read at once.
+    batch: usize,
     /// The tokens that the context has read.
     known: Vec<Token>,
-}
-
-/// Behind which tokens of a batch the likelihoods of the next one are wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcomes {
-    Last,
-    All,
 }
 
 /// A text is judged by so many of its first tokens.
@@ -89,7 +67,7 @@ struct Said {
 
 impl Worker<'_> {
     fn generate(&mut self, job: &mut Generation) -> Result<End, LocalModelError> {
-        let context = self.context.n_ctx() as usize;
+        let context = self.model.context as usize;
         let reused = self.keep(&job.prompt)?;
         let mut said = Said { copying: None, tokens: 0 };
         if !self.decode(&job.prompt[reused..], &stop(job))? {
@@ -147,7 +125,7 @@ impl Worker<'_> {
     /// The next token, out of what the context knows.
     fn next(&self, job: &mut Generation, said: &Said) -> Result<Token, LocalModelError> {
         let vocabulary = &self.model.vocabulary;
-        let mut logits = self.context.get_logits().to_vec();
+        let mut logits = self.logits(LAST_ROW)?.to_vec();
         if let Some(copying) = &said.copying {
             copying.apply(&mut logits, vocabulary);
         }
@@ -187,7 +165,7 @@ impl Worker<'_> {
         if !self.decode(&prompt[known..], &stop)? {
             return Ok(None);
         }
-        let behind_prompt = self.context.get_logits().to_vec();
+        let behind_prompt = self.logits(LAST_ROW)?.to_vec();
         let mut scores = Vec::with_capacity(texts.len());
         for text in texts {
             let given = self.model.tokens(text.given.as_bytes());
@@ -202,7 +180,7 @@ impl Worker<'_> {
             let Some((_, read)) = tokens.split_last() else { return Ok(None) };
             self.keep_first(prompt, prompt.len())?;
             let mut at = 0;
-            for part in read.chunks(self.context.n_batch() as usize) {
+            for part in read.chunks(self.batch) {
                 if !self.decode_for(part, Outcomes::All, &stop)? {
                     return Ok(None);
                 }
@@ -210,7 +188,7 @@ impl Worker<'_> {
                     at += 1;
                     if at >= given.len() {
                         let row = i32::try_from(row).unwrap_or(i32::MAX);
-                        score += log_probability(self.context.get_logits_ith(row), tokens[at]);
+                        score += log_probability(self.logits(row)?, tokens[at]);
                     }
                 }
             }
@@ -253,7 +231,7 @@ impl Worker<'_> {
     /// Forgets what does not begin the prompt; returns how many of its tokens are known. The last one
     /// is always read again, because choosing a token needs its outcome.
     fn keep(&mut self, prompt: &[Token]) -> Result<usize, LocalModelError> {
-        let context = self.context.n_ctx() as usize;
+        let context = self.model.context as usize;
         if prompt.len() >= context {
             return Err(LocalModelError::PromptTooLarge { tokens: prompt.len(), context });
         }
@@ -265,10 +243,9 @@ impl Worker<'_> {
         let same = self.known.iter().zip(prompt).take_while(|(a, b)| a == b).count();
         let mut keep = same.min(most);
         if keep < self.known.len() {
-            let forgotten = self.context.clear_kv_cache_seq(Some(0), u32::try_from(keep).ok(), None);
-            if !forgotten.map_err(|e| LocalModelError::engine("forgetting a prompt", e))? {
+            if !self.context.forget_from(keep) {
                 // Some architectures cannot forget a part.
-                self.context.clear_kv_cache();
+                self.context.clear();
                 keep = 0;
             }
             self.known.truncate(keep);
@@ -287,28 +264,30 @@ impl Worker<'_> {
         outcomes: Outcomes,
         stop: &dyn Fn() -> bool,
     ) -> Result<bool, LocalModelError> {
-        for part in tokens.chunks(self.context.n_batch() as usize) {
+        for part in tokens.chunks(self.batch) {
             if stop() {
                 return Ok(false);
             }
-            self.batch.clear();
-            for (i, token) in part.iter().enumerate() {
-                let at = i32::try_from(self.known.len() + i).unwrap_or(i32::MAX);
-                self.batch
-                    .add(LlamaToken(*token), at, &[0], outcomes == Outcomes::All || i + 1 == part.len())
-                    .map_err(|e| LocalModelError::engine("filling a batch", e))?;
-            }
-            if let Err(e) = self.context.decode(&mut self.batch) {
+            if let Err(number) = self.context.decode(part, self.known.len(), outcomes) {
                 // What the context holds now is anybody's guess.
-                self.context.clear_kv_cache();
+                self.context.clear();
                 self.known.clear();
-                return Err(LocalModelError::engine("reading tokens", e));
+                return Err(LocalModelError::engine("reading tokens", format!("llama.cpp says {number}")));
             }
             self.known.extend_from_slice(part);
         }
         Ok(true)
     }
+
+    /// How likely each token is behind a row of the last batch.
+    fn logits(&self, row: i32) -> Result<&[f32], LocalModelError> {
+        let logits = self.context.logits(row);
+        logits.ok_or_else(|| LocalModelError::engine("choosing a token", "nothing was read before it"))
+    }
 }
+
+/// The last row of a batch.
+const LAST_ROW: i32 = -1;
 
 /// Passes on what was said. True if the grammar allows nothing more.
 fn pass_on(bytes: &[u8], tokens: usize, job: &mut Generation, said: &mut Said) -> bool {

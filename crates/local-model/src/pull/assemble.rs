@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use zip::ZipArchive;
 
-use super::{download::hex, part_of};
+use super::part_of;
 use crate::error::LocalModelError;
+use crate::prebuilt::hex;
 
 /// Writes the members, one behind the other, to `target`. Nothing is left there if that fails; the
 /// wheels stay in `kept`.

