@@ -44,10 +44,7 @@ mod copying;
 mod engine;
 #[cfg(feature = "engine")]
 mod listener;
-#[cfg(all(feature = "engine", not(feature = "from-source")))]
-mod llama;
-#[cfg(feature = "from-source")]
-#[path = "llama_from_source.rs"]
+#[cfg(feature = "engine")]
 mod llama;
 #[cfg(any(feature = "engine", feature = "pull"))]
 mod prebuilt;
@@ -80,6 +77,8 @@ mod pull;
 #[cfg(any(feature = "engine", test))]
 mod schema;
 
+#[cfg(all(test, feature = "pull"))]
+mod pull_engine_tests;
 #[cfg(all(test, feature = "pull"))]
 mod pull_tests;
 #[cfg(test)]

@@ -19,6 +19,68 @@ fn model() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
+/// The default data folder, if an engine was fetched into it.
+fn engines() -> Option<PathBuf> {
+    let engines = model()?.parent()?.parent()?.join("engines");
+    engines.is_dir().then_some(engines)
+}
+
+/// Libraries whose names the engine's files ask for. Their search path has an empty entry: the current folder.
+#[cfg(target_os = "linux")]
+const ASKED_FOR: &[&str] = &[
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libggml-base.so",
+    "libggml.v0.5.0.so",
+    "libllama.v0.5.0.so",
+];
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn libraries_in_the_current_folder_are_never_opened() {
+    let Some(engines) = engines() else {
+        assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no engine was fetched");
+        eprintln!("SKIP: no engine; run `archon model pull gemma-3-270m`");
+        return;
+    };
+    let place = Place::new();
+    let mark = place.path("opened");
+    let source = place.path("library.c");
+    let text = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void opened(void) {{ \
+         FILE *f = fopen(\"{}\", \"w\"); if (f) fclose(f); }}\n",
+        mark.display()
+    );
+    std::fs::write(&source, text).unwrap();
+    for name in ASKED_FOR {
+        let compiled = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([place.path(name), source.clone()])
+            .status();
+        assert!(compiled.unwrap().success());
+    }
+    // The same library does leave its mark where it is opened.
+    let opened = std::process::Command::new("true").env("LD_PRELOAD", place.path("libggml-base.so")).status();
+    assert!(opened.unwrap().success() && mark.exists());
+    std::fs::remove_file(&mark).unwrap();
+
+    std::fs::create_dir_all(place.data()).unwrap();
+    std::os::unix::fs::symlink(engines, place.data().join("engines")).unwrap();
+    let mut command = place.command("doctor", &[]);
+    command.env("GGML_BACKEND_PATH", place.path("libggml-base.so"));
+    let ran = Ran::from(command.output().await.unwrap());
+    assert!(ran.out.contains("ok  engine     llama.cpp 0.5.0"), "{ran:?}");
+    assert!(!mark.exists(), "a library of the current folder was opened");
+}
+
+#[tokio::test]
+async fn doctor_without_an_engine_says_how_to_fetch_it() {
+    let ran = Place::new().archon("doctor", &[]).await;
+    assert!(ran.out.contains("--  engine     the engine is not there: no "), "{ran:?}");
+    assert!(ran.out.contains("fetch it with `archon model pull`"), "{ran:?}");
+}
+
 /// Only what the grammar guarantees: what this model says is its own affair.
 #[tokio::test]
 async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
@@ -28,6 +90,9 @@ async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
         return;
     };
     let place = Place::new();
+    std::fs::create_dir_all(place.data()).unwrap();
+    let engines = engines().expect("an engine beside the model");
+    std::os::unix::fs::symlink(engines, place.data().join("engines")).unwrap();
     let ran = place
         .archon("run --json --max-turns 3 --model", &[&model.display().to_string(), "What is 15% of 200?"])
         .await;
