@@ -27,6 +27,17 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
     },
+    // The engine built from source, for platforms that none is prebuilt for.
+    Suite {
+        name: "engine",
+        commands: &[
+            "xtask native-tools",
+            "xtask prepare",
+            "test --profile accept -p archon-local-model --features from-source,pull",
+            "clippy -p archon-cli --features local-from-source -- -D warnings",
+        ],
+        with_model: &[],
+    },
     Suite {
         name: "loop",
         commands: &[
@@ -164,7 +175,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, tools, planner, memory, orchestrator"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -9,7 +9,6 @@ use crate::args::Args;
 use crate::command_line::CommandLine;
 use crate::kept_run;
 use crate::metadata::Metadata;
-use crate::native_tools;
 
 /// Small enough for a laptop, and wrong without a calculator often enough to show that one is used.
 pub(crate) const TASK: &str = "What is 15% of 200?";
@@ -21,9 +20,8 @@ pub(crate) const TOOL: &str = "calculator";
 pub(crate) fn run(mut args: Args) -> Result<()> {
     let check = args.flag("--check");
     args.finish()?;
-    native_tools::prepare()?;
-    CommandLine::cargo("build --release -p archon-cli --features local").run()?;
-    let archon = Metadata::load()?.binary("release", "archon").display().to_string();
+    CommandLine::cargo("build --profile demo -p archon-cli").run()?;
+    let archon = Metadata::load()?.binary("demo", "archon").display().to_string();
     CommandLine::new(&archon).args(["model", "pull"]).run()?;
     // Named, so that no key or server of this machine is used instead.
     let file = CommandLine::new(&archon).args(["model", "path"]).output()?;

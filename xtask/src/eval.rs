@@ -13,7 +13,7 @@ use crate::locomo;
 /// it fails if the model does worse than is required, which the measuring program knows.
 pub(crate) const LOCAL_MODEL: &str = "gemma-3-270m";
 
-const PROGRAM: &str = "run --quiet -p archon-cli --features local";
+const PROGRAM: &str = "run --quiet -p archon-cli";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     match args.name()?.as_str() {

@@ -63,6 +63,12 @@ const COMMANDS: &[Command] = &[
     Command { name: "codegen", usage: "[--check]", about: "refresh the generated pages", run: codegen::run },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
     Command {
+        name: "native-tools",
+        usage: "",
+        about: "install what building the local engine from source needs",
+        run: native_tools::run,
+    },
+    Command {
         name: "accept",
         usage: "NAME [--seed N] [--fuzz-seconds N]",
         about: "one full-length acceptance run",

@@ -13,6 +13,7 @@ type LogCallback = Option<unsafe extern "C" fn(ggml_log_level, *const c_char, *m
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)+) => {
         /// The functions that are used.
+        #[cfg_attr(feature = "from-source", allow(dead_code, reason = "it loads no kernel"))]
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C" fn($($argument: $type),*) $(-> $result)?,)+
         }

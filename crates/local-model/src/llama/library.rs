@@ -76,7 +76,7 @@ impl Library {
 
     /// The version of llama.cpp.
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        self.version
     }
 
     /// The system's libraries that it uses, with their versions as far as the system tells.
