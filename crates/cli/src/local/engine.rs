@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Prebuilt,
-    Progress, PullOptions, default_model, engine_path, find, open_engine, prebuilt, pull as fetch,
-    pull_engine,
+    DEFAULT, EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
+    Prebuilt, Progress, PullOptions, engine_path, find, open_engine, prebuilt, pull as fetch, pull_engine,
 };
 
 use super::{Known, PREFIX, create_directory, directory, engines, files};
@@ -88,10 +87,9 @@ pub(crate) fn catalogue() -> Vec<Known> {
 /// Fetches the engine and a model, and says where the model is. What was fetched before it was interrupted is kept.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let options = PullOptions::from_env();
-    app.output.wait("looking for a model");
     let model = match name {
         Some(name) => find(name).ok_or_else(|| unknown(name))?,
-        None => default_model(&options).await,
+        None => DEFAULT,
     };
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
