@@ -79,6 +79,8 @@ mod matcher;
 mod pull;
 #[cfg(any(feature = "engine", test))]
 mod schema;
+#[cfg(any(feature = "engine", test))]
+mod shortest;
 
 #[cfg(all(test, feature = "pull"))]
 mod pull_tests;
