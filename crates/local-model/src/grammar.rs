@@ -11,9 +11,18 @@
 
 use std::fmt;
 
+use crate::shortest::Shortest;
+
 /// The number of a node in a [`Grammar`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct NodeId(u32);
+
+impl NodeId {
+    /// Its place among the nodes.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 /// A set of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -69,6 +78,7 @@ pub(crate) enum Node {
 pub(crate) struct Grammar {
     nodes: Vec<Node>,
     root: NodeId,
+    shortest: Shortest,
 }
 
 impl Grammar {
@@ -77,7 +87,12 @@ impl Grammar {
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0 as usize]
+        &self.nodes[id.index()]
+    }
+
+    /// The fewest bytes of each node.
+    pub(crate) fn shortest(&self) -> &Shortest {
+        &self.shortest
     }
 }
 
@@ -139,7 +154,8 @@ impl GrammarBuilder {
 
     /// The grammar that starts at `root`.
     pub(crate) fn finish(self, root: NodeId) -> Grammar {
-        Grammar { nodes: self.nodes, root }
+        let shortest = Shortest::new(&self.nodes);
+        Grammar { nodes: self.nodes, root, shortest }
     }
 
     fn add(&mut self, node: Node) -> NodeId {

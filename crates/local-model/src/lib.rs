@@ -82,6 +82,8 @@ mod matcher;
 mod pull;
 #[cfg(any(feature = "engine", test))]
 mod schema;
+#[cfg(any(feature = "engine", test))]
+mod shortest;
 
 #[cfg(all(test, feature = "pull"))]
 mod pull_engine_tests;

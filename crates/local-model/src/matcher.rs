@@ -72,6 +72,27 @@ impl Matcher {
         bytes
     }
 
+    /// Bytes of the shortest way to an end: none where the text may end here, `None` where it can never end.
+    pub(crate) fn shortest_end(&self) -> Option<u64> {
+        self.paths.iter().map(|path| rest(&self.grammar, path)).min().filter(|bytes| *bytes < u64::MAX)
+    }
+
+    /// The shortest way to an end. `None` where there is none, or none of at most `most` bytes.
+    pub(crate) fn end(&self, most: u64) -> Option<Vec<u8>> {
+        let path = self.paths.iter().min_by_key(|path| rest(&self.grammar, path))?;
+        if rest(&self.grammar, path) > most {
+            return None;
+        }
+        let shortest = self.grammar.shortest();
+        let mut bytes = Vec::new();
+        let mut open = path.clone();
+        while let Some((id, at)) = open.pop() {
+            let parts = shortest.complete(self.grammar.node(id), at, &mut bytes);
+            open.extend(parts.into_iter().rev().map(|part| (part, 0)));
+        }
+        Some(bytes)
+    }
+
     fn forced_byte(&self) -> Option<u8> {
         let mut only = None;
         for path in &self.paths {
@@ -109,6 +130,12 @@ fn leaf_takes(grammar: &Grammar, path: &Path, byte: u8) -> bool {
         Node::Set(set) => set.contains(byte),
         _ => false,
     }
+}
+
+/// The fewest bytes that complete a path.
+fn rest(grammar: &Grammar, path: &Path) -> u64 {
+    let of = |(id, at): &(NodeId, u32)| grammar.shortest().rest(grammar.node(*id), *at);
+    path.iter().fold(0, |sum, open| sum.saturating_add(of(open)))
 }
 
 /// The paths after one byte.

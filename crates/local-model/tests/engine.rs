@@ -227,13 +227,56 @@ async fn cancelling_ends_the_answer_at_the_next_token() {
 }
 
 #[tokio::test]
-async fn a_limit_cuts_a_call_off_and_says_so() {
+async fn a_limit_without_room_for_a_whole_call_cuts_it_off_and_says_so() {
     for model in models() {
         let mut request = request("What is 3 * 7?", tools(), ToolChoice::Tool("weather".into()));
         Arc::make_mut(&mut request.options).max_tokens = Some(3);
         let (_, message) = ask(&model, request).await;
         assert_eq!(message.stop_reason, StopReason::Length);
         assert!(message.tool_calls().all(|call| call.malformed.is_some()));
+    }
+}
+
+#[tokio::test]
+async fn a_document_and_a_call_end_whole_within_any_limit_that_has_room_for_them() {
+    let step = json!({
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "about": {"type": "string", "minLength": 4},
+            "after": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["id", "about", "after"],
+        "additionalProperties": false,
+    });
+    let plan = json!({
+        "type": "object",
+        "properties": {"steps": {"type": "array", "items": step, "minItems": 1}},
+        "required": ["steps"],
+        "additionalProperties": false,
+    });
+    for model in models() {
+        for limit in [33, 60] {
+            let mut planned = request("Plan a trip of three days.", Vec::new(), ToolChoice::Auto);
+            let options = Arc::make_mut(&mut planned.options);
+            options.response_format = Some(ResponseFormat { name: "plan".into(), schema: plan.clone() });
+            // Drawn wildly: such a model comes to no end by itself.
+            (options.temperature, options.seed) = (Some(2.0), Some(u64::from(limit)));
+            options.max_tokens = Some(limit);
+            let (_, message) = ask(&model, planned).await;
+            let document: Value = serde_json::from_str(&message.text()).expect("a whole document");
+            assert!(jsonschema::is_valid(&plan, &document), "{document}");
+            assert!(message.usage.output <= u64::from(limit), "{} of {limit}", message.usage.output);
+            assert_eq!(message.stop_reason, StopReason::Stop);
+
+            let mut call = request("Weather in Oslo?", tools(), ToolChoice::Tool("weather".into()));
+            let options = Arc::make_mut(&mut call.options);
+            (options.temperature, options.seed) = (Some(3.0), Some(u64::from(limit)));
+            options.max_tokens = Some(limit);
+            let (_, message) = ask(&model, call).await;
+            check_call(message.tool_calls().next().unwrap());
+            assert_eq!(message.stop_reason, StopReason::ToolUse);
+        }
     }
 }
 

@@ -59,17 +59,27 @@ struct Worker<'a> {
 /// A text is judged by so many of its first tokens.
 const MOST_JUDGED: usize = 100;
 
+/// A token writes seldom more bytes than this.
+const LONGEST_TOKEN: usize = 32;
+
 /// What was said of an answer so far.
 struct Said {
     copying: Option<Copying>,
     tokens: usize,
+    /// Most tokens of it.
+    limit: usize,
+}
+
+impl Said {
+    fn left(&self) -> usize {
+        self.limit.saturating_sub(self.tokens)
+    }
 }
 
 impl Worker<'_> {
     fn generate(&mut self, job: &mut Generation) -> Result<End, LocalModelError> {
-        let context = self.model.context as usize;
         let reused = self.keep(&job.prompt)?;
-        let mut said = Said { copying: None, tokens: 0 };
+        let mut said = Said { copying: None, tokens: 0, limit: job.max_tokens };
         if !self.decode(&job.prompt[reused..], &stop(job))? {
             return Ok(End::Cancelled);
         }
@@ -85,41 +95,86 @@ impl Worker<'_> {
                 return Ok(End::Complete);
             }
         }
-        let limit = job.max_tokens.min(context.saturating_sub(job.prompt.len()));
+        let room = (self.model.context as usize).saturating_sub(self.known.len());
+        said.limit = said.limit.min(said.tokens + room);
+        self.write(job, &mut said)
+    }
+
+    /// Writes the answer, token by token, and ends it whole where its limit allows that.
+    fn write(&mut self, job: &mut Generation, said: &mut Said) -> Result<End, LocalModelError> {
         loop {
-            let forced = job.matcher.as_ref().map(Matcher::forced).unwrap_or_default();
-            if forced.len() > 1 && self.say_forced(&forced, job, &mut said)? {
-                return Ok(End::Complete);
-            }
             if stop(job)() {
                 return Ok(End::Cancelled);
             }
-            if said.tokens >= limit {
-                return Ok(End::Length);
+            if said.left() == 0 {
+                let is_whole = job.matcher.as_ref().is_some_and(Matcher::may_end);
+                return Ok(if is_whole { End::Complete } else { End::Length });
             }
             if goes_round(&self.known[self.known.len().saturating_sub(said.tokens)..]) {
-                return self.break_off(job, &mut said);
+                match self.break_off(job, said)? {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
             }
-            let token = self.next(job, &said)?;
-            let bytes = self.model.vocabulary.bytes(token);
-            if self.model.vocabulary.ends_text(token) || pass_on(bytes, 1, job, &mut said) {
+            let forced = self.forced(job);
+            let (bytes, tokens) = match forced.is_empty() {
+                false => (forced.clone(), self.model.tokens(&forced)),
+                true => {
+                    let token = self.next(job, said)?;
+                    if self.model.vocabulary.ends_text(token) {
+                        return Ok(End::Complete);
+                    }
+                    (self.model.vocabulary.bytes(token).to_vec(), vec![token])
+                }
+            };
+            if let Some(end) = self.due_end(&bytes, tokens.len(), job, said) {
+                self.say(&end, job, said)?;
                 return Ok(End::Complete);
             }
-            self.decode(&[token], &stop(job))?;
+            if tokens.len() > said.left() {
+                return Ok(End::Length);
+            }
+            if pass_on(&bytes, tokens.len(), job, said) {
+                return Ok(End::Complete);
+            }
+            self.decode(&tokens, &stop(job))?;
         }
     }
 
-    /// Ends an answer that has nothing new to say: the text that is open is closed, where the grammar allows it.
-    fn break_off(&mut self, job: &mut Generation, said: &mut Said) -> Result<End, LocalModelError> {
-        let may_close = job.matcher.as_ref().is_some_and(|matcher| matcher.accepts(b"\""));
-        if may_close && !self.say(b"\"", job, said)? {
-            let forced = job.matcher.as_ref().map(Matcher::forced).unwrap_or_default();
-            if forced.is_empty() || !self.say(&forced, job, said)? {
-                return Ok(End::Length);
-            }
+    /// The end of a text that is held by a grammar, if there are tokens left for it now and would be none after these
+    /// bytes. Where there are none now either, the answer cannot be whole, and is cut off.
+    fn due_end(&self, bytes: &[u8], tokens: usize, job: &Generation, said: &Said) -> Option<Vec<u8>> {
+        let matcher = job.matcher.as_ref()?;
+        let mut after = matcher.clone();
+        if !after.advance(bytes) {
+            return None;
         }
-        let complete = may_close || job.matcher.as_ref().is_none_or(Matcher::may_end);
-        Ok(if complete { End::Complete } else { End::Length })
+        let left = said.left();
+        let fits = left.checked_sub(tokens).is_some_and(|left| {
+            // A token writes a byte at least: mostly nothing need be tried.
+            after.shortest_end().is_some_and(|bytes| bytes <= left as u64) || self.end(&after, left).is_some()
+        });
+        if fits { None } else { self.end(matcher, left) }
+    }
+
+    /// The shortest end of at most so many tokens.
+    fn end(&self, matcher: &Matcher, tokens: usize) -> Option<Vec<u8>> {
+        let end = matcher.end(tokens.saturating_mul(LONGEST_TOKEN) as u64)?;
+        (self.model.tokens(&end).len() <= tokens).then_some(end)
+    }
+
+    /// Gets an answer out of a circle: the string that is open is closed, else the whole text, where the grammar
+    /// allows it. `None` if it goes on.
+    fn break_off(&mut self, job: &mut Generation, said: &mut Said) -> Result<Option<End>, LocalModelError> {
+        let Some(matcher) = &job.matcher else { return Ok(Some(End::Length)) };
+        let mut closed = matcher.clone();
+        if closed.advance(b"\"") && (closed.may_end() || self.end(&closed, said.left() - 1).is_some()) {
+            let is_over = self.say(b"\"", job, said)?;
+            return Ok(is_over.then_some(End::Complete));
+        }
+        let Some(end) = self.end(matcher, said.left()) else { return Ok(Some(End::Length)) };
+        self.say(&end, job, said)?;
+        Ok(Some(End::Complete))
     }
 
     /// The next token, out of what the context knows.
@@ -207,25 +262,20 @@ impl Worker<'_> {
         Ok(false)
     }
 
-    /// Says bytes that the grammar leaves no choice about, all at once. The last token of them is left
-    /// to be chosen, because the model may know a longer one that begins with it. True if the answer
-    /// ends with them.
-    fn say_forced(
-        &mut self,
-        bytes: &[u8],
-        job: &mut Generation,
-        said: &mut Said,
-    ) -> Result<bool, LocalModelError> {
-        let mut ahead = job.matcher.clone();
-        if ahead.as_mut().is_some_and(|matcher| matcher.advance(bytes) && matcher.must_end()) {
-            return self.say(bytes, job, said);
+    /// The bytes that the grammar leaves no choice about, to be said all at once; none where there is at most one. The
+    /// last token of them is left to be chosen, because the model may know a longer one that begins with it.
+    fn forced(&self, job: &Generation) -> Vec<u8> {
+        let Some(matcher) = &job.matcher else { return Vec::new() };
+        let mut bytes = matcher.forced();
+        if bytes.len() < 2 {
+            return Vec::new();
         }
-        let last =
-            self.model.tokens(bytes).last().map_or(0, |token| self.model.vocabulary.bytes(*token).len());
-        match bytes.len().saturating_sub(last) {
-            0 => Ok(false),
-            head => self.say(&bytes[..head], job, said),
+        let mut ahead = matcher.clone();
+        if !(ahead.advance(&bytes) && ahead.must_end()) {
+            let last = self.model.tokens(&bytes).last().map_or(0, |t| self.model.vocabulary.bytes(*t).len());
+            bytes.truncate(bytes.len().saturating_sub(last));
         }
+        bytes
     }
 
     /// Forgets what does not begin the prompt; returns how many of its tokens are known. The last one
