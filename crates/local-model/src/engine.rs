@@ -3,6 +3,7 @@
 //! This file and `engine/worker.rs` are the only ones that use `llama`. A context belongs to one thread, so requests
 //! reach that thread through a channel and tokens come back through another, as they are made.
 
+mod kept;
 mod worker;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
 use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
+use kept::Kept;
 
 /// How a model is run.
 #[derive(Clone, Debug)]
@@ -36,11 +38,14 @@ pub struct EngineOptions {
     /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. One for the
     /// whole process, and its figures differ from another's in the last digits: name one where results have to repeat.
     pub kernel: Option<String>,
+    /// A folder where what was computed of prompts' fixed beginnings (instructions, tools, examples) is kept, so that the
+    /// next process need not read them again: some 20 kB a token, eight beginnings at most. By default none is.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None }
+        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None, cache: None }
     }
 }
 
@@ -48,6 +53,12 @@ impl EngineOptions {
     /// The same with the engine in this folder.
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
+        self
+    }
+
+    /// The same with a folder for the beginnings of prompts.
+    pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
         self
     }
 
@@ -102,10 +113,18 @@ pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelErro
     Ok(EngineInfo { version, kernel, threads: options.threads, system: library.system() })
 }
 
+/// A prompt in tokens.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prompt {
+    pub(crate) tokens: Vec<Token>,
+    /// So many of them are the same in every conversation.
+    pub(crate) fixed: usize,
+}
+
 /// A prompt and how it is to be answered.
 #[derive(Debug)]
 pub(crate) struct Generation {
-    pub(crate) prompt: Vec<Token>,
+    pub(crate) prompt: Prompt,
     /// What the answer may begin with; the likeliest is taken. Empty: no such choice is made.
     pub(crate) choices: Vec<Beginning>,
     /// What the answer must look like; anything if absent.
@@ -145,7 +164,7 @@ pub(crate) struct Evidence {
 /// Prompts, and texts whose log-probability behind each prompt is asked for.
 #[derive(Debug)]
 pub(crate) struct Scoring {
-    pub(crate) prompts: Vec<Vec<Token>>,
+    pub(crate) prompts: Vec<Prompt>,
     pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
     /// Takes one list for each prompt, with a number for each text; `None` if it was cancelled.
@@ -213,10 +232,12 @@ impl Engine {
         let model = Arc::new(Loaded::new(model, context));
         let (jobs, queue) = mpsc::channel();
         let (ready, made) = mpsc::channel();
+        let shown = format!("{} {} {options:?}", library.version(), library.kernel());
+        let kept = options.cache.as_deref().and_then(|folder| Kept::new(folder, path, &shown));
         let (shared, options) = (model.clone(), options.clone());
         std::thread::Builder::new()
             .name("archon-local-model".into())
-            .spawn(move || worker::run(&shared, &options, &queue, &ready))
+            .spawn(move || worker::run(&shared, &options, kept, &queue, &ready))
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
         Ok(Self { model, jobs })

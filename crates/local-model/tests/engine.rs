@@ -173,6 +173,26 @@ async fn the_next_turn_reads_only_what_is_new() {
 }
 
 #[tokio::test]
+async fn a_kept_beginning_is_not_read_again_and_changes_no_answer() {
+    for path in paths() {
+        let cache = tempfile::tempdir().unwrap();
+        let engine = fetched::engine().with_cache(cache.path());
+        let asked = || async {
+            // As a new process would: nothing is known but what was kept.
+            let model = LocalModel::load(&path, options().with_engine(engine.clone())).unwrap();
+            let request = request("What is 3 * 7?", tools(), ToolChoice::Auto);
+            ask(&model, request).await.1
+        };
+        let (first, second) = (asked().await, asked().await);
+        assert_eq!(first.content, second.content);
+        assert!(second.usage.input < 40 && second.usage.cache_read > 100, "{:?}", second.usage);
+        let model = LocalModel::load(&path, options()).unwrap();
+        let (_, without) = ask(&model, request("What is 3 * 7?", tools(), ToolChoice::Auto)).await;
+        assert_eq!(first.content, without.content);
+    }
+}
+
+#[tokio::test]
 async fn a_document_keeps_to_its_schema() {
     for model in models() {
         let schema = json!({

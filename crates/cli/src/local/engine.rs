@@ -51,7 +51,7 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
 /// How the engine runs here.
 fn engine_options(app: &App) -> EngineOptions {
     let settings = &app.config.settings;
-    let mut options = EngineOptions::default();
+    let mut options = EngineOptions::default().with_cache(app.data_dir.join("cache").join("prompts"));
     if let Some(prebuilt) = prebuilt() {
         options = options.with_folder(engine_path(&engines(app), prebuilt));
     }
