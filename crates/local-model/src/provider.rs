@@ -210,8 +210,10 @@ impl Call {
 
     fn in_tokens(&self, prompt: &Prompt) -> engine::Prompt {
         let (tokens, fixed) = (self.tokens(&prompt.text), self.tokens(&prompt.fixed));
-        // The last tokens of the fixed text may be others where the text goes on.
-        let fixed = tokens.iter().zip(&fixed).take_while(|(a, b)| a == b).count();
+        // The last tokens of the fixed text may be others where the text goes on; and the last of a prompt is always
+        // read again.
+        let same = tokens.iter().zip(&fixed).take_while(|(a, b)| a == b).count();
+        let fixed = same.min(tokens.len().saturating_sub(1));
         engine::Prompt { tokens, fixed }
     }
 
