@@ -27,7 +27,8 @@ use kept::Kept;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Threads that compute. One by default: two that spin on a busy machine are slower than one.
+    /// Threads that compute. One by default: several spin while they wait for each other, and on busy cores that is much
+    /// slower than one.
     pub threads: u32,
     /// Tokens that the context holds; never more than the model was trained for.
     pub context: u32,
@@ -95,11 +96,18 @@ pub struct EngineInfo {
     pub system: String,
 }
 
+impl EngineInfo {
+    /// All that an answer depends on: version, kernel and threads.
+    pub fn name(&self) -> String {
+        let Self { version, kernel, threads, .. } = self;
+        let plural = if *threads == 1 { "" } else { "s" };
+        format!("llama.cpp {version}, kernel {kernel}, {threads} thread{plural}")
+    }
+}
+
 impl fmt::Display for EngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, kernel, threads, system } = self;
-        let plural = if *threads == 1 { "" } else { "s" };
-        write!(f, "llama.cpp {version}, kernel {kernel}, {threads} thread{plural}, {system}")
+        write!(f, "{}, {}", self.name(), self.system)
     }
 }
 
@@ -110,7 +118,7 @@ impl fmt::Display for EngineInfo {
 pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelError> {
     let library = Library::open(options)?;
     let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
-    Ok(EngineInfo { version, kernel, threads: options.threads, system: library.system() })
+    Ok(EngineInfo { version, kernel, threads: options.threads.max(1), system: library.system() })
 }
 
 /// A prompt in tokens.
@@ -207,6 +215,8 @@ enum Job {
 pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
+    /// What computes, as the log has it.
+    info: Arc<str>,
 }
 
 struct Loaded {
@@ -232,7 +242,8 @@ impl Engine {
         let model = Arc::new(Loaded::new(model, context));
         let (jobs, queue) = mpsc::channel();
         let (ready, made) = mpsc::channel();
-        let shown = format!("{} {} {options:?}", library.version(), library.kernel());
+        let info: Arc<str> = open_engine(options)?.name().into();
+        let shown = format!("{info} {options:?}");
         let kept = options.cache.as_deref().and_then(|folder| Kept::new(folder, path, &shown));
         let (shared, options) = (model.clone(), options.clone());
         std::thread::Builder::new()
@@ -240,7 +251,12 @@ impl Engine {
             .spawn(move || worker::run(&shared, &options, kept, &queue, &ready))
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
-        Ok(Self { model, jobs })
+        Ok(Self { model, jobs, info })
+    }
+
+    /// What computes: version, kernel and threads.
+    pub(crate) fn info(&self) -> &str {
+        &self.info
     }
 
     /// Tokens that the context holds, the answer included.

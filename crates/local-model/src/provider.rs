@@ -164,6 +164,7 @@ impl Call {
         let message = AssistantMessage {
             model: self.request.model.clone(),
             provider: "local".to_owned(),
+            engine: Some(self.model.engine.info().to_owned()),
             ..AssistantMessage::default()
         };
         let stops = self.request.options.stop.clone();

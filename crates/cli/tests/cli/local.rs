@@ -99,6 +99,8 @@ async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
     let lines = ran.json();
     let of = |kind: &str| lines.iter().filter(|l| l["type"] == kind).cloned().collect::<Vec<Value>>();
     assert!(!of("model_answered").is_empty(), "{ran:?}");
+    let engine = of("model_answered")[0]["message"]["engine"].as_str().unwrap_or_default().to_owned();
+    assert!(engine.starts_with("llama.cpp ") && engine.ends_with(", 1 thread"), "{ran:?}");
     assert!(of("tool_refused").is_empty(), "{ran:?}");
     let calls: Vec<Value> = of("model_answered")
         .iter()
