@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::repository;
 
@@ -80,29 +80,20 @@ pub(super) struct Work {
     complaints: String,
 }
 
-#[derive(Deserialize)]
-struct Message {
-    reason: String,
-    target: Option<Target>,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
 impl Work {
     /// Reads a line of `--message-format=json-render-diagnostics`.
     pub(super) fn message(&mut self, line: &str) {
-        let Ok(message) = serde_json::from_str::<Message>(line) else { return };
-        self.finished = message.reason == "build-finished";
-        let Some(target) = message.target.filter(|_| message.reason == "compiler-artifact") else { return };
-        if let Some(path) = message.executable {
-            self.programs.push((target.name, path));
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
+        self.finished = message["reason"] == "build-finished";
+        if message["reason"] != "compiler-artifact" {
+            return;
         }
-        if !target.kind.iter().any(|kind| kind == "custom-build") {
+        let target = &message["target"];
+        if let (Some(name), Some(path)) = (target["name"].as_str(), message["executable"].as_str()) {
+            self.programs.push((name.to_owned(), path.into()));
+        }
+        let is_script = |kind: &Value| kind == "custom-build";
+        if !target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(is_script)) {
             self.done += 1;
         }
     }

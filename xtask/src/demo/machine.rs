@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::preflight::{CLibrary, Disk, Libstdcxx, Machine};
-use crate::command_line::{CommandLine, find_on_path};
+use crate::command_line::find_on_path;
 
 /// Something that is written, where, and how much room it takes.
 pub(super) struct Room {
@@ -171,11 +171,18 @@ fn network() -> Option<String> {
             // A mirror, a proxy; most people have none.
             let _ = fs::copy(cargo_home()?.join(name), home.join(name));
         }
-        let line = CommandLine::cargo("info --quiet anyhow")
-            .env("CARGO_HOME", home.display().to_string())
+        // Elsewhere than in the workspace, which would have it look up everything that the workspace needs.
+        let output = Command::new("cargo")
+            .args(["info", "--quiet", "anyhow"])
+            .current_dir(&home)
+            .env("CARGO_HOME", &home)
             .env("CARGO_HTTP_TIMEOUT", "4")
-            .env("CARGO_NET_RETRY", "0");
-        line.output().err().map(|error| last_cause(&error.to_string()))
+            .env("CARGO_NET_RETRY", "0")
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        (!output.status.success()).then(|| last_cause(&said))
     })();
     let _ = fs::remove_dir_all(&home);
     asked

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::build::Built;
 use super::progress::seconds;
 
 /// The parts, in seconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Phases {
     /// Looking at the machine.
     pub(crate) look: f64,
@@ -52,15 +52,31 @@ impl Phases {
     /// Writes them down below the build folder.
     pub(super) fn keep(&self, target: &Path) -> Result<()> {
         let file = target.join(FILE);
-        let text = serde_json::to_string(self)?;
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+        let Self { look, fetch, build, model, main_job, total, load } = self;
+        let text = json!({
+            "look": look, "fetch": fetch, "build": build, "model": model, "main_job": main_job, "total": total, "load": load,
+        });
+        fs::write(&file, text.to_string()).with_context(|| format!("cannot write {}", file.display()))
     }
 
     /// Those of the last demo that was built there.
     pub(crate) fn read(target: &Path) -> Result<Self> {
         let file = target.join(FILE);
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} holds something else", file.display()))
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let read = |name: &str| value[name].as_f64();
+        let phases = || {
+            Some(Self {
+                look: read("look")?,
+                fetch: read("fetch")?,
+                build: read("build")?,
+                model: read("model")?,
+                main_job: read("main_job")?,
+                total: read("total")?,
+                load: read("load"),
+            })
+        };
+        phases().with_context(|| format!("{} holds something else", file.display()))
     }
 }
 
