@@ -25,7 +25,7 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-react-loop --test machine",
             "test --profile accept -p archon-tests",
         ],
-        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
+        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo"],
     },
     // The engine built from source, for platforms that none is prebuilt for.
     Suite {

@@ -25,12 +25,9 @@ const WHAT: &str =
 /// The programs, in the order in which they are built.
 const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];
 
-/// Crates that are built, about: what the progress is measured by. A test keeps it near the truth, and low.
+/// Crates that are built, about: what the progress is measured by, because the time that has gone keeps step with
+/// them within a tenth. A test keeps it near the truth, and low.
 const CRATES: usize = 300;
-
-/// Which share of the time has gone when so many of a hundred crates are there: the first ones are small, the last
-/// ones ours.
-const PACE: [(f64, f64); 6] = [(0.0, 0.0), (0.3, 0.14), (0.6, 0.4), (0.85, 0.62), (0.96, 0.8), (1.0, 1.0)];
 
 /// What was built, and how long each part took.
 pub(super) struct Built {
@@ -237,21 +234,9 @@ fn line(
     if work.is_finished() {
         return format!("downloading: {}; {}", download.text(), seconds(elapsed));
     }
-    let left = left_text(left(share_of_time(work.done as f64 / CRATES as f64), elapsed));
+    let left = left_text(left(work.done as f64 / CRATES as f64, elapsed));
     let (done, elapsed) = (work.done, seconds(elapsed));
     format!("building: {done} of about {CRATES} crates{now}; {elapsed}{left}; {}", download.text())
-}
-
-/// The share of the time that has gone when this share of the crates is there.
-fn share_of_time(crates: f64) -> f64 {
-    let after = PACE.iter().position(|(of_crates, _)| crates < *of_crates);
-    let Some(((c0, t0), (c1, t1))) =
-        after.and_then(|at| Some((PACE.get(at.checked_sub(1)?)?, PACE.get(at)?)))
-    else {
-        // More crates than there should be: nobody knows how many are left.
-        return 0.99;
-    };
-    t0 + (t1 - t0) * (crates - c0) / (c1 - c0)
 }
 
 /// The crates that cargo has fetched, as it keeps them.
@@ -279,14 +264,6 @@ impl Crates {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn share_of_time_grows_with_the_crates_from_nothing_to_all() {
-        let shares: Vec<f64> = (0..=100).map(|percent| share_of_time(f64::from(percent) / 100.0)).collect();
-        assert!(shares[0] == 0.0 && shares[99] > 0.9, "{shares:?}");
-        assert!(shares.windows(2).all(|pair| pair[0] < pair[1]), "{shares:?}");
-        assert_eq!(share_of_time(1.2), 0.99);
-    }
 
     #[test]
     fn crates_that_are_built_are_about_as_many_as_the_progress_says() {
