@@ -19,8 +19,7 @@ use crate::command_line::CommandLine;
 
 /// What the demo builds: the command with its default features, and the program that fetches. This list may become
 /// shorter; no change may make it longer, because everybody waits for it before they see anything.
-const WHAT: &str =
-    "build --profile demo --locked -p archon-cli -p archon-local-model --features archon-local-model/pull";
+const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model";
 
 /// The programs, in the order in which they are built.
 const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];

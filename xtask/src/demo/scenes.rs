@@ -93,7 +93,7 @@ fn kill_and_resume(stage: &Stage) -> Result<()> {
     let began = Instant::now();
     let run = loop {
         match stage.newest(&before, OTHER_TASK) {
-            Some((run, log)) if log.contains(r#""type":"tool_finished""#) => break Some(run),
+            Some((run, log)) if has_result(&log) => break Some(run),
             _ if began.elapsed() > PATIENCE || matches!(child.try_wait(), Ok(Some(_)) | Err(_)) => {
                 break None;
             }
@@ -119,6 +119,11 @@ fn kill_and_resume(stage: &Stage) -> Result<()> {
         &format!("the tool ran once in both lives of the run, and the answer has {OTHER_ANSWER}"),
         &format!("it ran {ran} times, and the answer is {:?}", log.answer()),
     )
+}
+
+/// Whether the log, which may end within a line, has a tool's result.
+fn has_result(log: &str) -> bool {
+    log.rsplit_once('\n').is_some_and(|(whole, _)| whole.contains(r#""type":"tool_finished""#))
 }
 
 /// The model makes this call with its first answer.
@@ -158,6 +163,13 @@ fn approval(stage: &Stage) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn has_result_waits_for_the_end_of_the_line() {
+        let line = r#"{"seq":5,"type":"tool_finished","result":{}}"#;
+        assert!(has_result(&format!("{{}}\n{line}\n")));
+        assert!(!has_result(&format!("{{}}\n{line}")) && !has_result("{}\n"));
+    }
 
     #[test]
     fn numbered_scene_has_to_be_there() {
