@@ -88,7 +88,7 @@ fn models_folder() -> Option<PathBuf> {
 }
 
 /// A folder of the user's, as `variable` says, or where it is by default.
-fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+pub(crate) fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)))
 }

@@ -16,7 +16,6 @@ use crate::{
     failure::Failure,
     interrupt,
     output::{Look, Output},
-    text::printable,
 };
 
 /// The third of the choices that somebody without a model has.
@@ -149,8 +148,8 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn progress(&mut self, progress: Progress) {
         match progress {
-            Progress::Terms { text, path } => {
-                self.output.note(Look::Plain, printable(text.trim_end()));
+            // What it is called and under which licence has been said; a package's own notice is about the package.
+            Progress::Terms { path, .. } => {
                 self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
             }
             Progress::Fetched { bytes, of: Some(of) } if of > 0 => {
