@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::json_text::json_text;
 use crate::reply::{AnswerForm, Choice, Form};
-use crate::worked::{Worked, compact_schema, worked};
+use crate::worked::{Worked, before_answer, compact_schema, worked};
 
 /// What stands in the place of a task to find out what the model says whatever it is asked.
-pub(crate) const SAYING_NOTHING: &[&str] = &["N/A", "?", "Please help me."];
+pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
 /// When the model may call a tool again after it has seen a result.
 ///
@@ -65,6 +65,8 @@ pub(crate) enum Reply {
         answer: String,
         answer_form: AnswerForm,
         question: Option<String>,
+        /// What is shown before the question where it is answered without a tool.
+        before_answer: String,
     },
 }
 
@@ -107,7 +109,12 @@ impl Writer<'_> {
             let (said, question) = self.transcript(&messages, answer);
             (Text::Transcript(format!("{fixed}{said}")), Text::Transcript(fixed), question)
         };
-        let reply = Reply::Choice { form, choices, answer: answer.to_owned(), answer_form, question };
+        let mut shown = String::new();
+        if question.is_some() && answer_form == AnswerForm::Text {
+            before_answer().iter().for_each(|example| self.example(&mut shown, example, answer));
+        }
+        let answer = answer.to_owned();
+        let reply = Reply::Choice { form, choices, answer, answer_form, question, before_answer: shown };
         Prompt { text, fixed, reply, spoken, results }
     }
 
@@ -176,7 +183,7 @@ impl Writer<'_> {
         }
         let question = waiting.map(|message| {
             let mut question = String::new();
-            self.turn(&mut question, message, answer);
+            line(&mut question, "Question", &self.quote(&as_sentence(&message.text())));
             question
         });
         if question.is_none() {
@@ -313,6 +320,23 @@ fn line(out: &mut String, label: &str, text: &str) {
     out.push_str(&format!("{label}: {}\n", text.trim_end().replace('\n', "\n  ")));
 }
 
+/// The text with a capital and a full stop, as the worked examples have them: to a small model `who are you` is something
+/// else than a question. A first word that is more than letters is a name, and stays.
+fn as_sentence(text: &str) -> String {
+    let text = text.trim();
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let is_plain = word.trim_end_matches(['.', ',', '!', '?']).chars().all(char::is_lowercase);
+    let mut letters = text.chars();
+    let mut sentence: String = match letters.next() {
+        Some(first) if is_plain => first.to_uppercase().chain(letters).collect(),
+        _ => text.to_owned(),
+    };
+    if sentence.ends_with(char::is_alphanumeric) && !sentence.contains('\n') {
+        sentence.push('.');
+    }
+    sentence
+}
+
 fn reply_line(out: &mut String, name: &str, arguments: &Value) {
     out.push_str(&Form::Transcript.write(name, &json_text(arguments)));
     out.push('\n');
@@ -321,4 +345,22 @@ fn reply_line(out: &mut String, name: &str, arguments: &Value) {
 fn first_sentence(text: &str) -> &str {
     let text = text.lines().next().unwrap_or_default();
     text.split_inclusive(". ").next().unwrap_or(text).trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_sentence_gives_words_a_capital_and_a_full_stop_and_leaves_names_alone() {
+        let check = |text: &str, expected: &str| assert_eq!(as_sentence(text), expected);
+        check("who are you?", "Who are you?");
+        check("hello", "Hello.");
+        check("thanks!", "Thanks!");
+        check("notes.txt says what?", "notes.txt says what?");
+        check("load_user is where", "load_user is where.");
+        check("\u{fc}ber uns", "\u{dc}ber uns.");
+        check("one\ntwo", "One\ntwo");
+        check("", "");
+    }
 }

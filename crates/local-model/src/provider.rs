@@ -232,7 +232,7 @@ impl Call {
 
     /// The replies that may be given, each with what speaks for it.
     async fn beginnings(&self, prompt: &Prompt) -> Result<Vec<Beginning>, LocalModelError> {
-        let Reply::Choice { form, choices, answer, question, .. } = &prompt.reply else {
+        let Reply::Choice { form, choices, answer, question, before_answer, .. } = &prompt.reply else {
             return Ok(Vec::new());
         };
         let biases = match question {
@@ -248,7 +248,8 @@ impl Call {
                 // belongs over a question (Min et al. 2022, "Noisy channel prompting").
                 Some(question) => {
                     let given = heading(&choice.name);
-                    let read = format!("{given}{question}{}", form.lead());
+                    let shown = if choice.name == *answer { before_answer } else { "" };
+                    let read = format!("{shown}{given}{question}{}", form.lead());
                     (Evidence { given, judged: question.clone() }, read)
                 }
                 None => (Evidence { given: String::new(), judged: said.clone() }, String::new()),

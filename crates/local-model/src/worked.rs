@@ -20,7 +20,7 @@ pub(crate) struct Worked {
 }
 
 /// At most so many examples are shown, whatever the number of tools.
-const MOST: usize = 28;
+const MOST: usize = 34;
 
 /// (tool, property, task, value, result, answer), the ones that teach most first.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
@@ -62,6 +62,43 @@ const BY_HAND: &[Row] = &[
         "shop/list.md:8: - apple", "The word apple is in shop/list.md."),
 ];
 
+/// Talk that needs no tool and no knowledge.
+const TALK: &[(&str, &str)] = &[
+    ("Hi!", "Hello! How can I help you?"),
+    (
+        "What are you?",
+        "I am Archon's small local model. I calculate, read and search files, and answer questions.",
+    ),
+    ("Thank you so much.", "You are welcome!"),
+    ("Make me laugh.", "Here is a joke: why did the bicycle fall over? It was two tired."),
+    ("How do you feel?", "I am fine, thank you. How are you?"),
+    ("See you tomorrow.", "Goodbye! See you tomorrow."),
+    (
+        "What are you able to do?",
+        "I can calculate, list, read and search files, and answer simple questions.",
+    ),
+];
+
+/// What is shown once more, right before a question that is answered without a tool.
+const BEFORE_ANSWER: &[(&str, &str)] = &[
+    ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
+    ("I feel sad.", "Oh dear! Can I help you?"),
+    ("Who am I talking to?", "My name is Archon. I am a small language model on this computer."),
+    ("Which month follows May?", "June follows May."),
+    (
+        "What are you able to do?",
+        "I can calculate, list, read and search files, and answer simple questions.",
+    ),
+    ("Great, thanks a lot!", "You are welcome!"),
+    ("Do you know a joke?", "Here is a joke: why did the computer see a doctor? It had a virus."),
+    ("Hi!", "Hello! How can I help you?"),
+];
+
+/// The same as examples.
+pub(crate) fn before_answer() -> Vec<Worked> {
+    without_tool(BEFORE_ANSWER)
+}
+
 const WITHOUT_TOOL: &[(&str, &str)] = &[
     ("Who painted the Mona Lisa?", "Leonardo da Vinci painted the Mona Lisa."),
     ("Which animal barks?", "A dog barks."),
@@ -73,16 +110,21 @@ const WITHOUT_TOOL: &[(&str, &str)] = &[
 /// Examples for these tools, in an order that gives no tool the first or the last word for long.
 pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     let mut columns: Vec<Vec<Worked>> = tools.iter().map(for_tool).collect();
-    let without = WITHOUT_TOOL.iter().map(|(task, answer)| Worked {
+    columns.insert(columns.len() / 2, without_tool(WITHOUT_TOOL));
+    columns.insert(0, without_tool(TALK));
+    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
+    let rows = (0..longest).flat_map(|row| columns.iter().filter_map(move |column| column.get(row)));
+    rows.take(MOST.max(columns.len())).cloned().collect()
+}
+
+fn without_tool(said: &[(&str, &str)]) -> Vec<Worked> {
+    let worked = |(task, answer): &(&str, &str)| Worked {
         task: (*task).to_owned(),
         call: None,
         result: None,
         answer: (*answer).to_owned(),
-    });
-    columns.insert(columns.len() / 2, without.collect());
-    let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
-    let rows = (0..longest).flat_map(|row| columns.iter().filter_map(move |column| column.get(row)));
-    rows.take(MOST.max(columns.len())).cloned().collect()
+    };
+    said.iter().map(worked).collect()
 }
 
 fn for_tool(tool: &ToolSpec) -> Vec<Worked> {
