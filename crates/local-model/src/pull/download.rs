@@ -16,6 +16,8 @@ use crate::prebuilt::hex;
 pub(super) struct Expected {
     /// Its hash, in hexadecimal.
     pub(super) sha256: String,
+    /// It has no more bytes than these; a server that sends more is not listened to.
+    pub(super) most: u64,
     /// Bytes of the model that came before this file.
     pub(super) before: u64,
     /// Bytes of the whole model; without it no progress is told.
@@ -53,6 +55,11 @@ pub(super) async fn download(
         let mut stream = response.bytes_stream();
         while let Some(bytes) = stream.next().await {
             let bytes = bytes.map_err(|e| LocalModelError::network(&host, &e))?;
+            if size + bytes.len() as u64 > expected.most {
+                let _ = fs::remove_file(&part);
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                return Err(LocalModelError::TooLarge { file, most: expected.most });
+            }
             file.write_all(&bytes).map_err(|e| LocalModelError::write(&part, Some(&part), e))?;
             hash.update(&bytes);
             size += bytes.len() as u64;
@@ -69,28 +76,6 @@ pub(super) async fn download(
         return Err(LocalModelError::Checksum { file, expected: expected.sha256.clone(), found });
     }
     fs::rename(&part, path).map_err(|e| LocalModelError::write(path, None, e))
-}
-
-/// The hash that a hub declares for a large file, in the header made for that.
-pub(super) async fn declared_hash(client: &Client, url: Url) -> Result<String, LocalModelError> {
-    let host = url.host_str().unwrap_or("the hub").to_owned();
-    // The declaration is on the hub's own answer, not on that of the store to which it sends us.
-    let stay = Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-    let client = stay.unwrap_or_else(|_| client.clone());
-    let response = client.head(url.clone()).send().await.map_err(|e| LocalModelError::network(&host, &e))?;
-    let declared = response.headers().get("x-linked-etag").and_then(|value| value.to_str().ok());
-    let declared = declared.map(|value| value.trim_matches('"').to_ascii_lowercase());
-    match declared.filter(|value| value.len() == 64 && value.bytes().all(|b| b.is_ascii_hexdigit())) {
-        Some(hash) => Ok(hash),
-        None if response.status().is_client_error() || response.status().is_server_error() => {
-            Err(LocalModelError::Refused { host, status: response.status().as_u16() })
-        }
-        None => {
-            let file =
-                url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default().to_owned();
-            Err(LocalModelError::NotOffered { file, by: host })
-        }
-    }
 }
 
 /// The address, or what is wrong with it.

