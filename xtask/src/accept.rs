@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::{eval, fuzz};
+use crate::{accept_demo, eval, fuzz};
 
 /// A named run: cargo commands in order.
 struct Suite {
@@ -25,7 +25,18 @@ const SUITES: &[Suite] = &[
             "test --profile accept -p archon-react-loop --test machine",
             "test --profile accept -p archon-tests",
         ],
-        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo --check"],
+        with_model: &["xtask eval local --check", "xtask third-party", "xtask demo"],
+    },
+    // The engine built from source, for platforms that none is prebuilt for.
+    Suite {
+        name: "engine",
+        commands: &[
+            "xtask native-tools",
+            "xtask prepare",
+            "test --profile accept -p archon-local-model --features from-source,pull",
+            "clippy -p archon-cli --features local-from-source -- -D warnings",
+        ],
+        with_model: &[],
     },
     Suite {
         name: "loop",
@@ -93,6 +104,8 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
+    // No cargo commands in a row, but the demo with everything taken away first: see `accept_demo`.
+    Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -102,6 +115,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let name = args.name()?;
     args.finish()?;
     let suite = named(&name)?;
+    if suite.name == accept_demo::NAME {
+        return accept_demo::run();
+    }
     for line in lines(suite.commands, seed.as_deref(), fuzz_seconds)? {
         line.run()?;
     }
@@ -164,7 +180,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, loop, providers, tools, planner, memory, orchestrator"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, demo"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -3,6 +3,7 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
@@ -45,8 +46,8 @@ const STEPS: &[Step] = &[
         "clippy -p archon-code -p archon --features archon/code-python,archon/code-javascript --all-targets -- -D warnings",
     ),
     step(
-        "lints of the local engine",
-        "clippy -p archon-cli -p archon-local-model --features archon-cli/local,archon-cli/embedder --all-targets -- -D warnings",
+        "lints of the local embedder, and of the command without local models",
+        "clippy -p archon-cli --features embedder --no-default-features --all-targets -- -D warnings",
     ),
     Step {
         what: "documentation builds without warnings",
@@ -58,9 +59,9 @@ const STEPS: &[Step] = &[
         "package --workspace --exclude archon-tests --exclude archon-evals --exclude xtask --no-verify --allow-dirty",
     ),
     Step {
-        what: "tests of the local engine",
+        what: "tests of the local engine, with the models and not without",
         env: &[("ARCHON_REQUIRE_MODELS", "1")],
-        line: "test -p archon-local-model -p archon-cli --features archon-cli/local,archon-cli/embedder",
+        line: "test -p archon-local-model -p archon-cli --features archon-cli/embedder",
     },
     step(
         "tests of programs",
@@ -90,11 +91,25 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
             .env("CARGO_TARGET_DIR", cache.display().to_string())
             .run();
     }
+    let mut took = Vec::new();
     for (number, step) in STEPS.iter().enumerate() {
+        // Before the last step and not behind it: what one reads at the end is the tests' own summary.
+        if number + 1 == STEPS.len() {
+            println!("\n{}", durations(&took));
+        }
         println!("\n[{}/{}] {}", number + 1, STEPS.len(), step.what);
+        let begun = Instant::now();
         run_step(step)?;
+        took.push((step.what, begun.elapsed().as_secs()));
     }
     Ok(())
+}
+
+/// How long each step took, for docs/benchmarks.md.
+fn durations(took: &[(&str, u64)]) -> String {
+    let row = |(what, seconds): &(&str, u64)| format!("{:>4} s  {what}\n", seconds);
+    let total: u64 = took.iter().map(|(_, seconds)| seconds).sum();
+    format!("{}{total:>4} s  all of these", took.iter().map(row).collect::<String>())
 }
 
 fn run_step(step: &Step) -> Result<()> {
@@ -144,6 +159,12 @@ mod tests {
             listing.lines().last().unwrap().starts_with("cargo xtask postgres test --workspace "),
             "{listing}"
         );
+    }
+
+    #[test]
+    fn durations_are_listed_with_their_sum() {
+        let listed = durations(&[("lints", 61), ("tests", 9)]);
+        assert_eq!(listed, "  61 s  lints\n   9 s  tests\n  70 s  all of these");
     }
 
     #[test]

@@ -66,7 +66,6 @@ const PURPOSES: &[(&str, &str)] = &[
     ("rustix", "locks, process groups and the terminal without unsafe code"),
     ("serde-saphyr", "workflow templates in YAML"),
     ("sha2", "checks of downloads"),
-    ("brush-parser", "command lines taken apart before anybody allows them"),
     ("candle-core", "numbers of the model that embeds texts"),
     ("candle-nn", "layers of the model that embeds texts"),
     ("rust-stemmers", "words that mean the same in two forms"),

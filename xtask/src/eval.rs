@@ -13,7 +13,7 @@ use crate::locomo;
 /// it fails if the model does worse than is required, which the measuring program knows.
 pub(crate) const LOCAL_MODEL: &str = "gemma-3-270m";
 
-const PROGRAM: &str = "run --quiet -p archon-cli --features local";
+const PROGRAM: &str = "run --quiet -p archon-cli";
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
     match args.name()?.as_str() {
@@ -88,7 +88,7 @@ fn models_folder() -> Option<PathBuf> {
 }
 
 /// A folder of the user's, as `variable` says, or where it is by default.
-fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+pub(crate) fn user_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set(variable).or_else(|| set("HOME").map(|home| home.join(below_home)))
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod accept;
+mod accept_demo;
 mod args;
 mod banned;
 mod catalogue;
@@ -48,8 +49,8 @@ const COMMANDS: &[Command] = &[
     Command { name: "ci", usage: "[--list]", about: "every check, in the order CI runs them", run: ci::run },
     Command {
         name: "demo",
-        usage: "[--check]",
-        about: "from a fresh clone to an agent's answer",
+        usage: "[--scene N]",
+        about: "from a fresh clone to what an agent can do, proven",
         run: demo::run,
     },
     Command { name: "layers", usage: "", about: "edges between crates against the table", run: layers::run },
@@ -62,6 +63,12 @@ const COMMANDS: &[Command] = &[
     },
     Command { name: "codegen", usage: "[--check]", about: "refresh the generated pages", run: codegen::run },
     Command { name: "prepare", usage: "", about: "install the tools that ci needs", run: prepare::run },
+    Command {
+        name: "native-tools",
+        usage: "",
+        about: "install what building the local engine from source needs",
+        run: native_tools::run,
+    },
     Command {
         name: "accept",
         usage: "NAME [--seed N] [--fuzz-seconds N]",

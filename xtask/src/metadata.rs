@@ -3,23 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::command_line::CommandLine;
 
-#[derive(Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     pub(crate) target_directory: PathBuf,
 }
 
-#[derive(Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-#[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     /// `None` is an ordinary dependency; otherwise `dev` or `build`.
@@ -33,12 +30,64 @@ impl Metadata {
         Self::parse(&CommandLine::cargo("metadata --format-version 1 --no-deps").output()?)
     }
 
+    // By hand: what derives this is a third of what a fresh clone compiles before its first command.
     pub(crate) fn parse(json: &str) -> Result<Self> {
-        serde_json::from_str(json).context("`cargo metadata` printed something unexpected")
+        let read = || {
+            let value: Value = serde_json::from_str(json).ok()?;
+            let packages = value["packages"].as_array()?.iter().map(Package::read).collect::<Option<_>>()?;
+            Some(Self { packages, target_directory: value["target_directory"].as_str()?.into() })
+        };
+        read().context("`cargo metadata` printed something unexpected")
     }
 
     /// A program that this workspace builds, in the folder of the given profile.
     pub(crate) fn binary(&self, profile_folder: &str, name: &str) -> PathBuf {
         self.target_directory.join(profile_folder).join(crate::command_line::with_suffix(name))
+    }
+}
+
+impl Package {
+    fn read(value: &Value) -> Option<Self> {
+        let dependencies = value["dependencies"].as_array()?.iter().map(Dependency::read);
+        Some(Self { name: text(&value["name"])?, dependencies: dependencies.collect::<Option<_>>()? })
+    }
+}
+
+impl Dependency {
+    fn read(value: &Value) -> Option<Self> {
+        let kind = text(&value["kind"]);
+        Some(Self { name: text(&value["name"])?, kind, optional: value["optional"].as_bool()? })
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_of_what_cargo_prints_finds_packages_and_dependencies() {
+        let metadata = Metadata::parse(
+            r#"{"packages": [{"name": "a", "dependencies": [
+                {"name": "b", "kind": null, "optional": true}, {"name": "c", "kind": "dev", "optional": false}
+            ]}], "target_directory": "t", "version": 1}"#,
+        )
+        .unwrap();
+        let [package] = &metadata.packages[..] else { panic!("one package") };
+        let [b, c] = &package.dependencies[..] else { panic!("two dependencies") };
+        assert!(package.name == "a" && b.name == "b" && b.kind.is_none() && b.optional);
+        assert!(c.kind.as_deref() == Some("dev") && !c.optional);
+        assert_eq!(metadata.target_directory, PathBuf::from("t"));
+    }
+
+    #[test]
+    fn parse_of_something_else_fails() {
+        for json in ["", "{}", r#"{"packages": [{}], "target_directory": "t"}"#, r#"{"packages": []}"#] {
+            let error = Metadata::parse(json).err().unwrap().to_string();
+            assert_eq!(error, "`cargo metadata` printed something unexpected", "{json}");
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! Programs that cargo cannot bring: the local engine is C++, so building it needs cmake, a compiler and libclang.
-//! They are looked for and, where we may, installed through the system's package manager, saying so.
+//! `cargo xtask native-tools`: programs that cargo cannot bring. The local engine is C++; who builds it from source
+//! needs cmake, a compiler and libclang. They are looked for and, where we may, installed through the system's package
+//! manager, saying so.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
 
 /// Something that has to be there.
@@ -66,7 +68,8 @@ const MANAGERS: [Manager; 4] = [
 ];
 
 /// Installs what is missing or says in one line how a person would.
-pub(crate) fn prepare() -> Result<()> {
+pub(crate) fn run(args: Args) -> Result<()> {
+    args.finish()?;
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.is_there)()).collect();
     if missing.is_empty() {
         return Ok(());

@@ -5,14 +5,12 @@ use anyhow::Result;
 
 use crate::args::Args;
 use crate::command_line::{CommandLine, find_on_path};
-use crate::native_tools;
 
 /// Models that the tests of the local engine load, by their names in `archon model list`.
 const TEST_MODELS: &[&str] = &["gemma-3-270m", "smollm2-135m-instruct"];
 
 pub(crate) fn run(args: Args) -> Result<()> {
     args.finish()?;
-    native_tools::prepare()?;
     prepare_cargo_deny()?;
     prepare_models()
 }
@@ -29,7 +27,7 @@ fn prepare_cargo_deny() -> Result<()> {
 
 /// The downloads are resumed and checked by the command itself; what is there already costs nothing.
 fn prepare_models() -> Result<()> {
-    TEST_MODELS.iter().try_for_each(|model| {
-        CommandLine::cargo(&format!("run -p archon-cli --features local -- model pull {model}")).run()
-    })
+    TEST_MODELS
+        .iter()
+        .try_for_each(|model| CommandLine::cargo(&format!("run -p archon-cli -- model pull {model}")).run())
 }

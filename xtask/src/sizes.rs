@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use toml::{Table, Value};
 
 use crate::repository::TextFile;
 use crate::rust_source::RustSource;
@@ -22,19 +22,34 @@ pub(crate) const EXCEPTIONS: &str = "xtask/tidy-exceptions.toml";
 /// The measured lines of everything over its budget: `path` for a file, `path::function` for a function.
 pub(crate) type Oversized = BTreeMap<String, usize>;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Exceptions {
-    #[serde(default)]
-    exception: Vec<Exception>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Exception {
     what: String,
     lines: usize,
     reason: String,
+}
+
+impl Exception {
+    /// Reads one, with these three keys and no other.
+    fn read(value: &Value) -> Option<Self> {
+        let table = value.as_table().filter(|table| table.len() == 3)?;
+        let text = |key: &str| table.get(key)?.as_str().map(str::to_owned);
+        let lines = usize::try_from(table.get("lines")?.as_integer()?).ok()?;
+        Some(Self { what: text("what")?, lines, reason: text("reason")? })
+    }
+}
+
+/// The list of exceptions, and nothing else, in a file.
+fn listed(text: &str) -> Result<Vec<Exception>> {
+    let table: Table = toml::from_str(text).with_context(|| format!("{EXCEPTIONS} cannot be read"))?;
+    let read = |list: &Value| list.as_array()?.iter().map(Exception::read).collect::<Option<Vec<_>>>();
+    let list = match table.get("exception") {
+        None if table.is_empty() => Some(Vec::new()),
+        Some(list) if table.len() == 1 => read(list),
+        _ => None,
+    };
+    list.with_context(|| {
+        format!("{EXCEPTIONS} may hold `[[exception]]`, each with `what`, `lines` and `reason`")
+    })
 }
 
 /// Files that passed the wanted size, for a remark.
@@ -61,10 +76,9 @@ pub(crate) fn measure(files: &[TextFile]) -> Oversized {
 
 /// Compares with the list of exceptions, strictly both ways.
 pub(crate) fn check(mut oversized: Oversized, exceptions: &str) -> Result<Vec<String>> {
-    let listed: Exceptions =
-        toml::from_str(exceptions).with_context(|| format!("{EXCEPTIONS} cannot be read"))?;
+    let listed = listed(exceptions)?;
     let mut problems = Vec::new();
-    for Exception { what, lines, reason } in &listed.exception {
+    for Exception { what, lines, reason } in &listed {
         if reason.trim().is_empty() {
             problems.push(format!("{EXCEPTIONS}: `{what}` gives no reason"));
         }
@@ -167,6 +181,11 @@ mod tests {
             ]
         );
         assert!(check(Oversized::new(), "nonsense").is_err());
+        for wrong in
+            ["exceptions = 1", "exception = 1", "[[exception]]\nwhat = \"a\"\nlines = 1\nwhy = \"b\"\n"]
+        {
+            assert!(check(Oversized::new(), wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

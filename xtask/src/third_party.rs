@@ -89,7 +89,7 @@ fn model() -> Result<String> {
     if let Some(path) = fetched_model() {
         return Ok(path.display().to_string());
     }
-    let program = "run --quiet -p archon-cli --features local --";
+    let program = "run --quiet -p archon-cli --";
     CommandLine::cargo(&format!("{program} model pull {LOCAL_MODEL}")).run()?;
     Ok(CommandLine::cargo(&format!("{program} model path {LOCAL_MODEL}")).output()?.trim().to_owned())
 }

@@ -1,9 +1,6 @@
 //! Questions on the terminal: what is going to happen, and what a person says to it.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archon::{
     tools::Rule,
@@ -12,7 +9,7 @@ use archon::{
 
 use crate::{
     output::{Look, Output},
-    permissions,
+    permissions::Kept,
     question::{self, changes},
     text::visible,
 };
@@ -25,13 +22,13 @@ pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
     /// Where rules go that are to hold always.
-    rules: Option<PathBuf>,
+    rules: Option<Kept>,
     /// One question at a time, whoever asks.
     turn: Arc<Mutex<()>>,
 }
 
 impl Prompt {
-    pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<PathBuf>) -> Self {
+    pub(crate) fn new(output: Arc<Output>, lines: Lines, rules: Option<Kept>) -> Self {
         Self { output, lines, rules, turn: Arc::default() }
     }
 
@@ -44,6 +41,15 @@ impl Prompt {
                 Ok(_) => Some(line),
             }
         })
+    }
+
+    /// Forgets what was typed before a question stood on the screen: it answers nothing.
+    fn forget_typed(&self) {
+        #[cfg(unix)]
+        if self.output.asks {
+            use rustix::termios::{QueueSelector, tcflush};
+            let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        }
     }
 
     fn ask_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
@@ -75,8 +81,10 @@ impl Prompt {
             return self.ask_for_input(request, is_whole);
         }
         let may = |option: &str| may(request, option);
-        let rule = request.rules.get(1).or(request.rules.first());
+        // The narrowest; a wider one has to be written out.
+        let rule = request.rules.first();
         let ways = ways(request, rule, is_whole);
+        self.forget_typed();
         loop {
             self.output.note_piece(Look::Plain, &format!("  {ways}\n> "));
             let Some(line) = (self.lines)() else { return Decision::Later };
@@ -114,6 +122,7 @@ impl Prompt {
     fn ask_for_input(&self, request: &ApprovalRequest, is_whole: bool) -> Decision {
         let missing = request.details.get("missing").and_then(Json::as_array).cloned().unwrap_or_default();
         let names: Vec<&str> = missing.iter().filter_map(|field| field.get("name")?.as_str()).collect();
+        self.forget_typed();
         let view = if is_whole { "" } else { ", `v` shows all of it" };
         self.output.note(Look::Plain, format!("  `l` answers later, `n` or `n WHY` cancels{view}"));
         let typed = |name: &str| loop {
@@ -154,21 +163,18 @@ impl Prompt {
         }
     }
 
-    fn trusted(&self, rule: String, keep: Option<&PathBuf>) -> Option<Answer> {
+    fn trusted(&self, rule: String, keep: Option<&Kept>) -> Option<Answer> {
         if let Err(e) = rule.parse::<Rule>() {
             self.output.note(Look::Warning, format!("  {e}"));
             return None;
         }
-        if let Some(path) = keep {
-            match permissions::remember(path, &rule) {
-                Ok(()) => {
-                    self.output.note(Look::Dim, format!("  {} is kept in {}", visible(&rule), path.display()))
-                }
+        if let Some(keep) = keep {
+            let (shown, workspace) = (visible(&rule), visible(&keep.workspace));
+            let file = keep.file.display();
+            match keep.remember(&rule) {
+                Ok(()) => self.output.note(Look::Dim, format!("  {shown} is kept for {workspace} in {file}")),
                 Err(e) => {
-                    let text = format!(
-                        "  it holds for this session only: {} cannot be written: {e}",
-                        path.display()
-                    );
+                    let text = format!("  it holds for this session only: {file} cannot be written: {e}");
                     self.output.note(Look::Warning, text);
                 }
             }
@@ -279,7 +285,7 @@ mod tests {
         request
     }
 
-    fn prompt(typed: &[&str], rules: Option<PathBuf>) -> Prompt {
+    fn prompt(typed: &[&str], rules: Option<Kept>) -> Prompt {
         let typed: Mutex<Vec<String>> =
             Mutex::new(typed.iter().rev().map(|line| format!("{line}\n")).collect());
         let output = Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()));
@@ -297,9 +303,9 @@ mod tests {
             (&["l"], Decision::Later),
             (&[], Decision::Later),
             (&["", "what?", "Y"], Decision::Now(Answer::Approve)),
-            (&["s"], trust("bash(git status:*)")),
+            (&["s"], trust("bash(git status -s)")),
             (&["s bash(git:*)"], trust("bash(git:*)")),
-            (&["s bash(", "s"], trust("bash(git status:*)")),
+            (&["s bash(", "s"], trust("bash(git status -s)")),
             (
                 &["e", r#"{"command":"ls"}"#],
                 Decision::Now(Answer::Edit { arguments: json!({"command": "ls"}) }),
@@ -393,12 +399,16 @@ mod tests {
 
     // spec: AP-11
     #[test]
-    fn always_is_kept_for_later_sessions() {
+    fn always_is_kept_for_later_sessions_in_the_same_workspace() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("archon").join("permissions.toml");
-        prompt(&["a"], Some(path.clone())).ask_all(&[request("a")]);
-        prompt(&["a read_file"], Some(path.clone())).ask_all(&[request("a")]);
-        prompt(&["a"], Some(path.clone())).ask_all(&[request("a")]);
-        assert_eq!(permissions::remembered(&path).unwrap(), ["bash(git status:*)", "read_file"]);
+        let file = dir.path().join("archon").join("permissions.toml");
+        let kept = |workspace: &str| Kept { file: file.clone(), workspace: workspace.to_owned() };
+        prompt(&["a"], Some(kept("/one"))).ask_all(&[request("a")]);
+        prompt(&["a read_file"], Some(kept("/one"))).ask_all(&[request("a")]);
+        prompt(&["a"], Some(kept("/one"))).ask_all(&[request("a")]);
+        prompt(&["a bash(make:*)"], Some(kept("/two"))).ask_all(&[request("a")]);
+        assert_eq!(kept("/one").rules().unwrap(), ["bash(git status -s)", "read_file"]);
+        assert_eq!(kept("/two").rules().unwrap(), ["bash(make:*)"]);
+        assert_eq!(kept("/three").rules().unwrap(), Vec::<String>::new());
     }
 }

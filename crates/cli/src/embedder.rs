@@ -33,6 +33,6 @@ async fn local(app: &App) -> Result<Arc<dyn Embedder>, Failure> {
 async fn local(_: &App) -> Result<Arc<dyn Embedder>, Failure> {
     Err(Failure::usage(
         "this program was built without an embedder",
-        "build it with one: cargo build --release -p archon-cli --features local,embedder",
+        "build it with one: cargo install --path crates/cli --features embedder",
     ))
 }

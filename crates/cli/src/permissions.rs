@@ -1,20 +1,23 @@
 //! The rules of this user and this project: from the settings, and from what was answered with `always`.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use archon::tools::Permissions;
+use serde::{Deserialize, Serialize};
 
-use crate::{app::App, config::PermissionRules, failure::Failure};
+use crate::{app::App, failure::Failure};
 
 /// All rules that hold.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     let mut rules = app.config.settings.permissions.clone().unwrap_or_default();
-    if let Some(path) = place(app) {
-        let remembered = remembered(&path).map_err(|e| {
-            Failure::usage(format!("cannot read {}: {e}", path.display()), "mend the file, or move it away")
+    if let Some(kept) = kept(app) {
+        let remembered = kept.rules().map_err(|e| {
+            let file = kept.file.display();
+            Failure::usage(format!("cannot read {file}: {e}"), "mend the file, or move it away")
         })?;
         rules.allow.extend(remembered);
     }
@@ -23,41 +26,63 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     })
 }
 
-/// Where rules are kept that hold always: beside the user's settings.
-pub(crate) fn place(app: &App) -> Option<PathBuf> {
-    app.sources.user.as_ref()?.parent().map(|dir| dir.join("permissions.toml"))
+/// The rules that were answered with `always`: beside the user's settings, each for the workspace that it was given in.
+pub(crate) fn kept(app: &App) -> Option<Kept> {
+    let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
+    let workspace = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
+    let workspace = workspace.canonicalize().ok()?.display().to_string();
+    Some(Kept { file, workspace })
 }
 
-/// The rules that are kept in a file.
-pub(crate) fn remembered(path: &Path) -> io::Result<Vec<String>> {
-    let text = match fs::read_to_string(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text?,
-    };
-    let rules: PermissionRules =
-        toml::from_str(&text).map_err(|e| io::Error::other(e.message().to_owned()))?;
-    Ok(rules.allow)
+/// Where rules are kept, and for which workspace.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) file: PathBuf,
+    pub(crate) workspace: String,
 }
 
-/// Adds a rule to those in a file, which is replaced in one step.
-pub(crate) fn remember(path: &Path, rule: &str) -> io::Result<()> {
-    let mut rules = remembered(path)?;
-    if rules.iter().any(|other| other == rule) {
-        return Ok(());
+/// What the file holds.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+struct Document {
+    workspaces: BTreeMap<String, Rules>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    allow: Vec<String>,
+}
+
+impl Kept {
+    /// The rules that are kept for this workspace.
+    pub(crate) fn rules(&self) -> io::Result<Vec<String>> {
+        Ok(self.read()?.workspaces.remove(&self.workspace).unwrap_or_default().allow)
     }
-    rules.push(rule.to_owned());
-    if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir)?;
+
+    /// Adds a rule for this workspace to the file, which is replaced in one step.
+    pub(crate) fn remember(&self, rule: &str) -> io::Result<()> {
+        let mut document = self.read()?;
+        let rules = document.workspaces.entry(self.workspace.clone()).or_default();
+        if rules.allow.iter().any(|other| other == rule) {
+            return Ok(());
+        }
+        rules.allow.push(rule.to_owned());
+        if let Some(dir) = self.file.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let text = toml::to_string_pretty(&document).map_err(io::Error::other)?;
+        let about = "# Answered with `always`, each for its workspace. Rules may be changed or taken out.";
+        let new = self.file.with_extension("toml.new");
+        fs::write(&new, format!("{about}\n\n{text}"))?;
+        fs::rename(&new, &self.file)
     }
-    // A string of JSON is one of TOML.
-    let lines: String =
-        rules.iter().map(|rule| format!("    {},\n", serde_json::Value::from(rule.as_str()))).collect();
-    let new = path.with_extension("toml.new");
-    fs::write(
-        &new,
-        format!(
-            "# What was answered with `always`. Rules may be changed or taken out.\nallow = [\n{lines}]\n"
-        ),
-    )?;
-    fs::rename(&new, path)
+
+    fn read(&self) -> io::Result<Document> {
+        let text = match fs::read_to_string(&self.file) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
+            text => text?,
+        };
+        toml::from_str(&text).map_err(|e| io::Error::other(e.message().to_owned()))
+    }
 }

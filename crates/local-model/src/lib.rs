@@ -7,12 +7,17 @@
 //! ```no_run
 //! # #[cfg(all(feature = "engine", feature = "pull"))]
 //! # async fn example() -> Result<(), archon_local_model::LocalModelError> {
-//! use archon_local_model::{LocalModel, LocalModelOptions, PullOptions, default_model, pull};
+//! use archon_local_model::{
+//!     DEFAULT, EngineOptions, LocalModel, LocalModelOptions, PullOptions, prebuilt, pull, pull_engine,
+//! };
 //!
 //! let options = PullOptions::from_env();
-//! let model = default_model(&options).await;
-//! let file = pull(model, "models".as_ref(), &options, |_| {}).await?;
-//! let provider = LocalModel::load(&file, LocalModelOptions::default())?;
+//! let file = pull(DEFAULT, "models".as_ref(), &options, |_| {}).await?;
+//! let mut engine = EngineOptions::default();
+//! if let Some(prebuilt) = prebuilt() {
+//!     engine = engine.with_folder(pull_engine(prebuilt, "engines".as_ref(), &options, |_| {}).await?);
+//! }
+//! let provider = LocalModel::load(&file, LocalModelOptions::default().with_engine(engine))?;
 //! # let _ = provider;
 //! # Ok(())
 //! # }
@@ -35,8 +40,9 @@
 //!
 //! | feature | brings | needs |
 //! |---|---|---|
-//! | `engine` | `LocalModel`, on llama.cpp | cmake, a C++ compiler, libclang |
-//! | `pull` | `pull`, and what it fetches from | nothing |
+//! | `engine` | `LocalModel`, on a prebuilt llama.cpp | Linux with glibc 2.34 and libstdc++ of GCC 11 |
+//! | `pull` | `pull` and `pull_engine` | nothing |
+//! | `from-source` | the same engine, built with the program | cmake, a C++ compiler, libclang |
 
 #[cfg(feature = "engine")]
 mod copying;
@@ -44,10 +50,7 @@ mod copying;
 mod engine;
 #[cfg(feature = "engine")]
 mod listener;
-#[cfg(all(feature = "engine", not(feature = "from-source")))]
-mod llama;
-#[cfg(feature = "from-source")]
-#[path = "llama_from_source.rs"]
+#[cfg(feature = "engine")]
 mod llama;
 #[cfg(any(feature = "engine", feature = "pull"))]
 mod prebuilt;
@@ -83,11 +86,13 @@ mod schema;
 mod shortest;
 
 #[cfg(all(test, feature = "pull"))]
+mod pull_engine_tests;
+#[cfg(all(test, feature = "pull"))]
 mod pull_tests;
 #[cfg(test)]
 mod schema_tests;
 
-pub use catalogue::{EMBEDDERS, FIRST_CHOICE, MODELS, Model, SECOND_CHOICE, Source, Terms, Wheel, find};
+pub use catalogue::{DEFAULT, EMBEDDERS, MODELS, Model, Source, Terms, Wheel, find};
 #[cfg(feature = "engine")]
 pub use engine::{EngineInfo, EngineOptions, open_engine};
 pub use error::LocalModelError;
@@ -98,6 +103,6 @@ pub use prompt::AfterResult;
 #[cfg(feature = "engine")]
 pub use provider::{LocalModel, LocalModelOptions};
 #[cfg(feature = "pull")]
-pub use pull::{Progress, PullOptions, default_model, engine_path, model_path, pull, pull_engine};
+pub use pull::{Progress, PullOptions, engine_path, model_path, pull, pull_engine};
 #[cfg(any(feature = "engine", test))]
 pub use schema::SchemaLimits;

@@ -2,15 +2,25 @@
 //!
 //! This is the only module with unsafe code. What makes it sound:
 //!
-//! - The declarations (`bindings`) are those of the header of the very version that is opened; `library` opens no
-//!   file whose SHA-256 is another, and refuses one that lacks a function or says another version of itself.
+//! - The declarations (`types`, `functions`) are those of the header of the very version that is opened; `library`
+//!   opens no file whose SHA-256 is another, and refuses one that lacks a function or says another version of itself.
+//!   Built from source (`llama/linked.rs`), the compiler compares the functions with those of the source that is built.
 //! - The library is opened once a process and never closed, so what it returns lives as long as it says.
 //! - A [`Model`] is read-only once it is loaded, and llama.cpp lets many threads read one. A [`Context`] is changed
 //!   through `&mut` only, stays on the thread that made it, and keeps its model alive.
 //! - Every pointer that is handed over comes from a live slice or string, with its length.
 #![allow(unsafe_code, reason = "calls a C library; the reasons stand above and at each call")]
 
-mod bindings;
+mod functions;
+#[cfg(not(feature = "from-source"))]
+mod types;
+
+// The library: built with this program, opened, or not to be had on this platform.
+#[cfg_attr(feature = "from-source", path = "llama/linked.rs")]
+#[cfg_attr(
+    all(not(feature = "from-source"), not(all(target_os = "linux", target_env = "gnu"))),
+    path = "llama/absent.rs"
+)]
 mod library;
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -20,8 +30,11 @@ use std::sync::Arc;
 
 use crate::error::LocalModelError;
 use crate::vocabulary::Token;
-use bindings::{Functions, llama_batch, llama_chat_message, llama_context, llama_model, llama_vocab};
+use functions::Functions;
 pub(crate) use library::Library;
+#[cfg(feature = "from-source")]
+use llama_cpp_sys_2 as types;
+use types::{llama_batch, llama_chat_message, llama_context, llama_model, llama_vocab};
 
 /// A model in memory.
 pub(crate) struct Model {
@@ -390,4 +403,4 @@ unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// Drops what llama.cpp prints.
-unsafe extern "C" fn silent(_: bindings::ggml_log_level, _: *const c_char, _: *mut c_void) {}
+unsafe extern "C" fn silent(_: types::ggml_log_level, _: *const c_char, _: *mut c_void) {}

@@ -33,6 +33,8 @@ pub enum AfterResult {
 #[derive(Clone, Debug)]
 pub(crate) struct Prompt {
     pub(crate) text: Text,
+    /// The text up to where the conversation begins: instructions, tools and examples.
+    pub(crate) fixed: Text,
     pub(crate) reply: Reply,
     /// What arguments may be copied from: the conversation from the last question on.
     pub(crate) spoken: String,
@@ -91,22 +93,21 @@ impl Writer<'_> {
 
         if self.can_chat && tools.is_empty() {
             let reply = schema.map_or(Reply::Free, |schema| Reply::Document(schema.clone()));
-            return Prompt {
-                text: Text::Chat(self.chat(request, &messages, None), ""),
-                reply,
-                spoken,
-                results,
-            };
+            let fixed = Text::Chat(self.chat(request, &[], None), "");
+            let text = Text::Chat(self.chat(request, &messages, None), "");
+            return Prompt { text, fixed, reply, spoken, results };
         }
         let answer = if tools.iter().any(|tool| tool.name == "answer") { "final_answer" } else { "answer" };
         let form = if self.can_chat { Form::Json } else { Form::Transcript };
         let choices = self.choices(request, since, answer, schema);
         let answer_form = if schema.is_some() { AnswerForm::Document } else { AnswerForm::Text };
-        let (text, question) = if self.can_chat {
-            (Text::Chat(self.chat(request, &messages, Some(answer)), form.lead()), None)
+        let (text, fixed, question) = if self.can_chat {
+            let chat = |messages| Text::Chat(self.chat(request, messages, Some(answer)), form.lead());
+            (chat(&messages), chat(&[]), None)
         } else {
-            let (text, question) = self.transcript(request, &messages, answer);
-            (Text::Transcript(text), question)
+            let fixed = self.instructions(request, answer);
+            let (said, question) = self.transcript(&messages, answer);
+            (Text::Transcript(format!("{fixed}{said}")), Text::Transcript(fixed), question)
         };
         let mut shown = String::new();
         if question.is_some() && answer_form == AnswerForm::Text {
@@ -114,7 +115,7 @@ impl Writer<'_> {
         }
         let answer = answer.to_owned();
         let reply = Reply::Choice { form, choices, answer, answer_form, question, before_answer: shown };
-        Prompt { text, reply, spoken, results }
+        Prompt { text, fixed, reply, spoken, results }
     }
 
     /// The same request with another last question, to learn what the model says whatever it is asked.
@@ -156,13 +157,19 @@ impl Writer<'_> {
         calls
     }
 
-    /// The text, and the question that waits for its heading.
-    fn transcript(&self, request: &Request, messages: &[&Message], answer: &str) -> (String, Option<String>) {
+    /// What a transcript begins with.
+    fn instructions(&self, request: &Request, answer: &str) -> String {
         let mut out = self.introduction(request, answer);
         out.push_str("\n\n");
         for example in worked(&request.tools) {
             self.example(&mut out, &example, answer);
         }
+        out
+    }
+
+    /// The conversation as a transcript, and the question that waits for its heading.
+    fn transcript(&self, messages: &[&Message], answer: &str) -> (String, Option<String>) {
+        let mut out = String::new();
         let (said, waiting) = match messages.split_last() {
             Some((Message::User(_), before)) => (before, messages.last()),
             _ => (messages, None),

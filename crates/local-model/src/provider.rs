@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::copying::Copying;
-use crate::engine::{Beginning, End, Engine, EngineOptions, Evidence, Generation, Scoring, Step};
+use crate::engine::{self, Beginning, End, Engine, EngineOptions, Evidence, Generation, Scoring, Step};
 use crate::error::LocalModelError;
 use crate::listener::Listener;
 use crate::matcher::Matcher;
@@ -164,6 +164,7 @@ impl Call {
         let message = AssistantMessage {
             model: self.request.model.clone(),
             provider: "local".to_owned(),
+            engine: Some(self.model.engine.info().to_owned()),
             ..AssistantMessage::default()
         };
         let stops = self.request.options.stop.clone();
@@ -198,7 +199,7 @@ impl Call {
             }
         };
         Generation {
-            prompt: self.tokens(&prompt.text),
+            prompt: self.in_tokens(prompt),
             choices,
             matcher,
             sampler: Sampler::new(options.temperature.unwrap_or(0.0), options.seed.unwrap_or(0)),
@@ -206,6 +207,15 @@ impl Call {
             cancel: self.cancel.clone(),
             steps,
         }
+    }
+
+    fn in_tokens(&self, prompt: &Prompt) -> engine::Prompt {
+        let (tokens, fixed) = (self.tokens(&prompt.text), self.tokens(&prompt.fixed));
+        // The last tokens of the fixed text may be others where the text goes on; and the last of a prompt is always
+        // read again.
+        let same = tokens.iter().zip(&fixed).take_while(|(a, b)| a == b).count();
+        let fixed = same.min(tokens.len().saturating_sub(1));
+        engine::Prompt { tokens, fixed }
     }
 
     fn tokens(&self, text: &Text) -> Vec<i32> {
@@ -270,13 +280,13 @@ impl Call {
             self.request.tools.iter().map(|tool| tool.name.clone()).chain([answer.to_owned()]).collect();
         let writer = self.writer();
         let prompts: Vec<_> =
-            SAYING_NOTHING.iter().map(|nothing| writer.saying_nothing(&self.request, nothing).text).collect();
-        let key = format!("{:?}", prompts.first());
+            SAYING_NOTHING.iter().map(|nothing| writer.saying_nothing(&self.request, nothing)).collect();
+        let key = format!("{:?}", prompts.first().map(|prompt| &prompt.text));
         let known = self.model.biases.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let biases = match known {
             Some(biases) => biases,
             None => {
-                let prompts = prompts.iter().map(|text| self.tokens(text)).collect();
+                let prompts = prompts.iter().map(|prompt| self.in_tokens(prompt)).collect();
                 let text =
                     |name| Evidence { given: String::new(), judged: format!("{}{name}", form.before_name()) };
                 let texts = names.iter().map(text).collect();

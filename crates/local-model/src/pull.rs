@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 
-use crate::catalogue::{FIRST_CHOICE, Model, SECOND_CHOICE, Source, Terms, Wheel};
+use crate::catalogue::{Model, Source, Terms, Wheel};
 use crate::error::LocalModelError;
 use download::Expected;
 pub use engine::{engine_path, pull_engine};
@@ -115,15 +115,6 @@ pub enum Progress {
     },
     /// All has come; it is put together and checked.
     Checking,
-}
-
-/// The model that is fetched when nobody names one: the first choice where the hub can be reached.
-pub async fn default_model(options: &PullOptions) -> &'static Model {
-    let reachable = match client(options) {
-        Ok(client) => client.head(&options.hub).timeout(Duration::from_secs(8)).send().await.is_ok(),
-        Err(_) => false,
-    };
-    if reachable { FIRST_CHOICE } else { SECOND_CHOICE }
 }
 
 /// Where a fetched model is kept.

@@ -31,13 +31,13 @@ struct Shelf {
     ranges: Vec<(String, usize)>,
 }
 
-struct Server {
+pub(crate) struct Server {
     base: String,
     shelf: Arc<Mutex<Shelf>>,
 }
 
 impl Server {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shelf = Arc::new(Mutex::new(Shelf::default()));
@@ -50,11 +50,24 @@ impl Server {
         Self { base, shelf }
     }
 
-    fn put(&self, path: &str, bytes: Vec<u8>) {
+    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
         self.shelf.lock().unwrap().files.insert(path.to_owned(), bytes);
     }
 
-    fn options(&self) -> PullOptions {
+    pub(crate) fn forget(&self, path: &str) {
+        self.shelf.lock().unwrap().files.remove(path);
+    }
+
+    /// Breaks the connection after so many bytes of the next large body.
+    pub(crate) fn cut_after(&self, bytes: usize) {
+        self.shelf.lock().unwrap().cut_after = Some(bytes);
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub(crate) fn options(&self) -> PullOptions {
         PullOptions::default().with_index(format!("{}/simple", self.base)).with_hub(self.base.clone())
     }
 
@@ -63,7 +76,7 @@ impl Server {
         self.shelf.lock().unwrap().asked.clone()
     }
 
-    fn ranges(&self) -> Vec<(String, usize)> {
+    pub(crate) fn ranges(&self) -> Vec<(String, usize)> {
         self.shelf.lock().unwrap().ranges.clone()
     }
 }
@@ -120,7 +133,7 @@ async fn serve(mut stream: TcpStream, shelf: Arc<Mutex<Shelf>>) {
     let _ = stream.shutdown().await;
 }
 
-fn sha256(bytes: &[u8]) -> &'static str {
+pub(crate) fn sha256(bytes: &[u8]) -> &'static str {
     Box::leak(crate::prebuilt::hex(&Sha256::digest(bytes)).into_boxed_str())
 }
 
@@ -134,7 +147,7 @@ fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// Bytes that do not shrink when they are zipped.
-fn noise(length: usize, seed: u8) -> Vec<u8> {
+pub(crate) fn noise(length: usize, seed: u8) -> Vec<u8> {
     let mut hash = Sha256::digest([seed]);
     let mut bytes = Vec::new();
     while bytes.len() < length {
@@ -185,7 +198,7 @@ fn offer(server: &Server) -> (Model, Vec<u8>) {
     (model, whole)
 }
 
-fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -10,10 +10,12 @@
     reason = "a test may panic and says what it skips"
 )]
 
+mod fetched;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use archon_local_model::{EngineOptions, LocalModel, LocalModelError, LocalModelOptions, prebuilt};
+use archon_local_model::{LocalModel, LocalModelError, LocalModelOptions};
 use archon_types::{
     AssistantMessage, CancellationToken, Message, ModelEvent, Provider as _, Request, ResponseFormat,
     StopReason, Timestamp, ToolCall, ToolChoice, ToolResult, ToolSpec,
@@ -21,40 +23,22 @@ use archon_types::{
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 
-/// The models, loaded once: one with a chat template and one without, if both were fetched. Without any this says so,
-/// and fails where `ARCHON_REQUIRE_MODELS` is set.
+/// The models, loaded once: one with a chat template and one without.
 fn models() -> Vec<LocalModel> {
     static MODELS: OnceLock<Vec<LocalModel>> = OnceLock::new();
     let load = |path: PathBuf| LocalModel::load(&path, options()).unwrap();
-    let models = MODELS.get_or_init(|| paths().into_iter().map(load).collect());
-    if models.is_empty() {
-        assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no model file was fetched");
-        eprintln!("SKIP: no model file; set ARCHON_TEST_MODEL or run `archon model pull gemma-3-270m`");
-    }
-    models.clone()
+    MODELS.get_or_init(|| paths().into_iter().map(load).collect()).clone()
 }
 
 fn paths() -> Vec<PathBuf> {
-    if let Some(path) = std::env::var_os("ARCHON_TEST_MODEL") {
-        return vec![path.into()];
+    match std::env::var_os("ARCHON_TEST_MODEL") {
+        Some(path) => vec![path.into()],
+        None => ["gemma-3-270m", "smollm2-135m-instruct"].into_iter().filter_map(fetched::model).collect(),
     }
-    let Some(data) = data() else { return Vec::new() };
-    let file = |name: &str| data.join("models").join(name);
-    let files = ["gemma-3-270m.gguf", "smollm2-135m-instruct.gguf"].map(file);
-    files.into_iter().filter(|file| file.is_file()).collect()
 }
 
-/// The default data folder of the command.
-fn data() -> Option<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from)?;
-    let data = std::env::var_os("XDG_DATA_HOME").map_or_else(|| home.join(".local/share"), PathBuf::from);
-    Some(data.join("archon"))
-}
-
-/// The engine that was fetched to the default data folder.
 fn options() -> LocalModelOptions {
-    let folder = prebuilt().zip(data()).map(|(prebuilt, data)| data.join("engines").join(prebuilt.name()));
-    LocalModelOptions::default().with_engine(EngineOptions::default().with_folder(folder.unwrap_or_default()))
+    LocalModelOptions::default().with_engine(fetched::engine())
 }
 
 fn tools() -> Vec<ToolSpec> {
@@ -185,6 +169,26 @@ async fn the_next_turn_reads_only_what_is_new() {
         assert!(usage.cache_read > 0 && usage.input < usage.cache_read, "{usage:?}");
         // After a success the answer is due.
         assert_eq!(message.tool_calls().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_kept_beginning_is_not_read_again_and_changes_no_answer() {
+    for path in paths() {
+        let cache = tempfile::tempdir().unwrap();
+        let engine = fetched::engine().with_cache(cache.path());
+        let asked = || async {
+            // As a new process would: nothing is known but what was kept.
+            let model = LocalModel::load(&path, options().with_engine(engine.clone())).unwrap();
+            let request = request("What is 3 * 7?", tools(), ToolChoice::Auto);
+            ask(&model, request).await.1
+        };
+        let (first, second) = (asked().await, asked().await);
+        assert_eq!(first.content, second.content);
+        assert!(second.usage.input < 40 && second.usage.cache_read > 100, "{:?}", second.usage);
+        let model = LocalModel::load(&path, options()).unwrap();
+        let (_, without) = ask(&model, request("What is 3 * 7?", tools(), ToolChoice::Auto)).await;
+        assert_eq!(first.content, without.content);
     }
 }
 

@@ -1,19 +1,40 @@
 //! The file of a database of SQLite, before SQLite has it.
 
 use std::{
-    fs::OpenOptions,
+    fs::{DirBuilder, OpenOptions},
     io,
     path::Path,
     sync::{Mutex, PoisonError},
 };
+
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 /// One at a time: with any handle to a file that is closed, POSIX drops all locks that the process has on it. So
 /// nobody here may take the file for made, and have SQLite lock it, before the handle that made it is gone. These locks
 /// belong to the process, so there is one mutex for all of it.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Makes the file, empty and for its owner alone, where there is none. SQLite gives those beside it the same mode.
+/// Opens the file. A database that somebody else made may hold triggers and views: none of them runs, and no statement
+/// of ours needs one.
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    Ok(connection)
+}
+
+/// Makes the file, empty, and its folder where there is none, both for their owner alone. SQLite gives the files beside
+/// it the same mode.
 pub(crate) fn create(path: &Path) -> io::Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(parent)?;
+    }
     let _turn = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, Read as _},
     path::Path,
 };
 
@@ -12,6 +12,21 @@ use archon_types::JournalError;
 pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Error) -> JournalError {
     let place = place.display().to_string();
     move |source| JournalError::Storage { action, place, source }
+}
+
+/// Opens a file to read it, and nothing else: a pipe of that name would be waited for, for ever.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+/// All of a file, under the same condition.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Creates a directory for its owner alone. Directories that exist keep their modes.

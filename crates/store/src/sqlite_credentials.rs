@@ -12,7 +12,7 @@ mod schema;
 mod seal;
 
 use std::{
-    fmt, fs,
+    fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -72,13 +72,10 @@ impl SqliteCredentials {
     }
 
     fn open_with(path: &Path, seal: Option<Seal>, clock: Arc<dyn Clock>) -> Result<Self, CredentialError> {
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(failed("create", parent))?;
-        }
         database_file::create(path).map_err(failed("create", path))?;
         let open = || {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags)?;
+            let connection = database_file::connect(path, flags)?;
             connection.busy_timeout(PATIENCE)?;
             connection.execute_batch(
                 "PRAGMA secure_delete = ON; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON",

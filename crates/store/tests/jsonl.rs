@@ -398,3 +398,36 @@ proptest! {
         let _ = block_on(f.journal.salvage(&run("r1")));
     }
 }
+
+#[test]
+fn a_message_whose_id_is_another_path_deletes_nothing_and_is_not_delivered() {
+    let f = fixture();
+    let victim = f.dir.path().join("victim.json");
+    fs::write(&victim, "precious").unwrap();
+    let inbox = f.file.with_extension("inbox");
+    fs::create_dir(&inbox).unwrap();
+    let message = |id: &str| json!({"id": id, "at": 1, "request": {"request": "cancel", "reason": "x"}});
+    fs::write(inbox.join("m1.json"), message("m1").to_string()).unwrap();
+    fs::write(inbox.join("m2.json"), message("../../victim").to_string()).unwrap();
+    let messages = f.journal.inbox().unwrap();
+    let waiting = block_on(messages.waiting(&run("r1"))).unwrap();
+    assert_eq!(waiting.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>(), ["m1"]);
+    for id in ["../../victim", f.dir.path().join("victim").to_str().unwrap()] {
+        let refused = block_on(messages.remove(&run("r1"), &[id.to_owned()]));
+        assert!(matches!(refused, Err(JournalError::BadId { .. })), "{id}: {refused:?}");
+    }
+    assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
+    let f = fixture();
+    let pipe = f.journal.path(&run("r2")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let heads = block_on(f.journal.list()).unwrap();
+    let ids: Vec<_> = heads.iter().map(|head| head.run_id.as_str()).collect();
+    assert!(ids.contains(&"r1"), "{ids:?}");
+    let read = block_on(f.journal.read(&run("r2")));
+    assert!(read.unwrap_err().to_string().contains("no regular file"));
+}

@@ -470,3 +470,27 @@ async fn what_is_asked_first_is_looked_for_however_much_follows() {
     let found = user.candidates(&MemorySearch::words(format!("red key{around}"), 5)).await.unwrap();
     assert_eq!(found.candidates.len(), 1);
 }
+
+#[tokio::test]
+async fn triggers_that_somebody_else_put_into_a_database_never_run() {
+    let (dir, store) = database();
+    let path = dir.path().join("memory.db");
+    drop(store);
+    let outside = rusqlite::Connection::open(&path).unwrap();
+    let trigger = "CREATE TRIGGER planted AFTER INSERT ON entries BEGIN DELETE FROM entries; END";
+    outside.execute_batch(trigger).unwrap();
+    drop(outside);
+    let user = SqliteMemory::open(&path).unwrap().collection(of("user:x")).unwrap();
+    user.apply(vec![MemoryChange::put(entry("one", "kept"))]).await.unwrap();
+    assert_eq!(all_entries(&user, MemoryFilter::all()).await.len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_folder_of_a_new_database_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    SqliteMemory::open(dir.path().join("data/memory.db")).unwrap();
+    let mode = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("data"), mode("data/memory.db")), (0o700, 0o600));
+}

@@ -278,7 +278,6 @@ pub(crate) fn suggestions(tool: &str, subject: &Subject) -> Vec<String> {
                     rules.push(format!("{tool}({}/**)", escape(&folder.to_string_lossy())));
                 }
             }
-            rules.push(tool.to_owned());
         }
         Subject::Urls(urls) => {
             if let [url] = &urls[..]

@@ -96,6 +96,10 @@ pub struct AssistantMessage {
     /// Set when `stop_reason` is [`StopReason::Error`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// What computed the answer, for a model in this process: the engine's version, its kernel and its threads. Another
+    /// one can answer the same request otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
 }
 
 impl AssistantMessage {

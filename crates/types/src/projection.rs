@@ -372,6 +372,7 @@ impl RunEvents {
         AssistantMessage {
             stop_reason,
             error_message: why,
+            engine: None,
             model: config.map(|c| c.model.clone()).unwrap_or_default(),
             provider: config.map(|c| c.provider.clone()).unwrap_or_default(),
             timestamp: at,

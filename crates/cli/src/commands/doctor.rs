@@ -51,6 +51,7 @@ impl DoctorArgs {
         show(data_directory(app).await);
         servers(app).await.into_iter().for_each(show);
         show(keys(app));
+        show(engine(app));
         show(models(app));
         show(tools(app));
         app.output.wait("choosing a model");
@@ -119,16 +120,24 @@ fn keys(app: &App) -> Finding {
     Finding { check: "keys", ok: !set.is_empty(), found }
 }
 
+/// Opens the engine for local models: whether it can be used is known only then.
+fn engine(app: &App) -> Finding {
+    match local::engine(app) {
+        Ok(found) => Finding { check: "engine", ok: true, found },
+        Err(e) => {
+            Finding { check: "engine", ok: false, found: format!("{}; {}", e.what(), e.advice().join("; ")) }
+        }
+    }
+}
+
 fn models(app: &App) -> Finding {
     let names: Vec<_> = local::files(app).into_iter().map(|(name, _)| name).collect();
     let directory = local::directory(app);
-    let engine =
-        if cfg!(feature = "local") { "" } else { "; this program was built without the engine for them" };
     let found = match names.is_empty() {
-        true => format!("no model files in {}{engine}", directory.display()),
-        false => format!("in {}: {}{engine}", directory.display(), names.join(", ")),
+        true => format!("no model files in {}", directory.display()),
+        false => format!("in {}: {}", directory.display(), names.join(", ")),
     };
-    Finding { check: "files", ok: !names.is_empty() && cfg!(feature = "local"), found }
+    Finding { check: "files", ok: !names.is_empty(), found }
 }
 
 fn tools(app: &App) -> Finding {

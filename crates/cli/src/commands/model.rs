@@ -18,7 +18,7 @@ use crate::{
 pub(crate) enum ModelCommand {
     /// Fetch a model; one that was cut off is continued
     Pull {
-        /// The model's name [default: a good small one]
+        /// The model's name [default: gemma-3-270m]
         name: Option<String>,
     },
     /// The models on this disk, and those that can be fetched

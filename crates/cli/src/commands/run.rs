@@ -122,7 +122,7 @@ pub(crate) fn assemble(
     }
     match Asking::of(app) {
         Asking::Here => {
-            let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
+            let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app));
             builder = builder.approver(Arc::new(prompt));
         }
         Asking::Later => builder = builder.approver(Arc::new(AskLater)),

@@ -117,7 +117,7 @@ async fn go_on(
         else {
             break;
         };
-        let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app));
+        let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app));
         let Decision::Now(answer) = prompt.decide(&open.request).await else { break };
         ended = watch(work.answer(run.clone(), open.call, answer).await?, &before, app).await?;
     }

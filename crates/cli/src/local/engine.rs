@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use archon::types::{CancellationToken, nearest};
 use archon_local_model::{
-    EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model, Prebuilt,
-    Progress, PullOptions, default_model, engine_path, find, open_engine, prebuilt, pull as fetch,
-    pull_engine,
+    DEFAULT, EMBEDDERS, EngineOptions, LocalModel, LocalModelError, LocalModelOptions, MODELS, Model,
+    Prebuilt, Progress, PullOptions, engine_path, find, open_engine, prebuilt, pull as fetch, pull_engine,
 };
 
 use super::{Known, PREFIX, create_directory, directory, engines, files};
@@ -17,7 +16,6 @@ use crate::{
     failure::Failure,
     interrupt,
     output::{Look, Output},
-    text::printable,
 };
 
 /// The third of the choices that somebody without a model has.
@@ -52,7 +50,7 @@ pub(crate) async fn load(app: &App, name: &str, why: String) -> Result<Chosen, F
 /// How the engine runs here.
 fn engine_options(app: &App) -> EngineOptions {
     let settings = &app.config.settings;
-    let mut options = EngineOptions::default();
+    let mut options = EngineOptions::default().with_cache(app.data_dir.join("cache").join("prompts"));
     if let Some(prebuilt) = prebuilt() {
         options = options.with_folder(engine_path(&engines(app), prebuilt));
     }
@@ -88,10 +86,9 @@ pub(crate) fn catalogue() -> Vec<Known> {
 /// Fetches the engine and a model, and says where the model is. What was fetched before it was interrupted is kept.
 pub(crate) async fn pull(app: &App, name: Option<&str>) -> Result<Exit, Failure> {
     let options = PullOptions::from_env();
-    app.output.wait("looking for a model");
     let model = match name {
         Some(name) => find(name).ok_or_else(|| unknown(name))?,
-        None => default_model(&options).await,
+        None => DEFAULT,
     };
     let cancel = CancellationToken::new();
     let listener = interrupt::listen(cancel.clone(), app.output.clone());
@@ -151,8 +148,8 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn progress(&mut self, progress: Progress) {
         match progress {
-            Progress::Terms { text, path } => {
-                self.output.note(Look::Plain, printable(text.trim_end()));
+            // What it is called and under which licence has been said; a package's own notice is about the package.
+            Progress::Terms { path, .. } => {
                 self.output.note(Look::Plain, format!("the terms are kept in {}", path.display()));
             }
             Progress::Fetched { bytes, of: Some(of) } if of > 0 => {

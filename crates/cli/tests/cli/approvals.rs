@@ -153,3 +153,23 @@ async fn on_a_terminal_what_does_not_fit_is_seen_whole_before_it_is_agreed_to() 
     assert_eq!(status.code(), Some(0), "{shown}");
     assert!(std::fs::read_to_string(place.path("notes.txt")).unwrap().contains("the end"));
 }
+
+// spec: AP-05
+#[tokio::test]
+async fn on_a_terminal_what_was_typed_before_the_question_answers_nothing() {
+    let server = MockServer::start([asks_for("write_file", &long()), answer("It was not written.")]).await;
+    let place = Place::with_server(&server);
+    let mut terminal = Terminal::open();
+    let mut command = place.command("run --tools write_file", &["Write notes."]);
+    command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
+    // It waits in the terminal when the question comes.
+    terminal.say("y\ny\n");
+    let mut child = command.spawn().expect("it starts");
+    drop(command);
+    terminal.read_until("v show all of it").await;
+    terminal.say("n\n");
+    let status = child.wait().await.expect("it ends");
+    let shown = terminal.rest().await;
+    assert_eq!(status.code(), Some(0), "{shown}");
+    assert!(!place.path("notes.txt").exists(), "{shown}");
+}

@@ -19,6 +19,76 @@ fn model() -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
+/// The default data folder, if an engine was fetched into it.
+fn engines() -> Option<PathBuf> {
+    let engines = model()?.parent()?.parent()?.join("engines");
+    engines.is_dir().then_some(engines)
+}
+
+/// Gives a place the engine that was fetched. Without one this says so, and fails where `ARCHON_REQUIRE_MODELS` is set.
+fn has_engine(place: &Place) -> bool {
+    let Some(engines) = engines() else {
+        assert!(std::env::var_os("ARCHON_REQUIRE_MODELS").is_none(), "no engine was fetched");
+        eprintln!("SKIP: no engine; run `archon model pull gemma-3-270m`");
+        return false;
+    };
+    std::fs::create_dir_all(place.data()).unwrap();
+    std::os::unix::fs::symlink(engines, place.data().join("engines")).unwrap();
+    true
+}
+
+/// Libraries whose names the engine's files ask for. Their search path has an empty entry: the current folder.
+#[cfg(target_os = "linux")]
+const ASKED_FOR: &[&str] = &[
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libggml-base.so",
+    "libggml.v0.5.0.so",
+    "libllama.v0.5.0.so",
+];
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn libraries_in_the_current_folder_are_never_opened() {
+    let place = Place::new();
+    if !has_engine(&place) {
+        return;
+    }
+    let mark = place.path("opened");
+    let source = place.path("library.c");
+    let text = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void opened(void) {{ \
+         FILE *f = fopen(\"{}\", \"w\"); if (f) fclose(f); }}\n",
+        mark.display()
+    );
+    std::fs::write(&source, text).unwrap();
+    for name in ASKED_FOR {
+        let compiled = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([place.path(name), source.clone()])
+            .status();
+        assert!(compiled.unwrap().success());
+    }
+    // The same library does leave its mark where it is opened.
+    let opened = std::process::Command::new("true").env("LD_PRELOAD", place.path("libggml-base.so")).status();
+    assert!(opened.unwrap().success() && mark.exists());
+    std::fs::remove_file(&mark).unwrap();
+
+    let mut command = place.command("doctor", &[]);
+    command.env("GGML_BACKEND_PATH", place.path("libggml-base.so"));
+    let ran = Ran::from(command.output().await.unwrap());
+    assert!(ran.out.contains("ok  engine     llama.cpp 0.5.0"), "{ran:?}");
+    assert!(!mark.exists(), "a library of the current folder was opened");
+}
+
+#[tokio::test]
+async fn doctor_without_an_engine_says_how_to_fetch_it() {
+    let ran = Place::new().archon("doctor", &[]).await;
+    assert!(ran.out.contains("--  engine     the engine is not there: no "), "{ran:?}");
+    assert!(ran.out.contains("fetch it with `archon model pull`"), "{ran:?}");
+}
+
 /// Only what the grammar guarantees: what this model says is its own affair.
 #[tokio::test]
 async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
@@ -28,12 +98,15 @@ async fn a_real_model_calls_tools_that_exist_with_arguments_that_fit() {
         return;
     };
     let place = Place::new();
+    assert!(has_engine(&place));
     let ran = place
         .archon("run --json --max-turns 3 --model", &[&model.display().to_string(), "What is 15% of 200?"])
         .await;
     let lines = ran.json();
     let of = |kind: &str| lines.iter().filter(|l| l["type"] == kind).cloned().collect::<Vec<Value>>();
     assert!(!of("model_answered").is_empty(), "{ran:?}");
+    let engine = of("model_answered")[0]["message"]["engine"].as_str().unwrap_or_default().to_owned();
+    assert!(engine.starts_with("llama.cpp ") && engine.ends_with(", 1 thread"), "{ran:?}");
     assert!(of("tool_refused").is_empty(), "{ran:?}");
     let calls: Vec<Value> = of("model_answered")
         .iter()
@@ -51,11 +124,14 @@ async fn a_file_that_is_no_model_is_refused_before_the_run_begins() {
     let mut broken = b"GGUF\x03\x00\x00\x00".to_vec();
     broken.extend([0xff; 200]);
     std::fs::write(place.path("broken.gguf"), broken).unwrap();
-    for (file, code, what, remedy) in [
+    let mut cases = vec![
         ("text.gguf", 1, "is not a GGUF file", "give the path of a model"),
-        ("broken.gguf", 1, "cut off or damaged", "fetch it again"),
         ("absent.gguf", 2, "no model file at", "archon model pull"),
-    ] {
+    ];
+    if has_engine(&place) {
+        cases.push(("broken.gguf", 1, "cut off or damaged", "fetch it again"));
+    }
+    for (file, code, what, remedy) in cases {
         place.archon("run --model", &[file, "hello"]).await.check_refused(code, what, remedy);
     }
     assert_eq!(place.archon("runs list", &[]).await.out, "");

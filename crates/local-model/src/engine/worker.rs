@@ -7,7 +7,8 @@ use std::sync::mpsc;
 
 use archon_types::CancellationToken;
 
-use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Step};
+use super::kept::Kept;
+use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Prompt, Step};
 use crate::copying::Copying;
 use crate::error::LocalModelError;
 use crate::llama::{Context, ContextOptions, Outcomes};
@@ -19,6 +20,7 @@ use crate::vocabulary::Token;
 pub(super) fn run(
     model: &Loaded,
     options: &EngineOptions,
+    kept: Option<Kept>,
     queue: &mpsc::Receiver<Job>,
     ready: &mpsc::Sender<Result<(), LocalModelError>>,
 ) {
@@ -32,7 +34,7 @@ pub(super) fn run(
         }
     };
     let _ = ready.send(Ok(()));
-    let mut worker = Worker { model, context, batch: batch as usize, known: Vec::new() };
+    let mut worker = Worker { model, context, batch: batch as usize, known: Vec::new(), kept };
     for job in queue {
         match job {
             Job::Generate(mut job) => {
@@ -54,6 +56,7 @@ struct Worker<'a> {
     batch: usize,
     /// The tokens that the context has read.
     known: Vec<Token>,
+    kept: Option<Kept>,
 }
 
 /// A text is judged by so many of its first tokens.
@@ -80,10 +83,10 @@ impl Worker<'_> {
     fn generate(&mut self, job: &mut Generation) -> Result<End, LocalModelError> {
         let reused = self.keep(&job.prompt)?;
         let mut said = Said { copying: None, tokens: 0, limit: job.max_tokens };
-        if !self.decode(&job.prompt[reused..], &stop(job))? {
+        if !self.read(&job.prompt, reused, &stop(job))? {
             return Ok(End::Cancelled);
         }
-        let _ = job.steps.send(Step::Read { fresh: job.prompt.len() - reused, reused });
+        let _ = job.steps.send(Step::Read { fresh: job.prompt.tokens.len() - reused, reused });
         if !job.choices.is_empty() {
             let Some(choice) = self.choose(job)? else { return Ok(End::Cancelled) };
             said.copying = choice.copying;
@@ -201,7 +204,7 @@ impl Worker<'_> {
             let chosen = job.sampler.choose_score(&scores);
             job.choices.swap(0, chosen);
             let known = self.keep(&job.prompt)?;
-            if !self.decode(&job.prompt[known..], &stop(job))? {
+            if !self.read(&job.prompt, known, &stop(job))? {
                 return Ok(None);
             }
         }
@@ -211,13 +214,13 @@ impl Worker<'_> {
     /// The log-probability of each text behind the prompt; `None` if it was cancelled.
     fn scores(
         &mut self,
-        prompt: &[Token],
+        prompt: &Prompt,
         texts: &[Evidence],
         cancel: &CancellationToken,
     ) -> Result<Option<Vec<f32>>, LocalModelError> {
         let stop = || cancel.is_cancelled();
         let known = self.keep(prompt)?;
-        if !self.decode(&prompt[known..], &stop)? {
+        if !self.read(prompt, known, &stop)? {
             return Ok(None);
         }
         let behind_prompt = self.logits(LAST_ROW)?.to_vec();
@@ -233,7 +236,7 @@ impl Worker<'_> {
             let tokens = [given.as_slice(), judged.as_slice()].concat();
             // Each token but the last tells how likely the next one is.
             let Some((_, read)) = tokens.split_last() else { return Ok(None) };
-            self.keep_first(prompt, prompt.len())?;
+            self.keep_first(&prompt.tokens, prompt.tokens.len())?;
             let mut at = 0;
             for part in read.chunks(self.batch) {
                 if !self.decode_for(part, Outcomes::All, &stop)? {
@@ -278,14 +281,42 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Forgets what does not begin the prompt; returns how many of its tokens are known. The last one
-    /// is always read again, because choosing a token needs its outcome.
-    fn keep(&mut self, prompt: &[Token]) -> Result<usize, LocalModelError> {
-        let context = self.model.context as usize;
-        if prompt.len() >= context {
-            return Err(LocalModelError::PromptTooLarge { tokens: prompt.len(), context });
+    /// Forgets what does not begin the prompt, and takes what was kept of its fixed beginning; returns how many of its
+    /// tokens are known. The last one is always read again, because choosing a token needs its outcome.
+    fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {
+        let (tokens, context) = (&prompt.tokens, self.model.context as usize);
+        if tokens.len() >= context {
+            return Err(LocalModelError::PromptTooLarge { tokens: tokens.len(), context });
         }
-        self.keep_first(prompt, prompt.len().saturating_sub(1))
+        let known = self.keep_first(tokens, tokens.len().saturating_sub(1))?;
+        let fixed = &tokens[..prompt.fixed];
+        let kept =
+            if known < fixed.len() { self.kept.as_ref().and_then(|kept| kept.load(fixed)) } else { None };
+        let Some(kept) = kept else { return Ok(known) };
+        self.known.clear();
+        if self.context.restore(&kept) {
+            self.known.extend_from_slice(fixed);
+        }
+        self.keep_first(tokens, tokens.len().saturating_sub(1))
+    }
+
+    /// Reads what is not known of the prompt, and keeps its fixed beginning. False if it was stopped on the way.
+    fn read(
+        &mut self,
+        prompt: &Prompt,
+        known: usize,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool, LocalModelError> {
+        let (fixed, rest) = prompt.tokens.split_at(prompt.fixed.max(known));
+        if known < fixed.len() {
+            if !self.decode(&fixed[known..], stop)? {
+                return Ok(false);
+            }
+            if let Some(kept) = &self.kept {
+                kept.store(fixed, &self.context.save());
+            }
+        }
+        self.decode(rest, stop)
     }
 
     /// The same, with at most `most` of them.

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use sha2::{Digest as _, Sha256};
 
-use super::bindings::Functions;
+use super::functions::Functions;
 use super::{silent, text};
 use crate::engine::EngineOptions;
 use crate::error::LocalModelError;
@@ -55,7 +55,9 @@ impl Library {
         let library = match *opened {
             Some(library) => library,
             None => {
-                let first = Self::open_first(options.kernel.as_deref(), &options.folder)?;
+                let none = || unfit(format!("none is built for {OS} on {ARCH}"));
+                let prebuilt = prebuilt().ok_or_else(none)?;
+                let first = Self::open_first(prebuilt, options.kernel.as_deref(), &options.folder)?;
                 *opened.insert(Box::leak(Box::new(first)))
             }
         };
@@ -74,7 +76,7 @@ impl Library {
 
     /// The version of llama.cpp.
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        self.version
     }
 
     /// The system's libraries that it uses, with their versions as far as the system tells.
@@ -89,8 +91,7 @@ impl Library {
         &self.kernel
     }
 
-    fn open_first(kernel: Option<&str>, folder: &Path) -> Result<Self, LocalModelError> {
-        let prebuilt = prebuilt().ok_or_else(|| unfit(format!("none is built for {OS} on {ARCH}")))?;
+    fn open_first(prebuilt: &Prebuilt, kernel: Option<&str>, folder: &Path) -> Result<Self, LocalModelError> {
         check_glibc()?;
         // The loader needs absolute paths: a relative one would be looked for.
         let folder = folder.canonicalize().map_err(|source| not_there(folder, source))?;
@@ -232,3 +233,7 @@ fn unfit(why: String) -> LocalModelError {
 fn wrong(path: &Path, why: String) -> LocalModelError {
     LocalModelError::EngineAltered { path: path.to_owned(), why }
 }
+
+#[cfg(test)]
+#[path = "library_tests.rs"]
+mod tests;

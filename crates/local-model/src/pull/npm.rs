@@ -22,7 +22,7 @@ pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
 fn registry_of(settings: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = settings.lines().filter_map(|line| line.split_once('='));
-        let found = lines.filter(|(name, _)| name.trim() == key).last()?.1;
+        let found = lines.rev().find(|(name, _)| name.trim() == key)?.1;
         let found = found.trim().trim_matches(['"', '\'']);
         // A variable in it is npm's own affair.
         (!found.is_empty() && !found.contains("${")).then(|| found.to_owned())

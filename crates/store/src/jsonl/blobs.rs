@@ -10,7 +10,7 @@ use archon_types::JournalError;
 
 use crate::{
     blob::{Blob, Blobs},
-    files::{create_directory, storage, sync_directory},
+    files::{create_directory, read_file, storage, sync_directory},
 };
 
 /// The directory of a run's blobs. It exists once there is one.
@@ -46,7 +46,7 @@ impl BlobFiles {
 impl Blobs for BlobFiles {
     fn get(&self, sha256: &str) -> Result<Option<Vec<u8>>, JournalError> {
         let path = self.0.join(sha256);
-        match fs::read(&path) {
+        match read_file(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(storage("read", &path)(e)),

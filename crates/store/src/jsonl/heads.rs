@@ -13,7 +13,7 @@ use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Timestamp};
 use super::{RunFiles, log};
 use crate::{
     damage::unreadable,
-    files::storage,
+    files::{open_file, storage},
     line,
     records::{self, Salvaged},
 };
@@ -56,7 +56,7 @@ pub(super) fn logs(runs: &Path) -> Result<Vec<(DirEntry, RunFiles)>, JournalErro
 
 /// The first record of a log, if there is a good one.
 pub(super) fn first(files: &RunFiles) -> Option<Record> {
-    next(&mut BufReader::new(File::open(&files.log).ok()?), files, 0)
+    next(&mut BufReader::new(open_file(&files.log).ok()?), files, 0)
 }
 
 fn modified(entry: &DirEntry) -> SystemTime {
@@ -83,7 +83,7 @@ fn head(files: &RunFiles, modified: SystemTime) -> Option<RunHead> {
 /// The first records of a long log, up to the prompt, and the last one. `None` when the log is short
 /// or anything about it is unusual: then it is read whole.
 fn ends(files: &RunFiles) -> Option<Vec<Arc<Record>>> {
-    let mut file = File::open(&files.log).ok()?;
+    let mut file = open_file(&files.log).ok()?;
     let length = file.metadata().ok().filter(|m| m.len() > BLOCK)?.len();
     let mut records = Vec::new();
     let mut reader = BufReader::new(&mut file);

@@ -14,7 +14,7 @@ use archon_types::{BoxFuture, Inbox, InboxEntry, JournalError, RunId};
 use super::{JsonlJournal, RunFiles};
 use crate::{
     blocking::blocking,
-    files::{create_directory, storage, sync_directory},
+    files::{create_directory, read_file, storage, sync_directory},
     rules::check_id,
 };
 
@@ -109,12 +109,16 @@ fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
         if path.extension().is_none_or(|e| e != "json") {
             continue;
         }
-        let bytes = match fs::read(&path) {
+        let bytes = match read_file(&path) {
             // Somebody else has removed it meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             bytes => bytes.map_err(storage("read", &path))?,
         };
         match serde_json::from_slice::<InboxEntry>(&bytes) {
+            // The name of a file becomes a path when the message is removed, so it is not believed to its content.
+            Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
+                tracing::warn!(path = %path.display(), id = ?entry.id, "a message has another's id; remove the file");
+            }
             Ok(entry) => entries.push(entry),
             // Somebody else's, or a newer version's: left for who can read it.
             Err(error) => tracing::warn!(path = %path.display(), %error, "a message cannot be read"),
@@ -126,6 +130,7 @@ fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
 
 fn remove(inbox: &Path, ids: &[String]) -> Result<(), JournalError> {
     for id in ids {
+        check_id(&RunId::new(id.as_str()))?;
         let path = inbox.join(format!("{id}.json"));
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(storage("remove", &path)(e)),

@@ -4,7 +4,7 @@
 //! append that wrote it never returned, so nobody acted on it and it may be dropped. A line whose
 //! checksum matches was written whole; if it makes no sense, dropping it would hide something.
 
-use std::{fs, io, sync::Arc};
+use std::{io, sync::Arc};
 
 use archon_types::{JournalError, RunId};
 
@@ -12,14 +12,14 @@ use super::RunFiles;
 use crate::{
     blob::Blobs,
     damage::corrupt,
-    files::storage,
+    files::{read_file, storage},
     line,
     records::{Salvaged, record},
 };
 
 /// Reads the log of a run. A run without records does not exist.
 pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
-    let bytes = match fs::read(&files.log) {
+    let bytes = match read_file(&files.log) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(JournalError::UnknownRun { run: files.run.clone() });

@@ -135,7 +135,7 @@ impl Writing {
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, JournalError> {
     // One thread at a time uses a connection, as the borrow checker sees to.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed("open", path))?;
+    let connection = database_file::connect(path, flags).map_err(failed("open", path))?;
     connection.busy_timeout(PATIENCE).map_err(failed("open", path))?;
     Ok(connection)
 }

@@ -62,7 +62,7 @@ impl SqliteIndex {
         create_directory(path.parent().unwrap_or(Path::new("")))?;
         database_file::create(path).map_err(storage("create", path))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(failed("open", path))?;
+        let mut connection = database_file::connect(path, flags).map_err(failed("open", path))?;
         prepare(&mut connection, path)?;
         Ok(Self(Arc::new(Database { path: path.to_owned(), connection: Mutex::new(connection) })))
     }

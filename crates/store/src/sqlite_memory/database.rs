@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -41,9 +40,6 @@ pub(super) struct Frequencies {
 
 impl Database {
     pub(super) fn open(path: &Path) -> Result<Self, MemoryError> {
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(failed("create", parent))?;
-        }
         database_file::create(path).map_err(failed("create", path))?;
         // Who can only read changes nothing of what is another program's: not even its journal is put away.
         schema::look(&connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?, path)?;
@@ -114,7 +110,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, MemoryError> {
     // One thread at a time uses a connection, as the borrow checker sees to.
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connect = || {
-        let connection = Connection::open_with_flags(path, flags)?;
+        let connection = database_file::connect(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
         // Without it SQLite prepares a statement anew with each value that its plan might depend on.

@@ -4,17 +4,10 @@
 //! (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and then no rule allows
 //! it but one to the letter.
 
-use brush_parser::{
-    Parser, ParserOptions,
-    ast::{
-        AndOr, AndOrList, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand,
-        CompoundList, IoFileRedirectKind as Kind, IoFileRedirectTarget as Target, IoRedirect, Pipeline,
-        SimpleCommand, Word,
-    },
-    word::{self, Parameter, ParameterExpr, WordPiece, WordPieceWithSource},
-};
-
-use crate::execute::contain;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod word;
 
 /// What a command line does, as far as rules speak of it.
 #[derive(Debug, Default)]
@@ -35,16 +28,19 @@ pub(crate) struct Part {
     words: Vec<Option<String>>,
 }
 
-/// A line that is longer, or nested deeper, is not taken apart.
+/// A line that is longer is not taken apart.
 const LONGEST: usize = 4_096;
-const DEEPEST: usize = 64;
 
 /// Takes a command line apart; none if it cannot be told what it may run.
 pub(crate) fn analyse(line: &str) -> Option<Line> {
-    let mut found = Line::default();
-    // The parser is somebody else's: whatever it does with strange text, it does not end the process.
-    let known = contain(|| list_of(line, &mut found, 0)).ok().flatten();
-    known.map(|()| found)
+    // Comments, joined lines and text that is not printed are read differently by different readers.
+    let is_strange = |c: char| {
+        c == '#' || (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace())
+    };
+    if line.len() > LONGEST || line.contains(is_strange) || line.contains("\\\n") {
+        return None;
+    }
+    reader::read(line)
 }
 
 impl Part {
@@ -375,204 +371,3 @@ const SPEAKS_IN_TWO: &[&str] = &[
     "terraform",
     "yarn",
 ];
-
-fn options() -> ParserOptions {
-    ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() }
-}
-
-fn list_of(line: &str, found: &mut Line, depth: usize) -> Option<()> {
-    let nested = line.matches(['(', '{', '`', '[']).count();
-    let words =
-        line.split_whitespace().filter(|word| ["if", "while", "until", "for", "case", "!"].contains(word));
-    // Comments, joined lines and text that is not printed are read differently by different readers.
-    let strange = |c: char| {
-        c == '#' || (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace())
-    };
-    let is_too_much = line.len() > LONGEST || nested > DEEPEST || words.count() > DEEPEST || depth > 8;
-    if is_too_much || line.contains(strange) || line.contains("\\\n") {
-        return None;
-    }
-    let program = Parser::new(line.as_bytes(), &options()).parse_program().ok()?;
-    program.complete_commands.iter().try_for_each(|list| commands(list, found, depth))
-}
-
-fn commands(list: &CompoundList, found: &mut Line, depth: usize) -> Option<()> {
-    list.0.iter().try_for_each(|item| and_or(&item.0, found, depth))
-}
-
-fn and_or(list: &AndOrList, found: &mut Line, depth: usize) -> Option<()> {
-    pipeline(&list.first, found, depth)?;
-    list.additional.iter().try_for_each(|next| match next {
-        AndOr::And(next) | AndOr::Or(next) => pipeline(next, found, depth),
-    })
-}
-
-fn pipeline(pipeline: &Pipeline, found: &mut Line, depth: usize) -> Option<()> {
-    pipeline.seq.iter().try_for_each(|one| match one {
-        Command::Simple(simple) => simple_command(simple, found, depth),
-        Command::Compound(compound, redirects) => {
-            for redirect in redirects.iter().flat_map(|list| &list.0) {
-                redirection(redirect, found, depth)?;
-            }
-            compound_command(compound, found, depth)
-        }
-        // What a function does depends on who calls it; tests evaluate arithmetic in what they compare.
-        _ => None,
-    })
-}
-
-fn compound_command(compound: &CompoundCommand, found: &mut Line, depth: usize) -> Option<()> {
-    match compound {
-        CompoundCommand::BraceGroup(group) => commands(&group.list, found, depth),
-        CompoundCommand::Subshell(shell) => commands(&shell.list, found, depth),
-        CompoundCommand::ForClause(each) => {
-            // Any other name may mean something to the commands of the loop.
-            let plain = each.variable_name.chars().all(|c| c.is_ascii_lowercase());
-            for value in each.values.iter().flatten() {
-                text_of(value, found, depth)?;
-            }
-            plain.then(|| commands(&each.body.list, found, depth)).flatten()
-        }
-        CompoundCommand::IfClause(when) => {
-            commands(&when.condition, found, depth)?;
-            commands(&when.then, found, depth)?;
-            when.elses.iter().flatten().try_for_each(|other| {
-                other.condition.iter().try_for_each(|list| commands(list, found, depth))?;
-                commands(&other.body, found, depth)
-            })
-        }
-        CompoundCommand::WhileClause(again) | CompoundCommand::UntilClause(again) => {
-            commands(&again.0, found, depth)?;
-            commands(&again.1.list, found, depth)
-        }
-        CompoundCommand::CaseClause(case) => {
-            text_of(&case.value, found, depth)?;
-            case.cases.iter().try_for_each(|item| {
-                for pattern in &item.patterns {
-                    text_of(pattern, found, depth)?;
-                }
-                item.cmd.iter().try_for_each(|list| commands(list, found, depth))
-            })
-        }
-        _ => None,
-    }
-}
-
-fn simple_command(command: &SimpleCommand, found: &mut Line, depth: usize) -> Option<()> {
-    let mut part = Part { words: Vec::new() };
-    let before = command.prefix.iter().flat_map(|prefix| &prefix.0);
-    for item in before {
-        match item {
-            Item::IoRedirect(redirect) => redirection(redirect, found, depth)?,
-            // A variable may change what a command does.
-            _ => return None,
-        }
-    }
-    if let Some(first) = &command.word_or_name {
-        part.words.push(text_of(first, found, depth)?);
-    }
-    for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
-        match item {
-            Item::IoRedirect(redirect) => redirection(redirect, found, depth)?,
-            Item::Word(word) => part.words.push(text_of(word, found, depth)?),
-            Item::AssignmentWord(assignment, word) => {
-                if matches!(assignment.value, AssignmentValue::Array(_)) {
-                    return None;
-                }
-                part.words.push(text_of(word, found, depth)?);
-            }
-            Item::ProcessSubstitution(_, shell) => {
-                commands(&shell.list, found, depth)?;
-                part.words.push(None);
-            }
-        }
-    }
-    if !part.words.is_empty() {
-        let first = part.words[0].as_deref();
-        found.moves |= first.is_none_or(|word| ["cd", "pushd", "popd"].contains(&word));
-        found.parts.push(part);
-    }
-    Some(())
-}
-
-fn redirection(redirect: &IoRedirect, found: &mut Line, depth: usize) -> Option<()> {
-    match redirect {
-        IoRedirect::File(_, kind, target) => {
-            let path = match target {
-                Target::Fd(_) => return Some(()),
-                Target::Filename(word) => text_of(word, found, depth)?,
-                Target::ProcessSubstitution(_, shell) => return commands(&shell.list, found, depth),
-                Target::Duplicate(word) => match text_of(word, found, depth)? {
-                    Some(fd) if fd.trim_end_matches('-').chars().all(|c| c.is_ascii_digit()) => {
-                        return Some(());
-                    }
-                    path => path,
-                },
-            };
-            match kind {
-                Kind::Read | Kind::DuplicateInput => found.reads.push(path),
-                _ => found.writes.push(path),
-            }
-        }
-        IoRedirect::OutputAndError(word, _) => {
-            let path = text_of(word, found, depth)?;
-            found.writes.push(path);
-        }
-        IoRedirect::HereString(_, word) => {
-            text_of(word, found, depth)?;
-        }
-        IoRedirect::HereDocument(_, document) => {
-            if document.requires_expansion && document.doc.value.contains(['$', '`', '\\']) {
-                return None;
-            }
-        }
-    }
-    Some(())
-}
-
-/// What a word says, or none within if that is known only when it runs; none at all if more may run than is seen.
-fn text_of(word: &Word, found: &mut Line, depth: usize) -> Option<Option<String>> {
-    let pieces = word::parse(&word.value, &options()).ok()?;
-    let mut text = String::new();
-    let known = pieces_of(&pieces, false, &mut text, found, depth)?;
-    Some(known.then_some(text))
-}
-
-fn pieces_of(
-    pieces: &[WordPieceWithSource],
-    quoted: bool,
-    text: &mut String,
-    found: &mut Line,
-    depth: usize,
-) -> Option<bool> {
-    let mut known = true;
-    for piece in pieces {
-        match &piece.piece {
-            WordPiece::Text(plain) => {
-                known &= quoted || !plain.contains(['*', '?', '[', ']', '{', '}', '~', '(', ')']);
-                text.push_str(plain);
-            }
-            WordPiece::SingleQuotedText(plain) => text.push_str(plain),
-            WordPiece::DoubleQuotedSequence(pieces) => known &= pieces_of(pieces, true, text, found, depth)?,
-            WordPiece::EscapeSequence(escaped) => {
-                let plain = escaped.strip_prefix('\\').unwrap_or(escaped);
-                if quoted && !["$", "`", "\"", "\\"].contains(&plain) {
-                    text.push('\\');
-                }
-                text.push_str(plain);
-            }
-            WordPiece::TildeExpansion(_) => known = false,
-            WordPiece::ParameterExpansion(ParameterExpr::Parameter {
-                parameter: Parameter::Named(_) | Parameter::Positional(_) | Parameter::Special(_),
-                indirect: false,
-            }) => known = false,
-            WordPiece::CommandSubstitution(line) => {
-                list_of(line, found, depth + 1)?;
-                known = false;
-            }
-            // Arithmetic and the longer forms of parameters may hold commands where nobody looks for them.
-            _ => return None,
-        }
-    }
-    Some(known)
-}

@@ -1,8 +1,9 @@
 //! The system calls that a command may not make, as seccomp filters.
 //!
 //! Landlock guards files by their path. What it does not see is refused here: sockets, ways out of the process
-//! group, the limits that were set, changes of owners (and, without write access, of modes and times), and the
-//! administration of the machine, for the case that we are root. The list names what is refused and
+//! group, the limits that were set, changes of owners (and, without write access, of modes and times), memory that is
+//! shared by number, the scheduling of others, new namespaces, and the administration of the machine, for the case that
+//! we are root. The list names what is refused and
 //! not what is allowed, because what it is there for is this closed set. Calls that are newer than the list are not there
 //! at all, which programs have to expect on older kernels anyway.
 
@@ -98,6 +99,42 @@ const OWNERS: &[c_long] = &[
     SYS_lchown,
 ];
 
+/// Memory, queues and semaphores of System V. Those of others are reached by a number, and what a command makes stays when
+/// it has ended.
+const SYSTEM_V: &[c_long] = &[
+    SYS_msgctl,
+    SYS_msgget,
+    SYS_msgrcv,
+    SYS_msgsnd,
+    SYS_semctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_shmget,
+];
+
+/// How processes are scheduled: calls whose first argument names a process, where 0 is the caller.
+const SCHEDULING: &[c_long] =
+    &[SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler];
+
+/// The same, by a kind and a number, where 0 is the caller; beside each call stands the kind that is a process.
+const PRIORITIES: [(c_long, u64); 2] = [(SYS_setpriority, 0), (SYS_ioprio_set, 1)];
+
+/// New namespaces: a command would have all rights in its own, and more of the kernel to try.
+const NAMESPACES: [c_int; 8] = [
+    CLONE_NEWCGROUP,
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    CLONE_NEWUTS,
+    // CLONE_NEWTIME, of `unshare` alone.
+    0x80,
+];
+
 /// Modes and times of files. A command that may write has to set them, for instance to link a program.
 const MODES: &[c_long] = &[
     SYS_fchmod,
@@ -124,7 +161,7 @@ pub(super) fn filter(
     let mut refuse = |call: c_long, when: Vec<SeccompRule>| {
         rules.insert(call, when);
     };
-    let always = [ADMINISTRATION, OWNERS];
+    let always = [ADMINISTRATION, OWNERS, SYSTEM_V];
     always.into_iter().flatten().for_each(|call| refuse(*call, Vec::new()));
     if access == Access::Read {
         MODES.iter().for_each(|call| refuse(*call, Vec::new()));
@@ -143,6 +180,15 @@ pub(super) fn filter(
     // Root could raise the limits that were set.
     refuse(SYS_prlimit64, vec![rule([is_set(2)?])?]);
     refuse(SYS_setrlimit, Vec::new());
+    for call in SCHEDULING {
+        refuse(*call, vec![rule([is_not(0, 0)?])?]);
+    }
+    for (call, process) in PRIORITIES {
+        refuse(call, vec![rule([is_not(0, process)?])?, rule([is_not(1, 0)?])?]);
+    }
+    refuse(SYS_unshare, any_of(&NAMESPACES)?);
+    // Its lowest byte is the signal at the end, and no namespace.
+    refuse(SYS_clone, any_of(&NAMESPACES[..7])?);
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter =
         SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EPERM.unsigned_abs()), arch)?;
@@ -168,6 +214,15 @@ fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>,
     let netlink =
         [is(0, u64::from(AF_NETLINK.unsigned_abs()))?, is_not(2, u64::from(NETLINK_ROUTE.unsigned_abs()))?];
     Ok(Some(vec![other, rule(netlink)?]))
+}
+
+/// When one of these flags is in the first argument.
+fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let set = |flag: &c_int| {
+        let flag = u64::from(flag.unsigned_abs());
+        rule([SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flag), flag)?])
+    };
+    flags.iter().map(set).collect()
 }
 
 /// When a pair of connected sockets is refused. One of datagrams could be connected to any other socket afterwards;

@@ -545,6 +545,87 @@ async fn new_system_calls_are_no_way_around_the_old_ones() {
     assert_eq!(threads, "Success 0: forked\n");
 }
 
+/// A System V segment of ours, which another process of the same user could attach by its number.
+struct Segment(String);
+
+impl Segment {
+    fn new() -> Self {
+        let made = std::process::Command::new("ipcmk").args(["-M", "4096"]).output().unwrap();
+        let said = String::from_utf8(made.stdout).unwrap();
+        Self(said.rsplit(' ').next().unwrap().trim().to_owned())
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("ipcrm").args(["-m", &self.0]).status();
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_reaches_no_shared_memory_by_its_number_and_makes_none() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let segment = Segment::new();
+    let attach = format!("perl -e 'shmread({}, my $x, 0, 4) or print $!'", segment.0);
+    let outside = std::process::Command::new("sh").args(["-c", &attach]).output().unwrap();
+    assert_eq!(String::from_utf8(outside.stdout).unwrap(), "", "it can be read from outside");
+    for command in [
+        attach.as_str(),
+        "perl -e 'defined shmget(0, 64, 0600|01000) or print $!'",
+        "perl -e 'defined semget(0, 1, 0600|01000) or print $!'",
+        "perl -e 'defined msgget(0, 0600|01000) or print $!'",
+    ] {
+        let text = fixture.say("bash", command).await;
+        assert!(text.contains("Operation not permitted"), "{command}: {text}");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_schedules_itself_and_nobody_else() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    let us = std::process::id();
+    for command in [
+        format!("renice -n 19 -p {us}"),
+        format!("chrt --idle -p 0 {us}"),
+        format!("taskset -p 1 {us}"),
+        format!("ionice -c 3 -p {us}"),
+        "perl -e 'setpriority(2, 0, 19) or print $!'".to_owned(),
+    ] {
+        let text = fixture.say("bash", &command).await;
+        assert!(text.contains("Operation not permitted"), "{command}: {text}");
+    }
+    for command in ["nice -n 5 echo done", "ionice -c 3 echo done", "taskset 1 echo done"] {
+        assert_eq!(fixture.say("bash", command).await, "Success 0: done\n", "{command}");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_has_no_namespaces_of_its_own() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|_| ());
+    for option in ["--user", "--mount", "--net", "--pid --fork", "--ipc", "--uts", "--cgroup", "--time"] {
+        let text = fixture.say("bash", &format!("unshare {option} true")).await;
+        assert!(text.contains("Operation not permitted"), "{option}: {text}");
+    }
+    // clone(CLONE_NEWUSER | SIGCHLD)
+    let cloned =
+        fixture.say("bash", "perl -e 'syscall(56, 0x10000011, 0, 0, 0, 0) == -1 and print $!'").await;
+    if cfg!(target_arch = "x86_64") {
+        assert!(cloned.contains("Operation not permitted"), "{cloned}");
+    }
+}
+
 // spec: TE-39
 #[tokio::test]
 async fn a_command_cannot_signal_others_raise_its_limits_or_see_our_environment() {

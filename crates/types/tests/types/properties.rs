@@ -66,6 +66,7 @@ fn assistant() -> impl Strategy<Value = Message> {
             usage,
             timestamp,
             error_message,
+            engine: None,
         })
     })
 }

@@ -24,7 +24,7 @@ pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
     let file = read(path, &toolset::names(&app.config.settings)?)?;
     // One question at a time, whoever asks.
     let here = (Asking::of(app) == Asking::Here)
-        .then(|| Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::place(app)));
+        .then(|| Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app)));
     let lead = agent(app, &file.lead, here.as_ref()).await?.build()?;
     let desk = Desk::new();
     let mut members = Vec::new();

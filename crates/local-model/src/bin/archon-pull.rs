@@ -1,0 +1,105 @@
+//! Fetches a model and the engine that runs it, and says in lines of JSON how far it is: for installers, and for
+//! whoever wants the model before the program that uses it is built. It is also the shortest use of `pull`.
+//!
+//! `archon-pull FOLDER MODEL` fills `FOLDER/engines` and `FOLDER/models`, where the command `archon` looks if `FOLDER`
+//! is its data folder. Each line is an object: `{"fetching": NAME, "bytes": N, "of": N}`, `{"terms": NAME, "licence": LICENCE, "kept": PATH}`,
+//! `{"checking": NAME}`, `{"ready": PATH}` or, as the last, `{"error": WHAT, "advice": WHAT TO DO}`.
+#![allow(clippy::print_stdout, reason = "a program prints")]
+
+use std::fs::DirBuilder;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use archon_local_model::{
+    LocalModelError, Model, Prebuilt, Progress, PullOptions, find, prebuilt, pull, pull_engine,
+};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, name] = words.as_slice() else {
+        return failed("a folder and a model are wanted", "archon-pull FOLDER MODEL");
+    };
+    let Some(prebuilt) = prebuilt() else {
+        return failed("no engine is built for this platform", "name a server: `archon run --base-url URL`");
+    };
+    let Some(model) = find(name) else {
+        let error = LocalModelError::Unknown { name: name.clone() };
+        return failed(&error.to_string(), error.advice());
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.to_string(), "close other programs and try again"),
+    };
+    match runtime.block_on(fetch(prebuilt, model, Path::new(folder))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string(), error.advice()),
+    }
+}
+
+/// The engine first: it is small, and says at once whether the network lets anything through.
+async fn fetch(prebuilt: &'static Prebuilt, model: &Model, folder: &Path) -> Result<(), LocalModelError> {
+    let options = PullOptions::from_env();
+    let (engines, models) = (private(folder.join("engines"))?, private(folder.join("models"))?);
+    let mut told = Told::of(prebuilt.name(), "MIT");
+    let engine = pull_engine(prebuilt, &engines, &options, |progress| told.progress(progress)).await?;
+    say(&json!({"ready": engine}));
+    let mut told = Told::of(model.name.to_owned(), model.licence);
+    let model = pull(model, &models, &options, |progress| told.progress(progress)).await?;
+    say(&json!({"ready": model}));
+    Ok(())
+}
+
+/// Makes a folder for its owner alone, like everything below the data folder.
+fn private(path: PathBuf) -> Result<PathBuf, LocalModelError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(LocalModelError::Io { path, source }),
+    }
+}
+
+/// Tells how one download comes along, a few times a second.
+struct Told {
+    name: String,
+    licence: &'static str,
+    last: Option<Instant>,
+}
+
+impl Told {
+    const EVERY: Duration = Duration::from_millis(250);
+
+    fn of(name: String, licence: &'static str) -> Self {
+        Self { name, licence, last: None }
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        match progress {
+            Progress::Fetched { bytes, of } => {
+                if of != Some(bytes) && self.last.is_some_and(|last| last.elapsed() < Self::EVERY) {
+                    return;
+                }
+                self.last = Some(Instant::now());
+                say(&json!({"fetching": self.name, "bytes": bytes, "of": of}));
+            }
+            Progress::Terms { path, .. } => {
+                say(&json!({"terms": self.name, "licence": self.licence, "kept": path}));
+            }
+            Progress::Checking => say(&json!({"checking": self.name})),
+            _ => {}
+        }
+    }
+}
+
+fn failed(what: &str, advice: &str) -> ExitCode {
+    say(&json!({"error": what, "advice": advice}));
+    ExitCode::FAILURE
+}
+
+fn say(line: &Value) {
+    println!("{line}");
+}

@@ -1,0 +1,182 @@
+//! Keeps what the engine computed of a prompt's fixed beginning (instructions, tools, examples) in a file, so that the
+//! next process need not read it again.
+//!
+//! Nothing of a conversation is kept. A file is named by a hash of all that its content depends on, the tokens included,
+//! and holds a hash of the content, which is checked before llama.cpp reads it. It is only a cache: what cannot be read
+//! or written is done without.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::prebuilt::hex;
+use crate::vocabulary::Token;
+
+/// A beginning with fewer tokens is read about as quickly as a file.
+const FEWEST: usize = 128;
+
+/// So many beginnings are kept, the last used ones.
+const MOST_FILES: usize = 8;
+
+/// What the kept files are called.
+const ENDING: &str = "prompt";
+
+/// The length of a SHA-256.
+const HASH: usize = 32;
+
+/// A folder of kept beginnings, for one model that is run in one way.
+pub(super) struct Kept {
+    folder: PathBuf,
+    identity: String,
+}
+
+impl Kept {
+    /// For a model's file; `engine` names all else that the content depends on.
+    pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
+        let model = model.canonicalize().ok()?;
+        let file = model.metadata().ok()?;
+        let changed = file.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        let identity = format!("{}\n{}\n{changed}\n{engine}\n", model.display(), file.len());
+        Some(Self { folder: folder.to_owned(), identity })
+    }
+
+    /// What was kept of this beginning.
+    pub(super) fn load(&self, beginning: &[Token]) -> Option<Vec<u8>> {
+        let path = self.path(beginning)?;
+        let mut bytes = fs::read(&path).ok()?;
+        let content = bytes.split_off(HASH.min(bytes.len()));
+        if Sha256::digest(&content).as_slice() != bytes {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        // The last used ones stay.
+        let _ = fs::File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
+        Some(content)
+    }
+
+    /// Keeps what was computed of this beginning.
+    pub(super) fn store(&self, beginning: &[Token], content: &[u8]) {
+        if let Some(path) = self.path(beginning) {
+            let _ = self.write(&path, content);
+            self.remove_old();
+        }
+    }
+
+    /// None for a beginning that is not worth it.
+    fn path(&self, beginning: &[Token]) -> Option<PathBuf> {
+        if beginning.len() < FEWEST {
+            return None;
+        }
+        let mut hash = Sha256::new();
+        hash.update(&self.identity);
+        beginning.iter().for_each(|token| hash.update(token.to_le_bytes()));
+        Some(self.folder.join(format!("{}.{ENDING}", &hex(&hash.finalize())[..32])))
+    }
+
+    fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&self.folder)?;
+        // Of its own for each process, because two may keep the same at once.
+        let new = path.with_extension(format!("{}.new", std::process::id()));
+        let written = fs::write(&new, [Sha256::digest(content).as_slice(), content].concat());
+        let named = written.and_then(|()| fs::rename(&new, path));
+        if named.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        named
+    }
+
+    fn remove_old(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let is_kept = |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING);
+        let used = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
+        let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(is_kept).collect();
+        files.sort_by_key(|path| std::cmp::Reverse(used(path)));
+        for old in files.into_iter().skip(MOST_FILES) {
+            let _ = fs::remove_file(old);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        folder: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("model"), "weights").unwrap();
+            Self { folder }
+        }
+
+        fn kept(&self, engine: &str) -> Kept {
+            Kept::new(&self.folder.path().join("kept"), &self.folder.path().join("model"), engine).unwrap()
+        }
+
+        fn files(&self) -> Vec<PathBuf> {
+            let entries = fs::read_dir(self.folder.path().join("kept")).unwrap();
+            entries.map(|entry| entry.unwrap().path()).collect()
+        }
+    }
+
+    fn beginning(first: Token) -> Vec<Token> {
+        (first..).take(FEWEST).collect()
+    }
+
+    #[test]
+    fn load_returns_what_was_stored_for_the_same_tokens_model_and_engine_alone() {
+        let fixture = Fixture::new();
+        fixture.kept("a").store(&beginning(1), b"content");
+        assert_eq!(fixture.kept("a").load(&beginning(1)).as_deref(), Some(&b"content"[..]));
+        assert_eq!(fixture.kept("a").load(&beginning(2)), None);
+        assert_eq!(fixture.kept("b").load(&beginning(1)), None);
+        fs::write(fixture.folder.path().join("model"), "others").unwrap();
+        assert_eq!(fixture.kept("a").load(&beginning(1)), None);
+    }
+
+    #[test]
+    fn load_of_an_altered_or_cut_file_returns_nothing_and_removes_it() {
+        for length in [0, 10, HASH, HASH + 3] {
+            let fixture = Fixture::new();
+            fixture.kept("a").store(&beginning(1), b"content");
+            let file = fixture.files().pop().unwrap();
+            let bytes = fs::read(&file).unwrap();
+            fs::write(&file, &bytes[..length]).unwrap();
+            assert_eq!(fixture.kept("a").load(&beginning(1)), None, "{length}");
+            assert_eq!(fixture.files(), Vec::<PathBuf>::new());
+        }
+    }
+
+    #[test]
+    fn store_keeps_the_last_used_files_and_no_short_beginning() {
+        let fixture = Fixture::new();
+        let kept = fixture.kept("a");
+        kept.store(&beginning(1)[1..], b"short");
+        let at = |file: &Path, seconds| {
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            fs::File::options().append(true).open(file).unwrap().set_modified(time).unwrap();
+        };
+        for first in 1..=8 {
+            kept.store(&beginning(first), b"content");
+            at(&kept.path(&beginning(first)).unwrap(), u64::try_from(first).unwrap());
+        }
+        assert!(kept.load(&beginning(1)).is_some(), "used now");
+        kept.store(&beginning(9), b"content");
+        assert_eq!(fixture.files().len(), MOST_FILES);
+        assert!(kept.load(&beginning(1)).is_some() && kept.load(&beginning(2)).is_none());
+    }
+}

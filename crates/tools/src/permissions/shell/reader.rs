@@ -1,0 +1,395 @@
+//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups, `if`, loops
+//! and redirections. Words are in [`word`](super::word).
+//!
+//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command that runs
+//! is always one that was found. That is why it is our own and small: a parser that takes all of bash's grammar has to
+//! follow each new version of it, while what is not written down here is refused, whatever it comes to mean one day.
+//! Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
+
+use super::{Line, Part, word::Word};
+
+/// A line with more lists than this in each other or side by side is not taken apart.
+const MOST_LISTS: usize = 64;
+
+/// Words that mean something where a command may begin, in one shell or another.
+const KEYWORDS: &[&str] = &[
+    "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
+];
+
+/// Keywords that end a list.
+const CLOSERS: &[&str] = &["}", "do", "done", "elif", "else", "fi", "then"];
+
+/// What stands behind the sign of a redirection, and what happens to it.
+#[derive(Clone, Copy)]
+enum Redirection {
+    Read,
+    Write,
+    Both,
+    /// Another descriptor, or else a file that is read.
+    Input,
+    /// Another descriptor, or else a file that is written.
+    Output,
+    /// A here-document; tabs in front of its lines may be dropped.
+    Here(Tabs),
+    Text,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Tabs {
+    Kept,
+    Dropped,
+}
+
+/// The signs of redirections; one that begins like another stands before it.
+const REDIRECTIONS: &[(&str, Redirection)] = &[
+    ("&>>", Redirection::Write),
+    ("&>", Redirection::Write),
+    ("<<<", Redirection::Text),
+    ("<<-", Redirection::Here(Tabs::Dropped)),
+    ("<<", Redirection::Here(Tabs::Kept)),
+    ("<&", Redirection::Input),
+    ("<>", Redirection::Both),
+    ("<", Redirection::Read),
+    (">>", Redirection::Write),
+    (">|", Redirection::Write),
+    (">&", Redirection::Output),
+    (">", Redirection::Write),
+];
+
+/// Whether an unquoted word ends before this character.
+pub(super) fn ends_word(c: char) -> bool {
+    " \t\n;&|<>()".contains(c)
+}
+
+/// A here-document whose text begins on the next line.
+struct HereDocument {
+    end: String,
+    tabs: Tabs,
+    /// Nothing in the text is expanded.
+    quoted: bool,
+}
+
+/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be told.
+pub(super) struct Reader<'a> {
+    pub(super) rest: &'a str,
+    found: Line,
+    awaited: Vec<HereDocument>,
+    lists: usize,
+    /// How many substitutions stand around what is read now.
+    substitutions: usize,
+}
+
+/// Reads a whole line.
+pub(super) fn read(line: &str) -> Option<Line> {
+    let mut reader =
+        Reader { rest: line, found: Line::default(), awaited: Vec::new(), lists: 0, substitutions: 0 };
+    reader.newlines()?;
+    if !reader.rest.is_empty() {
+        reader.list()?;
+    }
+    (reader.rest.is_empty() && !reader.awaits_text()).then_some(reader.found)
+}
+
+impl<'a> Reader<'a> {
+    /// One command or more, up to the end of the line or to what closes the list.
+    fn list(&mut self) -> Option<()> {
+        self.lists += 1;
+        if self.lists > MOST_LISTS {
+            return None;
+        }
+        self.newlines()?;
+        loop {
+            self.and_or()?;
+            if !(self.eat(";") || self.eat("&") || self.rest.starts_with('\n')) {
+                return Some(());
+            }
+            self.newlines()?;
+            if self.ends_list() {
+                return Some(());
+            }
+        }
+    }
+
+    fn ends_list(&self) -> bool {
+        self.rest.is_empty() || self.rest.starts_with(')') || CLOSERS.iter().any(|word| self.is_at(word))
+    }
+
+    fn and_or(&mut self) -> Option<()> {
+        self.pipeline()?;
+        while self.eat("&&") || self.eat("||") {
+            self.newlines()?;
+            self.pipeline()?;
+        }
+        Some(())
+    }
+
+    fn pipeline(&mut self) -> Option<()> {
+        if self.eat_keyword("time") {
+            self.blanks();
+            // An option to bash, a command to others.
+            if self.rest.starts_with('-') {
+                return None;
+            }
+        }
+        self.eat_keyword("!");
+        self.command()?;
+        while !self.rest.starts_with("||") && (self.eat("|&") || self.eat("|")) {
+            self.newlines()?;
+            self.command()?;
+        }
+        Some(())
+    }
+
+    /// One command of a pipeline, and the blanks behind it.
+    fn command(&mut self) -> Option<()> {
+        self.blanks();
+        if self.rest.starts_with('(') {
+            self.brackets()?;
+        } else if self.eat_keyword("{") {
+            self.list()?;
+            self.expect("}")?;
+        } else if self.eat_keyword("if") {
+            self.branches()?;
+        } else if self.eat_keyword("for") {
+            self.each()?;
+        } else if self.eat_keyword("while") || self.eat_keyword("until") {
+            self.list()?;
+            self.body()?;
+        } else {
+            return self.simple_command();
+        }
+        self.blanks();
+        while self.redirection()? {}
+        Some(())
+    }
+
+    /// What follows `if`.
+    fn branches(&mut self) -> Option<()> {
+        loop {
+            self.list()?;
+            self.expect("then")?;
+            self.list()?;
+            if self.eat_keyword("else") {
+                self.list()?;
+            } else if self.eat_keyword("elif") {
+                continue;
+            }
+            return self.expect("fi");
+        }
+    }
+
+    /// What follows `for`.
+    fn each(&mut self) -> Option<()> {
+        self.blanks();
+        // Any other name may mean something to the commands of the loop.
+        let name = self.word()?;
+        if !name.source.chars().all(|c| c.is_ascii_lowercase()) {
+            return None;
+        }
+        self.expect("in")?;
+        self.blanks();
+        while !self.rest.starts_with([';', '\n']) {
+            self.word()?;
+            self.blanks();
+        }
+        self.eat(";");
+        self.newlines()?;
+        self.body()
+    }
+
+    /// The commands of a loop.
+    fn body(&mut self) -> Option<()> {
+        self.expect("do")?;
+        self.list()?;
+        self.expect("done")
+    }
+
+    /// A list in brackets. Two at once are arithmetic to most shells, and to some only if they look like it.
+    fn brackets(&mut self) -> Option<()> {
+        if !self.eat("(") || self.rest.starts_with('(') {
+            return None;
+        }
+        self.list()?;
+        self.eat(")").then_some(())
+    }
+
+    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text of a
+    /// here-document is if one stands around it or in it.
+    pub(super) fn substitution(&mut self) -> Option<()> {
+        if self.awaits_text() {
+            return None;
+        }
+        self.substitutions += 1;
+        self.brackets()?;
+        self.substitutions -= 1;
+        Some(())
+    }
+
+    /// Words and redirections up to the end of the command. A variable that is set before them may change what they
+    /// do, and then nothing is known.
+    fn simple_command(&mut self) -> Option<()> {
+        let mut words = Vec::new();
+        let (mut redirected, mut ended) = (false, false);
+        loop {
+            self.blanks();
+            // To dash, `a &> b` is two commands, and words behind it are the second one.
+            ended |= self.rest.starts_with("&>");
+            if ended && words.is_empty() {
+                return None;
+            }
+            if self.redirection()? {
+                redirected = true;
+            } else if self.rest.is_empty() || self.rest.starts_with(['\n', ';', '&', '|', ')']) {
+                break;
+            } else if ended {
+                return None;
+            } else if words.is_empty() {
+                words.push(self.program()?);
+            } else if self.process_substitution()? {
+                words.push(None);
+            } else {
+                words.push(self.word()?.said());
+            }
+        }
+        let Some(first) = words.first() else { return redirected.then_some(()) };
+        self.found.moves |= first.as_deref().is_none_or(|word| ["cd", "pushd", "popd"].contains(&word));
+        self.found.parts.push(Part { words });
+        Some(())
+    }
+
+    /// The first word of a command, which sets no variable and is no keyword.
+    fn program(&mut self) -> Option<Option<String>> {
+        let word = self.word()?;
+        let is_other = word.source.contains('=') || KEYWORDS.contains(&word.source);
+        (!is_other).then(|| word.said())
+    }
+
+    /// Whether a substitution of a process stood here, the file of which is a word.
+    fn process_substitution(&mut self) -> Option<bool> {
+        if !(self.rest.starts_with("<(") || self.rest.starts_with(">(")) {
+            return Some(false);
+        }
+        self.skip(1);
+        self.substitution()?;
+        let is_whole = |c: char| ends_word(c) && !"<>(".contains(c);
+        self.rest.chars().next().is_none_or(is_whole).then_some(true)
+    }
+
+    /// Whether a redirection stood here. One digit in front of its sign is a descriptor to every shell.
+    fn redirection(&mut self) -> Option<bool> {
+        let digit = self.rest.strip_prefix(|c: char| c.is_ascii_digit());
+        let signs = digit.filter(|rest| rest.starts_with(['<', '>'])).unwrap_or(self.rest);
+        let found = REDIRECTIONS.iter().find_map(|(sign, kind)| Some((signs.strip_prefix(sign)?, *kind)));
+        let Some((behind, kind)) = found.filter(|(behind, _)| !behind.starts_with('(')) else {
+            return Some(false);
+        };
+        self.rest = behind;
+        self.blanks();
+        self.target(kind)?;
+        self.blanks();
+        Some(true)
+    }
+
+    fn target(&mut self, kind: Redirection) -> Option<()> {
+        if matches!(kind, Redirection::Read | Redirection::Write) && self.process_substitution()? {
+            return Some(());
+        }
+        let word = self.word()?;
+        // Up to bash 5.2, `>& '$(a)'` runs `a`: what a file is called there is expanded once more.
+        let is_bare = word.is_known && word.source == word.text;
+        let digits = word.text.strip_suffix('-').unwrap_or(&word.text);
+        let is_descriptor = digits.chars().all(|c| c.is_ascii_digit());
+        match kind {
+            Redirection::Text => {}
+            Redirection::Here(tabs) => self.await_document(&word, tabs)?,
+            Redirection::Input | Redirection::Output if !is_bare => return None,
+            Redirection::Input | Redirection::Output if is_descriptor => {}
+            Redirection::Read | Redirection::Input => self.found.reads.push(word.said()),
+            Redirection::Write | Redirection::Output => self.found.writes.push(word.said()),
+            Redirection::Both => {
+                self.found.reads.push(word.said());
+                self.found.writes.push(word.said());
+            }
+        }
+        Some(())
+    }
+
+    /// A here-document begins with the next line and ends with a line that is `word`.
+    fn await_document(&mut self, word: &Word<'_>, tabs: Tabs) -> Option<()> {
+        let is_plain = word.is_known && word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if self.substitutions > 0 || !is_plain || word.text.is_empty() {
+            return None;
+        }
+        self.awaited.push(HereDocument { end: word.text.clone(), tabs, quoted: word.source != word.text });
+        Some(())
+    }
+
+    /// Reads past the text of here-documents, of which nothing runs.
+    fn documents(&mut self) -> Option<()> {
+        for document in std::mem::take(&mut self.awaited) {
+            loop {
+                if self.rest.is_empty() {
+                    return None;
+                }
+                let (line, behind) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+                self.rest = behind;
+                let text = match document.tabs {
+                    Tabs::Dropped => line.trim_start_matches('\t'),
+                    Tabs::Kept => line,
+                };
+                if text == document.end {
+                    break;
+                }
+                if !document.quoted && line.contains(['$', '`', '\\']) {
+                    return None;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Whether the next line is text of a here-document, so that a quote cannot go on there.
+    pub(super) fn awaits_text(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    fn newlines(&mut self) -> Option<()> {
+        self.blanks();
+        while self.eat("\n") {
+            self.documents()?;
+            self.blanks();
+        }
+        Some(())
+    }
+
+    fn blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches([' ', '\t']);
+    }
+
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
+    /// Whether this stood next, in which case it does no longer.
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let behind = self.rest.strip_prefix(text);
+        self.rest = behind.unwrap_or(self.rest);
+        behind.is_some()
+    }
+
+    /// Whether this keyword stands next. A bracket right behind it may make it part of a pattern.
+    fn is_at(&self, keyword: &str) -> bool {
+        let behind = self.rest.strip_prefix(keyword);
+        behind.is_some_and(|behind| behind.chars().next().is_none_or(|c| ends_word(c) && c != '('))
+    }
+
+    fn eat_keyword(&mut self, keyword: &str) -> bool {
+        self.blanks();
+        self.is_at(keyword) && self.eat(keyword)
+    }
+
+    fn expect(&mut self, keyword: &str) -> Option<()> {
+        self.eat_keyword(keyword).then_some(())
+    }
+}

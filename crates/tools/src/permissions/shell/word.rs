@@ -1,0 +1,142 @@
+//! One word of a command line: its quotes, escapes, variables and substitutions.
+//!
+//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a substitution. Only
+//! names, digits and the signs of special parameters are taken for variables, with braces around them or without; all
+//! else behind `$` is refused.
+
+use super::reader::{Reader, ends_word};
+
+/// Parameters whose name is a sign. `$$` is not among them: shells do not agree on what `"$${x}"` is.
+const SPECIAL: &str = "@*?-!";
+
+/// Characters that make a word another one, or several, by the files that are there or by the home of a user.
+const PATTERN: &str = "*?[]{}~";
+
+/// A word as it is written, and what it says.
+pub(super) struct Word<'a> {
+    pub(super) source: &'a str,
+    pub(super) text: String,
+    /// Nothing in it is known only when it runs.
+    pub(super) is_known: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Quotes {
+    None,
+    Double,
+}
+
+impl Word<'_> {
+    /// What the word says, if that is known before it runs.
+    pub(super) fn said(&self) -> Option<String> {
+        self.is_known.then(|| self.text.clone())
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the word that begins here; none if none does.
+    pub(super) fn word(&mut self) -> Option<Word<'a>> {
+        let begin = self.rest;
+        let mut word = Word { source: "", text: String::new(), is_known: true };
+        while let Some(c) = self.rest.chars().next().filter(|&c| !ends_word(c)) {
+            self.skip(c.len_utf8());
+            match c {
+                '\'' => self.single_quoted(&mut word)?,
+                '"' => self.double_quoted(&mut word)?,
+                '\\' => word.text.push(self.take()?),
+                '$' => self.dollar(&mut word, Quotes::None)?,
+                // What a backslash or a quote within means depends on the shell.
+                '`' => return None,
+                c => {
+                    word.is_known &= !PATTERN.contains(c);
+                    word.text.push(c);
+                }
+            }
+        }
+        word.source = begin.get(..begin.len() - self.rest.len())?;
+        (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
+    }
+
+    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its descriptor,
+    /// in some shells, and the substitution of a process is part of the word.
+    fn ends_plainly(&self, source: &str) -> bool {
+        let is_number = source.chars().all(|c| c.is_ascii_digit());
+        match self.rest.strip_prefix(['<', '>']) {
+            Some(behind) => !is_number && !source.starts_with('{') && !behind.starts_with('('),
+            None => true,
+        }
+    }
+
+    fn single_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
+        let (text, behind) = self.rest.split_once('\'')?;
+        self.rest = behind;
+        word.text.push_str(text);
+        (!self.awaits_text() || !text.contains('\n')).then_some(())
+    }
+
+    fn double_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
+        loop {
+            match self.take()? {
+                '"' => return Some(()),
+                '$' => self.dollar(word, Quotes::Double)?,
+                '`' => return None,
+                '\n' if self.awaits_text() => return None,
+                '\\' => {
+                    let escaped = self.take()?;
+                    if !"$`\"\\".contains(escaped) {
+                        word.text.push('\\');
+                    }
+                    word.text.push(escaped);
+                }
+                c => word.text.push(c),
+            }
+        }
+    }
+
+    /// What follows `$`.
+    fn dollar(&mut self, word: &mut Word<'a>, quotes: Quotes) -> Option<()> {
+        let name = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let next = self.rest.chars().next();
+        if self.rest.starts_with('(') {
+            self.substitution()?;
+        } else if self.eat("{") {
+            self.braces()?;
+        } else if next.is_some_and(|c| c.is_ascii_digit() || SPECIAL.contains(c)) {
+            self.skip(1);
+        } else if name.len() < self.rest.len() {
+            self.rest = name;
+        } else if stands_alone(next, quotes) {
+            word.text.push('$');
+            return Some(());
+        } else {
+            return None;
+        }
+        word.is_known = false;
+        Some(())
+    }
+
+    /// What follows `${`: a name, a number or a sign, and nothing that does anything to it.
+    fn braces(&mut self) -> Option<()> {
+        let (name, behind) = self.rest.split_once('}')?;
+        self.rest = behind;
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !name.starts_with(|c: char| c.is_ascii_digit());
+        let is_number = name.chars().all(|c| c.is_ascii_digit());
+        let is_sign = name.chars().count() == 1 && SPECIAL.contains(name);
+        (!name.is_empty() && (is_name || is_number || is_sign)).then_some(())
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let next = self.rest.chars().next()?;
+        self.skip(next.len_utf8());
+        Some(next)
+    }
+}
+
+/// Whether `$` in front of this is only a sign, to every shell.
+fn stands_alone(next: Option<char>, quotes: Quotes) -> bool {
+    match quotes {
+        Quotes::None => next.is_none_or(|c| ends_word(c) && !"<>(".contains(c)),
+        Quotes::Double => next.is_some_and(|c| " \t\n\"|/)".contains(c)),
+    }
+}

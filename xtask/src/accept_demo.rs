@@ -1,0 +1,173 @@
+//! `cargo xtask accept demo`: the demo as somebody has it who has nothing yet, three times, and once more with
+//! everything there. Each run has folders of its own for crates, models and the build; the machine's own are left alone.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command_line::CommandLine;
+use crate::demo::Phases;
+
+pub(crate) const NAME: &str = "demo";
+
+/// Runs that begin with nothing.
+const COLD: usize = 3;
+
+/// The longest that the median of them may take.
+const LONGEST: Duration = Duration::from_secs(240);
+
+/// The longest until the first scene where everything is there.
+const LONGEST_AGAIN: Duration = Duration::from_secs(5);
+
+pub(crate) fn run() -> Result<()> {
+    let top = env::temp_dir().join(format!("archon-accept-demo-{}", std::process::id()));
+    let measured = measure(&top);
+    // Some GB: they go, whatever happened.
+    if top.exists() {
+        fs::remove_dir_all(&top).with_context(|| format!("cannot remove {}", top.display()))?;
+    }
+    judge(&measured?)
+}
+
+/// One run, as somebody who watched it would tell it.
+struct Run {
+    phases: Phases,
+    /// From the command to its end: what cargo takes to build `xtask` itself is in it.
+    wall: Duration,
+}
+
+impl Run {
+    /// What passed before the demo's own program ran.
+    fn xtask(&self) -> f64 {
+        (self.wall.as_secs_f64() - self.phases.total).max(0.0)
+    }
+
+    /// From the command to the first scene.
+    fn before_main_job(&self) -> Duration {
+        Duration::from_secs_f64(self.xtask() + self.phases.before_main_job())
+    }
+}
+
+/// The cold runs, and the one after them.
+fn measure(top: &Path) -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    let mut last = PathBuf::new();
+    for number in 1..=COLD {
+        println!("\n[{number}/{}] the demo with nothing there", COLD + 1);
+        if number > 1 {
+            fs::remove_dir_all(&last).with_context(|| format!("cannot remove {}", last.display()))?;
+        }
+        last = top.join(number.to_string());
+        runs.push(demo(&last)?);
+    }
+    println!("\n[{}/{}] the demo with everything there", COLD + 1, COLD + 1);
+    runs.push(demo(&last)?);
+    Ok(runs)
+}
+
+/// Runs the demo with its folders below `top`.
+fn demo(top: &Path) -> Result<Run> {
+    let folder = |name: &str| {
+        let folder = top.join(name);
+        let made = fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()));
+        made.map(|()| folder)
+    };
+    let (crates, target) = (folder("cargo")?, folder("target")?);
+    keep_settings(&crates);
+    let line = CommandLine::cargo("xtask demo")
+        .env("CARGO_HOME", crates.display().to_string())
+        .env("CARGO_TARGET_DIR", target.display().to_string())
+        .env("XDG_DATA_HOME", folder("data")?.display().to_string());
+    let began = Instant::now();
+    line.run()?;
+    Ok(Run { wall: began.elapsed(), phases: Phases::read(&target)? })
+}
+
+/// Mirrors and proxies of this machine hold for an empty folder of crates, too.
+fn keep_settings(crates: &Path) {
+    let Some(home) = crate::demo::cargo_home() else { return };
+    for name in ["config.toml", "config", "credentials.toml"] {
+        // Most machines have none of them.
+        let _ = fs::copy(home.join(name), crates.join(name));
+    }
+}
+
+/// Prints the table, and fails if it took too long.
+fn judge(runs: &[Run]) -> Result<()> {
+    println!("\n{}", table(runs));
+    let Some((again, cold)) = runs.split_last() else { bail!("the demo was not run") };
+    let median = median(cold);
+    println!("median of {} with nothing there: {:.0} s", cold.len(), median.as_secs_f64());
+    let begun = again.before_main_job();
+    println!("with everything there, the first scene began after {:.1} s", begun.as_secs_f64());
+    if median > LONGEST {
+        bail!("the median is over {} s", LONGEST.as_secs());
+    }
+    if begun > LONGEST_AGAIN {
+        bail!("with everything there it began after more than {} s", LONGEST_AGAIN.as_secs());
+    }
+    Ok(())
+}
+
+fn median(runs: &[Run]) -> Duration {
+    let mut walls: Vec<Duration> = runs.iter().map(|run| run.wall).collect();
+    walls.sort();
+    walls.get(walls.len() / 2).copied().unwrap_or_default()
+}
+
+fn table(runs: &[Run]) -> String {
+    let mut text = String::from(
+        "run | xtask s | look s | fetch s | build s | model s | main job s | all s | load\n---|---:|---:|---:|---:|---:|---:|---:|---:\n",
+    );
+    for (number, run) in runs.iter().enumerate() {
+        let Phases { look, fetch, build, model, main_job, load, .. } = &run.phases;
+        let load = load.map(|load| format!("{load:.1}")).unwrap_or_default();
+        text.push_str(&format!(
+            "{} | {:.1} | {look:.1} | {fetch:.1} | {build:.1} | {model:.1} | {main_job:.1} | {:.1} | {load}\n",
+            number + 1,
+            run.xtask(),
+            run.wall.as_secs_f64()
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(wall: u64, before_main_job: f64) -> Run {
+        let main_job = 40.0;
+        Run {
+            wall: Duration::from_secs(wall),
+            phases: Phases { main_job, total: main_job + before_main_job, ..Phases::default() },
+        }
+    }
+
+    #[test]
+    fn judge_of_runs_within_the_limits_is_content() {
+        judge(&[run(239, 150.0), run(500, 400.0), run(200, 150.0), run(44, 3.0)]).unwrap();
+    }
+
+    #[test]
+    fn judge_of_runs_over_a_limit_says_which() {
+        let error = |runs: [Run; 4]| judge(&runs).unwrap_err().to_string();
+        assert_eq!(
+            error([run(241, 150.0), run(500, 400.0), run(200, 150.0), run(44, 3.0)]),
+            "the median is over 240 s"
+        );
+        assert_eq!(
+            error([run(200, 150.0), run(200, 150.0), run(200, 150.0), run(46, 3.0)]),
+            "with everything there it began after more than 5 s"
+        );
+    }
+
+    #[test]
+    fn table_has_a_line_for_each_run_with_what_cargo_took_first() {
+        let table = table(&[run(200, 150.0)]);
+        assert_eq!(table.lines().last(), Some("1 | 10.0 | 0.0 | 0.0 | 0.0 | 0.0 | 40.0 | 200.0 | "));
+    }
+}

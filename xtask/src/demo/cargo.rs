@@ -1,0 +1,204 @@
+//! Runs `cargo build` and hears how far it is: its messages say what was built, its other words what it is doing.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::repository;
+
+/// What a running program said.
+pub(super) enum Heard {
+    /// A line of what it prints.
+    Out(String),
+    /// A line of what it says beside that.
+    Beside(String),
+    /// One of the two ended.
+    Silent,
+}
+
+/// Starts a program whose words come through `to`, in order for each of its two streams.
+pub(super) fn listen<T: Send + 'static>(
+    mut command: Command,
+    to: &Sender<T>,
+    wrap: impl Fn(Heard) -> T + Copy + Send + 'static,
+) -> Result<Child> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let command = command.current_dir(repository::root()).stdin(Stdio::null());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("`{name}` could not be started; is it installed and on PATH?"))?;
+    let (out, beside) = (child.stdout.take(), child.stderr.take());
+    let to_out = to.clone();
+    thread::spawn(move || {
+        lines(out, |line| to_out.send(wrap(line.map_or(Heard::Silent, Heard::Out))).is_ok())
+    });
+    let to_beside = to.clone();
+    thread::spawn(move || {
+        lines(beside, |line| to_beside.send(wrap(line.map_or(Heard::Silent, Heard::Beside))).is_ok())
+    });
+    Ok(child)
+}
+
+/// Hands each line on, and `None` at the end, as long as somebody takes them.
+fn lines(stream: Option<impl Read>, mut take: impl FnMut(Option<String>) -> bool) {
+    if let Some(stream) = stream {
+        let mut stream = BufReader::new(stream);
+        let mut bytes = Vec::new();
+        while matches!(stream.read_until(b'\n', &mut bytes), Ok(n) if n > 0) {
+            let line = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+            if !take(Some(line)) {
+                return;
+            }
+            bytes.clear();
+        }
+    }
+    take(None);
+}
+
+/// What cargo has done so far.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Crates that came over the network.
+    pub(super) fetched: usize,
+    /// Crates whose library or program is there.
+    pub(super) done: usize,
+    /// Whether cargo has built everything that was asked for.
+    finished: bool,
+    /// What cargo is doing now, in a word and a name.
+    pub(super) now: String,
+    /// Programs that are there.
+    programs: Vec<(String, PathBuf)>,
+    /// Everything that cargo said and that is no progress: errors and warnings.
+    complaints: String,
+}
+
+impl Work {
+    /// Reads a line of `--message-format=json-render-diagnostics`.
+    pub(super) fn message(&mut self, line: &str) {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { return };
+        self.finished = message["reason"] == "build-finished";
+        if message["reason"] != "compiler-artifact" {
+            return;
+        }
+        let target = &message["target"];
+        if let (Some(name), Some(path)) = (target["name"].as_str(), message["executable"].as_str()) {
+            self.programs.push((name.to_owned(), path.into()));
+        }
+        let is_script = |kind: &Value| kind == "custom-build";
+        if !target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(is_script)) {
+            self.done += 1;
+        }
+    }
+
+    /// Reads a line of what cargo tells people.
+    pub(super) fn word(&mut self, line: &str) {
+        let plain = without_colours(line);
+        let mut words = plain.split_whitespace();
+        let (word, name) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        match word {
+            // The last of them is a sum: `Downloaded 12 crates (3.4MB) in 1.2s`.
+            "Downloaded" if words.next() == Some("crates") => {}
+            "Downloaded" => {
+                self.fetched += 1;
+                self.now = format!("got {name}");
+            }
+            "Compiling" => self.now = format!("compiling {name}"),
+            "Blocking" => self.now = "waiting for another cargo".to_owned(),
+            "Updating" => self.now = "reading the index".to_owned(),
+            "Downloading" | "Finished" | "Fresh" | "Dirty" | "Locking" | "Building" => {}
+            _ => {
+                let _ = writeln!(self.complaints, "{line}");
+            }
+        }
+    }
+
+    /// Whether the build is over.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// A program that was built, or was there.
+    pub(super) fn program(&self, name: &str) -> Option<&PathBuf> {
+        self.programs.iter().find(|(known, _)| known == name).map(|(_, path)| path)
+    }
+
+    /// What stood in cargo's way, whole.
+    pub(super) fn complaints(&self) -> &str {
+        self.complaints.trim_end()
+    }
+
+    /// Begins another build, which goes through what is there again.
+    pub(super) fn again(&mut self) {
+        self.done = 0;
+        self.finished = false;
+        self.complaints.clear();
+    }
+}
+
+/// The text without the marks that colour it on a terminal.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some((before, mark)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        rest = mark.split_once('m').map_or("", |(_, after)| after);
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(messages: &[&str], words: &[&str]) -> Work {
+        let mut work = Work::default();
+        messages.iter().for_each(|line| work.message(line));
+        words.iter().for_each(|line| work.word(line));
+        work
+    }
+
+    #[test]
+    fn message_of_a_build_script_is_no_crate_and_a_program_is_kept() {
+        let work = heard(
+            &[
+                r#"{"reason":"compiler-artifact","target":{"name":"build-script-build","kind":["custom-build"]},"executable":null,"fresh":false}"#,
+                r#"{"reason":"build-script-executed","package_id":"x"}"#,
+                r#"{"reason":"compiler-artifact","target":{"name":"serde","kind":["lib"]},"executable":null,"fresh":true}"#,
+                r#"{"reason":"compiler-artifact","target":{"name":"archon","kind":["bin"]},"executable":"/t/archon","fresh":false}"#,
+                r#"{"reason":"build-finished","success":true}"#,
+                "no json",
+            ],
+            &[],
+        );
+        assert_eq!(work.done, 2);
+        assert_eq!(work.program("archon"), Some(&PathBuf::from("/t/archon")));
+        assert_eq!(work.program("serde"), None);
+    }
+
+    #[test]
+    fn word_of_progress_is_told_from_an_error_which_stays_whole() {
+        let error =
+            ["error[E0432]: unresolved import", "  --> src/lib.rs:1:5", "", "error: could not compile `a`"];
+        let progress = [
+            "   Compiling syn v2.0.1",
+            "\x1b[1m\x1b[32m  Downloaded\x1b[0m serde v1.0.0",
+            "  Downloaded a v1.0",
+        ];
+        let work = heard(&[], &[&progress[..], &error[..]].concat());
+        assert_eq!(work.complaints(), error.join("\n"));
+        assert_eq!((work.fetched, work.now.as_str()), (2, "got a"));
+    }
+
+    #[test]
+    fn word_of_the_sum_of_downloads_is_no_crate() {
+        assert_eq!(heard(&[], &["  Downloaded 12 crates (3.4MB) in 1.2s"]).fetched, 0);
+    }
+}
