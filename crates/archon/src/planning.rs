@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archon_planner::{
-    LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
+    Briefing, LlmConclusion, LlmPlanner, OnlyTool, PlanDraft, PlanningAgent, PlanningAgentOptions, Workers,
 };
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, ReactAgent};
@@ -77,7 +77,8 @@ impl Archon {
 
     /// As [`planning`](Self::planning), with other options.
     pub fn planning_with(&self, planner: Arc<dyn Planner>, options: PlanningAgentOptions) -> Planning {
-        let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone() };
+        let is_small = self.is_small();
+        let workers = OwnWorkers { agent: self.agent.clone(), toolbox: self.toolbox.clone(), is_small };
         let agent = PlanningAgent::new(planner, Arc::new(self.agent.clone()), self.journal.clone(), options)
             .with_toolbox(self.toolbox.clone())
             .with_workers(Arc::new(workers));
@@ -99,7 +100,15 @@ impl Archon {
         options.tool_mode = own.tool_mode.unwrap_or_default();
         options.model.clone_from(&own.model);
         options.limits = own.limits.clone();
+        if self.is_small() {
+            options.briefing = Briefing::Short;
+        }
         options
+    }
+
+    /// Whether the model needs short instructions.
+    fn is_small(&self) -> bool {
+        self.questions.provider.capabilities(&self.agent.options().model).is_small
     }
 }
 
@@ -192,16 +201,19 @@ impl Planning {
     }
 }
 
-/// The agent itself for every subtask, with the one tool that the subtask names.
+/// The agent itself for every subtask, with the one tool that the subtask names. A small model that is to think is given
+/// no tool: it would use one.
 struct OwnWorkers {
     agent: ReactAgent,
     toolbox: Arc<dyn Toolbox>,
+    is_small: bool,
 }
 
 impl Workers for OwnWorkers {
     fn worker(&self, _: &SubTask, tool: Option<&str>) -> Arc<dyn Agent> {
         let agent = self.agent.clone();
-        match tool {
+        // No tool has an empty name.
+        match tool.or(self.is_small.then_some("")) {
             Some(tool) => Arc::new(agent.with_toolbox(Arc::new(OnlyTool::new(self.toolbox.clone(), tool)))),
             None => Arc::new(agent),
         }

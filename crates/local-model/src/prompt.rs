@@ -88,8 +88,12 @@ impl Writer<'_> {
         let since = messages.get(question..).unwrap_or_default();
         let spoken = since.iter().filter(|m| !matches!(m, Message::Assistant(_))).map(|m| m.text());
         let results = since.iter().filter(|m| matches!(m, Message::ToolResult(_))).map(|m| m.text());
-        let (spoken, results) =
+        let (spoken, mut results) =
             (spoken.collect::<Vec<_>>().join("\n"), results.collect::<Vec<_>>().join("\n"));
+        // Who has no tools answers from what stands below the question.
+        if tools.is_empty() && results.is_empty() {
+            results = spoken.split_once('\n').map(|(_, below)| below.to_owned()).unwrap_or_default();
+        }
 
         if self.can_chat && tools.is_empty() {
             let reply = schema.map_or(Reply::Free, |schema| Reply::Document(schema.clone()));
@@ -161,8 +165,9 @@ impl Writer<'_> {
     fn instructions(&self, request: &Request, answer: &str) -> String {
         let mut out = self.introduction(request, answer);
         out.push_str("\n\n");
-        for example in worked(&request.tools) {
-            self.example(&mut out, &example, answer);
+        // Examples of words would lead away from a document.
+        if !request.tools.is_empty() || request.options.response_format.is_none() {
+            worked(&request.tools).iter().for_each(|example| self.example(&mut out, example, answer));
         }
         out
     }
@@ -183,7 +188,7 @@ impl Writer<'_> {
         }
         let question = waiting.map(|message| {
             let mut question = String::new();
-            line(&mut question, "Question", &self.quote(&as_sentence(&message.text())));
+            self.turn(&mut question, message, answer);
             question
         });
         if question.is_none() {
@@ -209,7 +214,7 @@ impl Writer<'_> {
 
     fn turn(&self, out: &mut String, message: &Message, answer: &str) {
         match message {
-            Message::User(_) => line(out, "Question", &self.quote(&message.text())),
+            Message::User(_) => line(out, "Question", &self.quote(&as_sentence(&message.text()))),
             Message::ToolResult(_) => line(out, "Result", &self.quote(&message.text())),
             Message::Assistant(said) => {
                 for call in said.tool_calls() {
@@ -217,7 +222,10 @@ impl Writer<'_> {
                 }
                 let text = Content::join_text(&said.content);
                 if !text.is_empty() {
-                    reply_line(out, answer, &json!({ "text": self.quote(&text) }));
+                    // What was answered under a schema is a document already.
+                    let document = serde_json::from_str(&text).ok().filter(Value::is_object);
+                    let text = || json!({ "text": self.quote(&text) });
+                    reply_line(out, answer, &document.unwrap_or_else(text));
                     out.push('\n');
                 }
             }

@@ -94,9 +94,13 @@ struct Inner {
     engine: Engine,
     options: LocalModelOptions,
     can_chat: bool,
+    is_small: bool,
     /// What the model says whatever it is asked, by the prompt without a question.
     biases: Mutex<HashMap<String, Vec<f32>>>,
 }
+
+/// A file with fewer bytes holds a small model: with the usual four bits, one of about a billion parameters.
+const SMALL: u64 = 900_000_000;
 
 impl LocalModel {
     /// Loads a GGUF file. This reads the whole file and takes a moment: keep it off async threads.
@@ -106,7 +110,8 @@ impl LocalModel {
     pub fn load(path: &Path, options: LocalModelOptions) -> Result<Self, LocalModelError> {
         let engine = Engine::load(path, &options.engine)?;
         let can_chat = engine.can_chat();
-        Ok(Self(Arc::new(Inner { engine, options, can_chat, biases: Mutex::default() })))
+        let is_small = path.metadata().is_ok_and(|file| file.len() < SMALL);
+        Ok(Self(Arc::new(Inner { engine, options, can_chat, is_small, biases: Mutex::default() })))
     }
 
     /// The model's name as its file gives it; may be empty.
@@ -129,6 +134,7 @@ impl Provider for LocalModel {
     fn capabilities(&self, _: &str) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.context_window = Some(self.0.engine.context());
+        capabilities.is_small = self.0.is_small;
         capabilities
     }
 

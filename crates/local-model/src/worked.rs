@@ -70,7 +70,7 @@ const TALK: &[(&str, &str)] = &[
         "I am Archon's small local model. I calculate, read and search files, and answer questions.",
     ),
     ("Thank you so much.", "You are welcome!"),
-    ("Make me laugh.", "Here is a joke: why did the bicycle fall over? It was two tired."),
+    ("Make me laugh.", "Why did the bicycle fall over? It was two tired."),
     ("How do you feel?", "I am fine, thank you. How are you?"),
     ("See you tomorrow.", "Goodbye! See you tomorrow."),
     (
@@ -112,9 +112,24 @@ pub(crate) fn worked(tools: &[ToolSpec]) -> Vec<Worked> {
     let mut columns: Vec<Vec<Worked>> = tools.iter().map(for_tool).collect();
     columns.insert(columns.len() / 2, without_tool(WITHOUT_TOOL));
     columns.insert(0, without_tool(TALK));
+    if tools.is_empty() {
+        columns.push(from_text());
+    }
     let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
     let rows = (0..longest).flat_map(|row| columns.iter().filter_map(move |column| column.get(row)));
     rows.take(MOST.max(columns.len())).cloned().collect()
+}
+
+/// Questions with the text below them that answers them, for who has no tool to fetch it.
+fn from_text() -> Vec<Worked> {
+    let is_read = |row: &&Row| matches!(row.0, "read_file" | "search");
+    let worked = |(_, _, task, _, result, answer): &Row| Worked {
+        task: format!("{task}\n{result}"),
+        call: None,
+        result: None,
+        answer: (*answer).to_owned(),
+    };
+    BY_HAND.iter().filter(is_read).map(worked).collect()
 }
 
 fn without_tool(said: &[(&str, &str)]) -> Vec<Worked> {

@@ -7,6 +7,30 @@ use crate::references::{Reference, references};
 /// Characters of an earlier result that are told.
 const LONGEST: usize = 8_000;
 
+/// How much an agent is told that does a subtask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Briefing {
+    /// The step, the larger task, what is expected, and what is known.
+    #[default]
+    Full,
+    /// The step and the results that it depends on: more would lead a small model astray.
+    Short,
+}
+
+/// The step, and the results that it depends on.
+pub(crate) fn short_brief(task: &Task, subtask: &SubTask) -> String {
+    let results = subtask.dependencies().iter().filter_map(|id| task.context.get(id.as_str()));
+    let shown = |value: &Json| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        text.trim().chars().take(LONGEST_SHORT).collect::<String>()
+    };
+    let lines: Vec<String> = std::iter::once(subtask.description.clone()).chain(results.map(shown)).collect();
+    lines.join("\n")
+}
+
+/// Characters of an earlier result that a small model is told.
+const LONGEST_SHORT: usize = 1_200;
+
 /// The task of the agent that does `subtask`, where `arguments` are what the plan says of its tool's arguments.
 pub(crate) fn brief(task: &Task, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
     let mut text = format!(

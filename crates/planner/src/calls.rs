@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 
 use crate::{
     NodeState, PlanNode,
-    brief::brief,
+    brief::{Briefing, brief, short_brief},
     following::{Following, Happened},
     machine::UNKNOWN,
 };
@@ -37,7 +37,7 @@ pub(crate) async fn start(
         (tool, arguments) => {
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
             let child = run.context.run.of_call(call);
-            let task = brief(&run.machine.task(), subtask, tool, arguments.as_ref());
+            let task = told(run, subtask, tool, arguments.as_ref());
             let started = RecordBody::ToolStarted {
                 call,
                 attempt: 0,
@@ -61,7 +61,7 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
     match (child, effect, tool.as_deref(), arguments) {
         (Some(_), _, tool, arguments) => {
-            let task = brief(&run.machine.task(), &subtask, tool, arguments.as_ref());
+            let task = told(run, &subtask, tool, arguments.as_ref());
             run_agent(run, call, &subtask, tool, task);
             Ok(())
         }
@@ -74,6 +74,15 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
             let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, UNKNOWN);
             run.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
         }
+    }
+}
+
+/// What the agent is told that does a subtask.
+fn told(run: &Following, subtask: &SubTask, tool: Option<&str>, arguments: Option<&Json>) -> String {
+    let task = run.machine.task();
+    match run.parts.options.briefing {
+        Briefing::Full => brief(&task, subtask, tool, arguments),
+        Briefing::Short => short_brief(&task, subtask),
     }
 }
 

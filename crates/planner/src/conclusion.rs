@@ -79,7 +79,7 @@ impl Conclude for LastResults {
 }
 
 /// A model writes the answer, and cites subtasks by their ids in square brackets. The answer of an agent that did all
-/// there was to do is taken as it is.
+/// there was to do is taken as it is, and so are results where the model is small: it would only spoil them.
 pub struct LlmConclusion {
     model: Asked,
     options: RequestOptions,
@@ -143,6 +143,9 @@ impl Conclude for LlmConclusion {
             if let Some(whole) = whole_answer(task) {
                 return Ok(whole);
             }
+            if self.model.provider.capabilities(&self.model.model).is_small {
+                return Ok(as_they_are(task));
+            }
             let expenses = Expenses::default();
             let request = self.request(task, context);
             let answer = self.model.ask(request, Some(left), &expenses, context).await?;
@@ -172,6 +175,20 @@ fn whole_answer(task: &Task) -> Option<Conclusion> {
     let [only] = task.subtasks.as_slice() else { return None };
     let result = only.result().filter(|result| result.child_run.is_some() && has_result(only))?;
     Some(Conclusion::new(result.text().trim(), vec![only.id.clone()]))
+}
+
+/// What the last subtasks came to; of an outline that no tool did anything for, each thought under its heading.
+fn as_they_are(task: &Task) -> Conclusion {
+    let mut conclusion = LastResults::of(task);
+    if task.subtasks.iter().all(|subtask| subtask.tool_name().is_none()) {
+        let line = |s: &SubTask| {
+            let said = s.result().map(|r| r.text().trim().to_owned()).unwrap_or_default();
+            format!("{}: {said}", s.description.trim_end_matches('.'))
+        };
+        let lines: Vec<String> = task.subtasks.iter().filter(|s| has_result(s)).map(line).collect();
+        conclusion.answer = lines.join("\n");
+    }
+    conclusion
 }
 
 /// The completed subtasks that a text names in square brackets, in the order of the plan.

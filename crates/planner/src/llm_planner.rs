@@ -22,7 +22,7 @@ use crate::{
     check_running,
     plan_form::{plan_outline, plan_schema},
     problem::with_remedy,
-    read_plan,
+    read_plan, step_by_step,
 };
 
 /// Asks a model for plans. Where the service can, the answer is held to a schema; where it cannot, the plan is found
@@ -48,6 +48,21 @@ pub struct LlmPlannerOptions {
     pub roles: Vec<Role>,
     /// For models too small to shape a plan themselves: exactly so many subtasks, [see](plan_outline). Default none.
     pub outline: Option<u32>,
+    /// Who shapes the plan.
+    pub shape: Shape,
+}
+
+/// Who shapes a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shape {
+    /// The model, unless its provider says that it is small.
+    #[default]
+    Auto,
+    /// The model.
+    Model,
+    /// The goal's own words: each of its instructions is a subtask, and the model is asked for one call at a time.
+    StepByStep,
 }
 
 /// Whether answers are held to a schema.
@@ -66,7 +81,7 @@ impl Default for LlmPlannerOptions {
         let mut request = RequestOptions::default();
         request.temperature = Some(0.1);
         let structured = Structured::default();
-        Self { request, repairs: 2, structured, roles: Vec::new(), outline: None }
+        Self { request, repairs: 2, structured, roles: Vec::new(), outline: None, shape: Shape::Auto }
     }
 }
 
@@ -96,6 +111,17 @@ impl LlmPlanner {
     pub fn with_fallbacks(mut self, models: Vec<FallbackModel>) -> Self {
         self.model.others = models;
         self
+    }
+
+    fn goes_step_by_step(&self) -> bool {
+        let options = &self.options;
+        let wants_another_form = options.outline.is_some() || !options.roles.is_empty();
+        match options.shape {
+            Shape::Auto => {
+                !wants_another_form && self.model.provider.capabilities(&self.model.model).is_small
+            }
+            shape => shape == Shape::StepByStep,
+        }
     }
 
     /// Asks until there is a plan that `accept` takes, or too often.
@@ -174,6 +200,12 @@ impl Planner for LlmPlanner {
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
             let options = check_options(context);
+            if self.goes_step_by_step() {
+                let made = step_by_step::subtasks(&self.model, &self.options.request, goal, context).await?;
+                let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(made);
+                task.context = context.values.clone();
+                return accepted(task, &options).map_err(refusal);
+            }
             let asked = format!("{}{}", prompt(goal, context), told_of(&self.options.roles));
             self.plan(asked, context, |said, subtasks| {
                 let mut task = Task::new(TaskId::new(context.run.run.as_str()), goal).with_subtasks(subtasks);
@@ -192,6 +224,10 @@ impl Planner for LlmPlanner {
         context: &'a PlanningContext,
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
+            if self.goes_step_by_step() {
+                // The goal's words stay the same, and so would the plan.
+                return Err(PlanError::Fixed);
+            }
             let options = check_options(context);
             let stays = stays(task, &context.targets);
             let roles = told_of(&self.options.roles);

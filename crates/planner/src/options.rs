@@ -2,7 +2,7 @@
 
 use archon_types::{AgentId, ExecutionLimits, FallbackModel, Json, PlanSettings, SubTask, ToolMode};
 
-use crate::PlanSize;
+use crate::{Briefing, PlanSize};
 
 /// What a [`PlanningAgent`](crate::PlanningAgent) works with; everything has a default.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct PlanningAgentOptions {
     pub tool_mode: ToolMode,
     /// How plans are followed.
     pub settings: PlanSettings,
+    /// How much the agents are told that do subtasks.
+    pub briefing: Briefing,
     /// How far a run may go, its subtasks included.
     pub limits: ExecutionLimits,
     /// How many subtasks a plan may have.
@@ -44,6 +46,7 @@ impl Default for PlanningAgentOptions {
             fallbacks: Vec::new(),
             tool_mode: ToolMode::default(),
             settings: PlanSettings::default(),
+            briefing: Briefing::default(),
             limits: ExecutionLimits::default(),
             size: PlanSize::default(),
             values: serde_json::Map::new(),

@@ -29,6 +29,7 @@ impl Parts {
     pub(crate) fn planning(&self, context: &Context, machine: &PlanMachine) -> PlanningContext {
         let mut planning = PlanningContext::new(context.clone());
         if let Some(toolbox) = &self.toolbox {
+            planning.specs = toolbox.specs();
             planning.tools = toolbox.specs().iter().map(archon_types::ToolSpec::definition).collect();
         }
         planning.values = machine.task().context;

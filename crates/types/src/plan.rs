@@ -9,8 +9,8 @@ use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Context, Json, Lease, ProviderError, Spending, SubTask, SubTaskId, SubTaskStatus, Task, TaskId,
-    ToolDefinition,
+    Context, Encoded, Json, Lease, ProviderError, Spending, SubTask, SubTaskId, SubTaskStatus, Task, TaskId,
+    ToolDefinition, ToolSpec,
 };
 
 /// Turns a goal into a task with subtasks: with a model, from a template, from a script.
@@ -54,6 +54,8 @@ pub struct PlanningContext {
     pub run: Context,
     /// The tools that a step may name.
     pub tools: Vec<ToolDefinition>,
+    /// The same tools as a model is shown them that is to call one; empty where the caller has no more than definitions.
+    pub specs: Arc<Encoded<Vec<ToolSpec>>>,
     /// What is known at the start; becomes the task's context.
     pub values: serde_json::Map<String, Json>,
     /// What was remembered for this goal, most relevant first.
@@ -95,6 +97,7 @@ impl PlanningContext {
         Self {
             run,
             tools: Vec::new(),
+            specs: Arc::default(),
             values: serde_json::Map::new(),
             memories: Vec::new(),
             completed: Vec::new(),

@@ -43,13 +43,16 @@ pub struct Capabilities {
     pub retries: bool,
     /// Tokens of the model's context window, where the provider knows.
     pub context_window: Option<u64>,
+    /// The model has so few parameters that it needs short instructions and cannot shape a plan: planners ask it for one
+    /// step at a time.
+    pub is_small: bool,
     /// What its tokens cost, where the provider knows: millionths of a US dollar for a million tokens.
     pub price: Option<ModelPrice>,
 }
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self { native_tools: true, retries: false, context_window: None, price: None }
+        Self { native_tools: true, retries: false, context_window: None, is_small: false, price: None }
     }
 }
 

@@ -146,7 +146,10 @@ fn says(text: &str, part: &str) -> bool {
             || (part.ends_with(|c: char| c.is_ascii_digit())
                 && after.starts_with('.')
                 && is_word(after.chars().nth(1)));
-        !is_word(text[..at].chars().next_back()) && !goes_on
+        let before = text[..at].chars().next_back();
+        // -5 is not 5.
+        let is_negative = before == Some('-') && part.starts_with(|c: char| c.is_ascii_digit());
+        !is_word(before) && !is_negative && !goes_on
     })
 }
 

@@ -1,0 +1,298 @@
+//! Takes a goal apart by its words: where one instruction ends, and which of them speaks of the result of another.
+//!
+//! A model of a few hundred million parameters cannot shape a plan, but most goals say their steps themselves:
+//! `compute this, compute that, then add both results`. The words are English; a goal in another language stays whole.
+
+/// One instruction of a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// As a sentence.
+    pub(crate) text: String,
+    /// Whether it asks for words about what was found, and not for something to be found.
+    pub(crate) tells: bool,
+}
+
+/// The instructions of a goal, in their order; the goal itself if it is one.
+pub(crate) fn parts(goal: &str) -> Vec<Part> {
+    let words: Vec<&str> = goal.split_whitespace().collect();
+    let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
+    for (at, word) in words.iter().enumerate() {
+        if begins(&words[..at], &words[at..])
+            && let Some(open) = parts.last_mut()
+        {
+            while open.last().is_some_and(|last| is_link(last)) {
+                open.pop();
+            }
+            if !open.is_empty() {
+                parts.push(Vec::new());
+            }
+        }
+        if let Some(open) = parts.last_mut() {
+            open.push(word);
+        }
+    }
+    parts.iter().filter(|words| !words.is_empty()).map(|words| part(words)).collect()
+}
+
+/// Whether the goal asks for something to be thought up, as `Plan a trip` does.
+pub(crate) fn composes(part: &Part) -> bool {
+    verb_of(&part.text).is_some_and(|verb| COMPOSING.contains(&verb.as_str()))
+}
+
+/// What the text says of earlier results, written with a name for each: `Add both results.` becomes `Add A and B.`
+/// `None` if it speaks of none. `names` are those of the parts before it.
+pub(crate) fn with_names(text: &str, names: &[&str]) -> Option<(String, Vec<usize>)> {
+    let last = names.len().checked_sub(1)?;
+    let mut found: Vec<usize> = Vec::new();
+    let mut named = text.to_owned();
+    for (phrase, means) in PHRASES {
+        let places: Vec<usize> = match means {
+            Means::Both => (names.len().saturating_sub(2)..names.len()).collect(),
+            Means::All => (0..names.len()).collect(),
+            Means::Last => vec![last],
+            Means::Number(number) if *number <= last => vec![*number],
+            Means::Number(_) => continue,
+        };
+        let list: Vec<&str> = places.iter().map(|place| names[*place]).collect();
+        if let Some(replaced) = replace_words(&named, phrase, &list.join(" and ")) {
+            named = replaced;
+            found.extend(places);
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    (!found.is_empty()).then_some((named, found))
+}
+
+enum Means {
+    Both,
+    All,
+    Last,
+    Number(usize),
+}
+
+/// Longer phrases come before those that they contain.
+#[rustfmt::skip]
+const PHRASES: &[(&str, Means)] = &[
+    ("the first result", Means::Number(0)), ("the second result", Means::Number(1)),
+    ("the third result", Means::Number(2)), ("the first one", Means::Number(0)),
+    ("the second one", Means::Number(1)), ("the first from", Means::Number(0)),
+    ("from the second", Means::Number(1)), ("from the first", Means::Number(0)),
+    ("by the second", Means::Number(1)), ("by the first", Means::Number(0)),
+    ("all the results", Means::All), ("all results", Means::All),
+    ("both the results", Means::Both), ("both results", Means::Both), ("both numbers", Means::Both),
+    ("the two results", Means::Both), ("the two numbers", Means::Both), ("the results", Means::Both),
+    ("both", Means::Both), ("them", Means::Both),
+    ("the last result", Means::Last), ("the result", Means::Last), ("that result", Means::Last),
+    ("this result", Means::Last), ("the sum", Means::Last), ("the product", Means::Last),
+    ("the difference", Means::Last), ("the quotient", Means::Last), ("the total", Means::Last),
+    ("that number", Means::Last), ("it", Means::Last),
+];
+
+/// Words that ask for words.
+const TELLING: &[&str] = &[
+    "tell",
+    "say",
+    "name",
+    "summarise",
+    "summarize",
+    "explain",
+    "describe",
+    "answer",
+    "report",
+    "compare",
+    "decide",
+    "suggest",
+    "judge",
+    "recommend",
+    "mention",
+    "conclude",
+    "state",
+];
+
+/// Words that ask for something new.
+const COMPOSING: &[&str] = &[
+    "plan", "write", "outline", "design", "prepare", "organise", "organize", "draft", "invent", "compose",
+    "create", "arrange", "make",
+];
+
+/// Other words that an instruction begins with.
+const DOING: &[&str] = &[
+    "compute",
+    "calculate",
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "sum",
+    "take",
+    "read",
+    "open",
+    "look",
+    "search",
+    "find",
+    "list",
+    "show",
+    "count",
+    "give",
+    "print",
+    "check",
+    "translate",
+    "choose",
+    "fetch",
+    "get",
+    "save",
+    "delete",
+    "run",
+    "use",
+    "convert",
+    "combine",
+    "sort",
+    "double",
+    "halve",
+    "square",
+    "edit",
+    "move",
+    "copy",
+    "extract",
+    "evaluate",
+    "download",
+    "send",
+    "ask",
+    "determine",
+    "work",
+];
+
+fn is_verb(word: &str) -> bool {
+    let word = plain(word);
+    [TELLING, COMPOSING, DOING].iter().any(|verbs| verbs.contains(&word.as_str()))
+}
+
+/// Whether a new instruction begins with these words.
+fn begins(before: &[&str], words: &[&str]) -> bool {
+    let (Some(last), Some(word)) = (before.last(), words.first()) else { return false };
+    if last.ends_with(';') || (last.ends_with(['.', '!', '?']) && word.starts_with(char::is_uppercase)) {
+        return true;
+    }
+    // The words that link one to the next belong to the next.
+    let word = words.iter().find(|word| !is_link(word)).unwrap_or(word);
+    (last.ends_with(',') || is_link(last) || words.first().is_some_and(|first| is_link(first)))
+        && is_verb(word)
+}
+
+fn is_link(word: &str) -> bool {
+    matches!(plain(word).as_str(), "and" | "then" | "finally" | "afterwards" | "next")
+}
+
+fn part(words: &[&str]) -> Part {
+    let skipped = words.iter().position(|word| !is_link(word)).unwrap_or(0);
+    let text = words[skipped..].join(" ");
+    let text = text.trim_end_matches([',', ';', ' ']);
+    let mut letters = text.chars();
+    let mut text: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+    if !text.ends_with(['.', '?', '!']) {
+        text.push('.');
+    }
+    let tells = verb_of(&text).is_some_and(|verb| TELLING.contains(&verb.as_str()));
+    Part { text, tells }
+}
+
+fn verb_of(text: &str) -> Option<String> {
+    text.split_whitespace().next().map(plain)
+}
+
+fn plain(word: &str) -> String {
+    word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+/// The text with the phrase replaced wherever it stands as whole words; a word of the phrase that is no part of the
+/// result's name, as `from`, stays. `None` if it stands nowhere.
+fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
+    let lower = text.to_lowercase();
+    if lower.len() != text.len() {
+        return None;
+    }
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in lower.match_indices(phrase) {
+        let end = at + phrase.len();
+        let is_whole = !is_word(lower[..at].chars().next_back()) && !is_word(lower[end..].chars().next());
+        // `both files` speaks of files; `notes.it` is a name.
+        let is_other = phrase == "both" && lower[end..].trim_start().starts_with(char::is_alphabetic);
+        if at < done || !is_whole || is_other || lower[..at].ends_with(['.', '/']) {
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        let (before, after) = match phrase.split_once(' ') {
+            Some((word @ ("from" | "by"), _)) => (format!("{word} "), ""),
+            _ if phrase.ends_with(" from") => (String::new(), " from"),
+            _ => (String::new(), ""),
+        };
+        out.push_str(&format!("{before}{name}{after}"));
+        done = end;
+    }
+    out.push_str(&text[done..]);
+    (done > 0).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(goal: &str, expected: &[&str]) {
+        let found: Vec<_> = parts(goal).into_iter().map(|part| part.text).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn parts_of_a_goal_end_where_the_next_instruction_begins() {
+        check(
+            "Compute 15% of 200, compute 23*47, then add both results",
+            &["Compute 15% of 200.", "Compute 23*47.", "Add both results."],
+        );
+        check("Read a.txt and then say what it is", &["Read a.txt.", "Say what it is."]);
+        check("Take 5; double it. Finally print it!", &["Take 5.", "Double it.", "Print it!"]);
+        check("Add 3 and 4, and, afterwards, halve the sum", &["Add 3 and 4.", "Halve the sum."]);
+    }
+
+    #[test]
+    fn parts_of_a_goal_that_is_one_instruction_are_the_goal() {
+        check("Compare apples, pears and plums", &["Compare apples, pears and plums."]);
+        check("plan a trip to Paris", &["Plan a trip to Paris."]);
+        check("Which files mention search and replace?", &["Which files mention search and replace?"]);
+        check("Lies die Datei und fasse sie zusammen", &["Lies die Datei und fasse sie zusammen."]);
+        check("  ", &[]);
+    }
+
+    #[test]
+    fn with_names_puts_a_name_for_each_result_that_is_spoken_of() {
+        let named = |text: &str| with_names(text, &["A", "B", "C"]);
+        let some = |text: &str, places: &[usize]| Some((text.to_owned(), places.to_vec()));
+        assert_eq!(named("Add both results."), some("Add B and C.", &[1, 2]));
+        assert_eq!(named("Add all results."), some("Add A and B and C.", &[0, 1, 2]));
+        assert_eq!(named("Take the first result from the second."), some("Take A from B.", &[0, 1]));
+        assert_eq!(named("Divide the sum by 6."), some("Divide C by 6.", &[2]));
+        assert_eq!(named("Say it."), some("Say C.", &[2]));
+        assert_eq!(named("Open notes.it and both files."), None);
+        assert_eq!(with_names("Add both results.", &[]), None);
+        assert_eq!(with_names("Add both results.", &["A"]), some("Add A.", &[0]));
+        assert_eq!(with_names("Show the third result.", &["A"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_goal_breaks_it_and_no_word_but_links_is_lost(goal in "([a-z]{1,5}|and|then|add|[,;.\u{130}ß]| ){0,40}") {
+            let found = parts(&goal);
+            let words = |text: &str| text.split_whitespace().map(plain).filter(|w| !w.is_empty() && !is_link(w)).count();
+            let kept: usize = found.iter().map(|part| words(&part.text)).sum();
+            prop_assert_eq!(kept, words(&goal));
+            for part in found {
+                with_names(&part.text, &["A", "B"]);
+            }
+        }
+    }
+}

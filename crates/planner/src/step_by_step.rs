@@ -1,0 +1,181 @@
+//! Plans with a model that is too small to shape one: the goal is taken apart by its words, and the model is asked for one
+//! thing at a time.
+//!
+//! Each instruction of the goal becomes a subtask. Which tool does it, and with what arguments, the model says as if it
+//! were to call it now: that is what it can do. What an instruction says of earlier results is a dependency, and a
+//! reference in the arguments. So a subtask only ever depends on earlier ones, whatever the model says. A goal that is
+//! one instruction to think something up becomes an outline of three thoughts.
+
+use std::sync::Arc;
+
+use archon_types::{
+    AssistantMessage, Content, Encoded, Json, Message, PlanError, PlanningContext, Request, RequestOptions,
+    ResponseFormat, SubTask, ToolCall, ToolSpec,
+};
+use serde_json::json;
+
+use crate::{
+    ask::Asked,
+    goal_parts::{Part, composes, parts, with_names},
+};
+
+/// What stands for a result in the question about the next call: a number like those that the model calculates with.
+const STAND_INS: u32 = 7001;
+
+/// Most tokens of a call, and of an outline.
+const CALL_TOKENS: u32 = 96;
+const OUTLINE_TOKENS: u32 = 120;
+
+/// The subtasks of a goal.
+///
+/// # Errors
+/// The model cannot be asked.
+pub(crate) async fn subtasks(
+    model: &Asked,
+    options: &RequestOptions,
+    goal: &str,
+    context: &PlanningContext,
+) -> Result<Vec<SubTask>, PlanError> {
+    let asking = Asking { model, options, context, specs: specs(context) };
+    let mut parts = parts(goal);
+    if parts.len() > context.max_subtasks.unwrap_or(usize::MAX) {
+        parts = vec![Part { text: goal.to_owned(), tells: false }];
+    }
+    match parts.as_slice() {
+        [only] if composes(only) => asking.outline(goal).await,
+        [] => Ok(vec![SubTask::new("s1", goal)]),
+        parts => {
+            let mut made = Vec::new();
+            for part in parts {
+                let subtask = asking.subtask(part, &made).await?;
+                made.push(subtask);
+            }
+            Ok(made)
+        }
+    }
+}
+
+struct Asking<'a> {
+    model: &'a Asked,
+    options: &'a RequestOptions,
+    context: &'a PlanningContext,
+    specs: Arc<Encoded<Vec<ToolSpec>>>,
+}
+
+/// The tools as the model is shown them that is to call them, as far as the caller knows.
+fn specs(context: &PlanningContext) -> Arc<Encoded<Vec<ToolSpec>>> {
+    if !context.specs.is_empty() {
+        return context.specs.clone();
+    }
+    let spec = |tool: &archon_types::ToolDefinition| {
+        ToolSpec::new(tool.name.as_str(), tool.description.as_str(), tool.parameters.clone())
+    };
+    Arc::new(Encoded::new(context.tools.iter().map(spec).collect()))
+}
+
+impl Asking<'_> {
+    async fn subtask(&self, part: &Part, before: &[SubTask]) -> Result<SubTask, PlanError> {
+        let id = format!("s{}", before.len() + 1);
+        let subtask = SubTask::new(id, part.text.as_str());
+        let open = open(before);
+        if part.tells && !before.is_empty() {
+            return Ok(subtask.after(open));
+        }
+        let stand_ins: Vec<String> = (STAND_INS..).take(before.len()).map(|n| n.to_string()).collect();
+        let names: Vec<&str> = stand_ins.iter().map(String::as_str).collect();
+        let (question, spoken_of) = match with_names(&part.text, &names) {
+            Some((named, places)) => (named, places),
+            None => (part.text.clone(), Vec::new()),
+        };
+        let ids: Vec<&str> = spoken_of.iter().map(|place| before[*place].id.as_str()).collect();
+        Ok(match self.call(&question).await? {
+            None if before.is_empty() => subtask,
+            None => subtask.after(if ids.is_empty() { open } else { strings(&ids) }),
+            Some(call) if ids.is_empty() => subtask.with_tool(call.name, Some(call.arguments)),
+            Some(call) => {
+                let arguments = spoken_of.iter().try_fold(call.arguments.to_string(), |text, place| {
+                    let reference = format!("{{{}}}", before[*place].id);
+                    text.contains(&stand_ins[*place]).then(|| text.replace(&stand_ins[*place], &reference))
+                });
+                // Arguments that lost a result are left to whoever does the step, who is told what is known.
+                let arguments: Option<Json> = arguments.and_then(|text| serde_json::from_str(&text).ok());
+                subtask.with_tool(call.name, arguments).after(strings(&ids))
+            }
+        })
+    }
+
+    /// What the model would call now.
+    async fn call(&self, question: &str) -> Result<Option<ToolCall>, PlanError> {
+        if self.specs.is_empty() {
+            return Ok(None);
+        }
+        let mut request = self.request(vec![self.said_by_user(question)], CALL_TOKENS);
+        request.tools = self.specs.clone();
+        let answer = self.ask(request).await?;
+        let is_there = |call: &&ToolCall| self.specs.iter().any(|spec| spec.name == call.name);
+        Ok(answer.tool_calls().next().filter(is_there).filter(|call| call.malformed.is_none()).cloned())
+    }
+
+    /// Two thoughts and a third that rests on both.
+    async fn outline(&self, goal: &str) -> Result<Vec<SubTask>, PlanError> {
+        let mut messages = Vec::new();
+        for (goal, steps) in OUTLINES {
+            messages.push(self.said_by_user(goal));
+            let content = vec![Content::text(json!({ "steps": steps }).to_string())];
+            messages.push(Message::Assistant(AssistantMessage { content, ..AssistantMessage::default() }));
+        }
+        messages.push(self.said_by_user(goal));
+        let mut request = self.request(messages, OUTLINE_TOKENS);
+        let step = json!({"type": "string", "minLength": 8, "maxLength": 60});
+        let steps = json!({"type": "array", "items": step, "minItems": 3, "maxItems": 3});
+        let schema = json!({"type": "object", "properties": {"steps": steps}, "required": ["steps"]});
+        Arc::make_mut(&mut request.options).response_format =
+            Some(ResponseFormat { name: "outline".into(), schema });
+        let said = self.ask(request).await?.text();
+        let said: Json = serde_json::from_str(said.trim()).unwrap_or_default();
+        let steps: Vec<&str> =
+            said["steps"].as_array().into_iter().flatten().filter_map(Json::as_str).map(str::trim).collect();
+        let [first, second, third] = steps.as_slice() else { return Ok(vec![SubTask::new("s1", goal)]) };
+        let last = SubTask::new("s3", *third).after(["s1", "s2"]);
+        Ok(vec![SubTask::new("s1", *first), SubTask::new("s2", *second), last])
+    }
+
+    fn said_by_user(&self, text: &str) -> Message {
+        Message::user(text, self.context.run.clock.now())
+    }
+
+    fn request(&self, messages: Vec<Message>, tokens: u32) -> Request {
+        let mut request = Request::new(self.model.model.clone(), messages);
+        let mut options = self.options.clone();
+        // The likeliest call is the best one.
+        (options.temperature, options.max_tokens) = (Some(0.0), Some(tokens));
+        request.options = Arc::new(options);
+        request
+    }
+
+    async fn ask(&self, request: Request) -> Result<AssistantMessage, PlanError> {
+        self.model.ask(request, self.context.left, &self.context.expenses, &self.context.run).await
+    }
+}
+
+/// Goals and their outlines, as the model is to write them.
+const OUTLINES: [(&str, [&str; 3]); 2] = [
+    (
+        "Plan a birthday party",
+        ["Choose the guests of the party", "Choose a birthday cake", "Write the birthday invitation"],
+    ),
+    (
+        "Write a text about dogs",
+        ["Say what dogs look like", "Say what dogs do for people", "Say why people love dogs"],
+    ),
+];
+
+/// The subtasks that no other one depends on yet.
+fn open(before: &[SubTask]) -> Vec<String> {
+    let is_used = |id: &str| before.iter().any(|s| s.dependencies().iter().any(|d| d.as_str() == id));
+    before.iter().map(|s| s.id.as_str()).filter(|id| !is_used(id)).map(str::to_owned).collect()
+}
+
+fn strings(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
