@@ -87,7 +87,10 @@ const PURPOSES: &[(&str, &str)] = &[
     ("seccompiler", "which system calls a command may make"),
     ("similar", "what a change to a file would look like"),
     ("tempfile", "a place of its own for each command"),
-    ("llama-cpp-2", "the engine of local models"),
+    ("libloading", "opening the engine of local models"),
+    ("llama-cpp-sys-2", "the engine of local models, built from source"),
+    ("flate2", "the package that the engine comes in"),
+    ("tar", "the package that the engine comes in"),
     ("zip", "models that come in a package of Python's"),
 ];
 
