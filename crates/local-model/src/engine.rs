@@ -154,7 +154,9 @@ pub(crate) struct Beginning {
     /// Subtracted from its score: the score where the prompt says nothing, so that what the model likes
     /// anyway has no advantage.
     pub(crate) bias: f32,
-    /// Read behind the prompt and not passed on.
+    /// Read behind the prompt, whatever was asked, and not passed on.
+    pub(crate) shown: String,
+    /// Read behind that, and not passed on either.
     pub(crate) read: String,
     /// What the answer begins with.
     pub(crate) said: String,

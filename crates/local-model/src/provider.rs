@@ -254,13 +254,14 @@ impl Call {
                 // belongs over a question (Min et al. 2022, "Noisy channel prompting").
                 Some(question) => {
                     let given = heading(&choice.name);
-                    let shown = if choice.name == *answer { before_answer } else { "" };
-                    let read = format!("{shown}{given}{question}{}", form.lead());
+                    let read = format!("{given}{question}{}", form.lead());
                     (Evidence { given, judged: question.clone() }, read)
                 }
                 None => (Evidence { given: String::new(), judged: said.clone() }, String::new()),
             };
+            let shown = if choice.name == *answer { before_answer.clone() } else { String::new() };
             Beginning {
+                shown,
                 evidence,
                 bias: biases.get(&choice.name).copied().unwrap_or(0.0),
                 read,

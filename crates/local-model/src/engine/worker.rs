@@ -91,7 +91,7 @@ impl Worker<'_> {
             let Some(choice) = self.choose(job)? else { return Ok(End::Cancelled) };
             said.copying = choice.copying;
             let read = self.model.tokens(choice.read.as_bytes());
-            if !self.decode(&read, &stop(job))? {
+            if !self.show(&choice.shown, job)? || !self.decode(&read, &stop(job))? {
                 return Ok(End::Cancelled);
             }
             if self.say(choice.said.as_bytes(), job, &mut said)? {
@@ -101,6 +101,19 @@ impl Worker<'_> {
         let room = (self.model.context as usize).saturating_sub(self.known.len());
         said.limit = said.limit.min(said.tokens + room);
         self.write(job, &mut said)
+    }
+
+    /// Reads what is shown behind the prompt. In a new conversation that is the same as in the next, and is kept.
+    fn show(&mut self, shown: &str, job: &Generation) -> Result<bool, LocalModelError> {
+        let shown = self.model.tokens(shown.as_bytes());
+        let Prompt { tokens, fixed } = &job.prompt;
+        if shown.is_empty() || *fixed < tokens.len() {
+            return self.decode(&shown, &stop(job));
+        }
+        let tokens = [tokens.as_slice(), &shown].concat();
+        let prompt = Prompt { fixed: tokens.len(), tokens };
+        let known = self.keep(&prompt)?;
+        self.read(&prompt, known, &stop(job))
     }
 
     /// Writes the answer, token by token, and ends it whole where its limit allows that.

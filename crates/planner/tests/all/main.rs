@@ -13,5 +13,6 @@ mod planners;
 mod processes;
 mod reach;
 mod reviews;
+mod small_models;
 mod support;
 mod templates;

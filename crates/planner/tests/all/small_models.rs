@@ -1,0 +1,186 @@
+//! Plans of models that are too small to shape one: the goal's words make the plan, the model only names calls.
+
+use std::sync::Arc;
+
+use archon_planner::{
+    CheckOptions, Conclude as _, LlmConclusion, LlmPlanner, LlmPlannerOptions, Shape, check,
+};
+use archon_testkit::{FnProvider, SeededIds, VirtualClock};
+use archon_types::{
+    BoxStream, CancellationToken, Capabilities, Context, Json, Lease, ModelEvent, PlanError, Planner,
+    PlanningContext, Provider, ProviderError, Request, SubTask, SubTaskStatus, Task, ToolCall,
+    ToolDefinition, ToolResult,
+};
+use serde_json::json;
+
+/// A model that its provider says is small.
+struct Small(FnProvider);
+
+impl Provider for Small {
+    fn id(&self) -> &str {
+        self.0.id()
+    }
+
+    fn capabilities(&self, _: &str) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.is_small = true;
+        capabilities
+    }
+
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ProviderError>> {
+        self.0.stream(request, cancel)
+    }
+}
+
+fn context() -> PlanningContext {
+    let run =
+        Context::new("run_1".into(), "s".into(), Arc::new(VirtualClock::new()), Arc::new(SeededIds::new(1)));
+    let mut context = PlanningContext::new(run);
+    let tool = |name: &str, argument: &str| ToolDefinition {
+        name: name.into(),
+        description: format!("{name} does it."),
+        parameters: json!({
+            "type": "object", "properties": {argument: {"type": "string"}}, "required": [argument],
+        }),
+    };
+    context.tools = vec![tool("calculator", "expression"), tool("read_file", "path")];
+    context
+}
+
+/// Calls the calculator for what it can compute, reads what ends with `.txt`, and else says something.
+fn model() -> FnProvider {
+    FnProvider::new(|_, request| {
+        let text = request.messages.last().unwrap().text();
+        let words: Vec<&str> = text.trim_end_matches('.').split(' ').collect();
+        let numbers: Vec<&str> =
+            words.iter().copied().filter(|w| w.starts_with(|c: char| c.is_ascii_digit())).collect();
+        let call = |tool: &str, arguments: Json| FnProvider::calls(vec![ToolCall::new("c", tool, arguments)]);
+        match words.iter().find(|word| word.ends_with(".txt")) {
+            Some(path) => call("read_file", json!({"path": path})),
+            None if !numbers.is_empty() => call("calculator", json!({"expression": numbers.join(" + ")})),
+            None => FnProvider::text("no idea"),
+        }
+    })
+}
+
+async fn plan_of(provider: FnProvider, goal: &str) -> Task {
+    let planner = LlmPlanner::new(Arc::new(Small(provider)), "m");
+    let task = planner.create_plan(goal, &context()).await.unwrap();
+    let problems = check(&task, &CheckOptions::new(context().tools));
+    assert!(!problems.iter().any(|problem| problem.is_error()), "{problems:?}");
+    task
+}
+
+/// (id, tool, arguments, dependencies) of each subtask.
+fn shown(task: &Task) -> Vec<(String, String, Json, String)> {
+    let shown = |s: &SubTask| {
+        let after: Vec<_> = s.dependencies().iter().map(|id| id.as_str().to_owned()).collect();
+        let tool = s.tool_name().unwrap_or("-").to_owned();
+        (s.id.to_string(), tool, s.tool_args().cloned().unwrap_or_default(), after.join(" "))
+    };
+    task.subtasks.iter().map(shown).collect()
+}
+
+fn row(id: &str, tool: &str, arguments: Json, after: &str) -> (String, String, Json, String) {
+    (id.into(), tool.into(), arguments, after.into())
+}
+
+// spec: PL-13
+#[tokio::test]
+async fn create_plan_for_a_small_model_refers_to_the_results_that_a_step_speaks_of() {
+    let task = plan_of(model(), "Compute 15 and 3, compute 23, then add both results").await;
+    assert_eq!(
+        shown(&task),
+        [
+            row("s1", "calculator", json!({"expression": "15 + 3"}), ""),
+            row("s2", "calculator", json!({"expression": "23"}), ""),
+            row("s3", "calculator", json!({"expression": "{s1} + {s2}"}), "s1 s2"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn create_plan_for_a_small_model_lets_words_about_results_wait_for_all_that_is_open() {
+    let provider = model();
+    let task = plan_of(provider.clone(), "Read a.txt, read b.txt, then compare them").await;
+    assert_eq!(
+        shown(&task),
+        [
+            row("s1", "read_file", json!({"path": "a.txt"}), ""),
+            row("s2", "read_file", json!({"path": "b.txt"}), ""),
+            row("s3", "-", Json::Null, "s1 s2"),
+        ]
+    );
+    assert_eq!(provider.requests().len(), 2, "nobody is asked about a step that only tells");
+    assert!(provider.requests().iter().all(|request| request.system.is_none()), "and no more than needed");
+}
+
+#[tokio::test]
+async fn create_plan_leaves_arguments_open_where_the_model_lost_the_result() {
+    let loses = FnProvider::new(|at, request| {
+        let text = request.messages.last().unwrap().text();
+        assert!(at == 0 || text.contains("7001"), "{text}");
+        FnProvider::calls(vec![ToolCall::new("c", "calculator", json!({"expression": "1 + 1"}))])
+    });
+    let task = plan_of(loses, "Compute 3, then double it").await;
+    assert_eq!(shown(&task)[1], row("s2", "calculator", Json::Null, "s1"));
+}
+
+#[tokio::test]
+async fn create_plan_takes_no_call_of_a_tool_that_is_not_there() {
+    let strange =
+        FnProvider::new(|_, _| FnProvider::calls(vec![ToolCall::new("c", "remove_all", json!({}))]));
+    assert_eq!(shown(&plan_of(strange, "Clean up").await), [row("s1", "-", Json::Null, "")]);
+}
+
+#[tokio::test]
+async fn create_plan_of_something_to_think_up_asks_for_an_outline() {
+    let outline = |text: &'static str| FnProvider::new(move |_, _| FnProvider::text(text));
+    let whole = outline(r#"{"steps": ["Choose a lake", "Choose a tent", "Write the list"]}"#);
+    let task = plan_of(whole, "Plan a week at a lake").await;
+    let steps: Vec<_> = shown(&task).into_iter().map(|(id, _, _, after)| (id, after)).collect();
+    assert_eq!(steps, [("s1", ""), ("s2", ""), ("s3", "s1 s2")].map(|(a, b)| (a.into(), b.into())));
+    let broken = plan_of(outline("{\"steps\": [\"Choo"), "Plan a week at a lake").await;
+    assert_eq!(shown(&broken), [row("s1", "-", Json::Null, "")]);
+}
+
+#[tokio::test]
+async fn create_plan_asks_a_model_that_is_not_small_for_the_plan_unless_told_otherwise() {
+    let whole = FnProvider::new(|_, _| {
+        FnProvider::text(r#"{"subtasks": [{"id": "a", "description": "Think", "dependencies": []}]}"#)
+    });
+    let planner = LlmPlanner::new(Arc::new(whole), "m");
+    assert_eq!(planner.create_plan("Read a.txt", &context()).await.unwrap().subtasks[0].id.as_str(), "a");
+    let mut options = LlmPlannerOptions::default();
+    options.shape = Shape::StepByStep;
+    let planner = LlmPlanner::new(Arc::new(model()), "m").with_options(options);
+    assert_eq!(planner.create_plan("Read a.txt", &context()).await.unwrap().subtasks[0].id.as_str(), "s1");
+}
+
+#[tokio::test]
+async fn replan_of_a_small_model_says_that_there_is_no_other_plan() {
+    let planner = LlmPlanner::new(Arc::new(Small(model())), "m");
+    let task = planner.create_plan("Read a.txt", &context()).await.unwrap();
+    let again = planner.replan(&task, "no such file", &context()).await;
+    assert!(matches!(again, Err(PlanError::Fixed)), "{again:?}");
+}
+
+#[tokio::test]
+async fn conclude_of_a_small_model_takes_results_as_they_are() {
+    let asked = model();
+    let conclusion = LlmConclusion::new(Arc::new(Small(asked.clone())), "m");
+    let done = |id: &str, text: &str| {
+        let begun = SubTask::new(id, format!("Say {id}.")).with_status(SubTaskStatus::Executing).unwrap();
+        begun.with_result(ToolResult::success(text)).unwrap()
+    };
+    let task = Task::new(archon_types::TaskId::new("t"), "goal")
+        .with_subtasks(vec![done("s1", "one"), done("s2", "two")]);
+    let run = context().run;
+    let told = conclusion.conclude(&task, Lease::default(), &run).await.unwrap();
+    assert_eq!(told.answer, "Say s1: one\nSay s2: two");
+    assert!(asked.requests().is_empty());
+}
