@@ -107,11 +107,12 @@ impl Worker<'_> {
     fn show(&mut self, shown: &str, job: &Generation) -> Result<bool, LocalModelError> {
         let shown = self.model.tokens(shown.as_bytes());
         let Prompt { tokens, fixed } = &job.prompt;
-        if shown.is_empty() || *fixed < tokens.len() {
+        // Of a prompt that is fixed as a whole, only the last token is not counted as such.
+        if shown.is_empty() || fixed + 1 < tokens.len() {
             return self.decode(&shown, &stop(job));
         }
         let tokens = [tokens.as_slice(), &shown].concat();
-        let prompt = Prompt { fixed: tokens.len(), tokens };
+        let prompt = Prompt { fixed: tokens.len() - 1, tokens };
         let known = self.keep(&prompt)?;
         self.read(&prompt, known, &stop(job))
     }
