@@ -182,7 +182,12 @@ impl<'a> Builder<'a> {
                 let Some(status) = running.silent()? else { return Ok(()) };
                 self.cargo = None;
                 if !status.success() {
-                    self.progress.say(self.work.complaints());
+                    let said = self.work.complaints();
+                    ensure!(
+                        !said.is_empty(),
+                        "cargo was ended before the command was built ({status}); run this again"
+                    );
+                    self.progress.say(said);
                     bail!("cargo could not build the command ({status}); what it said stands above");
                 }
             }
