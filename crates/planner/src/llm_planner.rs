@@ -225,8 +225,8 @@ impl Planner for LlmPlanner {
     ) -> BoxFuture<'a, Result<Task, PlanError>> {
         Box::pin(async move {
             if self.goes_step_by_step() {
-                // The goal's words stay the same, and so would the plan.
-                return Err(PlanError::Fixed);
+                let new = step_by_step::left_open(task).ok_or(PlanError::Fixed)?;
+                return accepted(new, &check_options(context)).map_err(refusal);
             }
             let options = check_options(context);
             let stays = stays(task, &context.targets);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use archon_types::{
     AssistantMessage, Content, Encoded, Json, Message, PlanError, PlanningContext, Request, RequestOptions,
-    ResponseFormat, SubTask, ToolCall, ToolSpec,
+    ResponseFormat, SubTask, SubTaskStatus, Task, ToolCall, ToolSpec,
 };
 use serde_json::json;
 
@@ -53,6 +53,23 @@ pub(crate) async fn subtasks(
             Ok(made)
         }
     }
+}
+
+/// The same plan, in which whoever does a step finds the arguments that did not work. `None` where that was so already:
+/// the goal's words stay the same, and so would the plan.
+pub(crate) fn left_open(task: &Task) -> Option<Task> {
+    let mut new = task.clone();
+    let mut changes = false;
+    for subtask in &mut new.subtasks {
+        let failed = subtask.status() == SubTaskStatus::Failed && subtask.tool_args().is_some();
+        if let Some(tool) = subtask.tool_name().filter(|_| failed) {
+            let ids: Vec<&str> = subtask.dependencies().iter().map(|id| id.as_str()).collect();
+            let open = SubTask::new(subtask.id.as_str(), subtask.description.as_str());
+            *subtask = open.with_tool(tool, None).after(strings(&ids));
+            changes = true;
+        }
+    }
+    changes.then_some(new)
 }
 
 struct Asking<'a> {

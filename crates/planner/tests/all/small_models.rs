@@ -162,11 +162,22 @@ async fn create_plan_asks_a_model_that_is_not_small_for_the_plan_unless_told_oth
 }
 
 #[tokio::test]
-async fn replan_of_a_small_model_says_that_there_is_no_other_plan() {
+async fn replan_of_a_small_model_leaves_open_what_failed_once_and_then_has_no_other_plan() {
     let planner = LlmPlanner::new(Arc::new(Small(model())), "m");
-    let task = planner.create_plan("Read a.txt", &context()).await.unwrap();
-    let again = planner.replan(&task, "no such file", &context()).await;
-    assert!(matches!(again, Err(PlanError::Fixed)), "{again:?}");
+    let mut task = planner.create_plan("Read a.txt, read b.txt", &context()).await.unwrap();
+    let failed = |subtask: &SubTask| {
+        let begun = subtask.with_status(SubTaskStatus::Executing).unwrap();
+        begun.with_result(ToolResult::error("no such file")).unwrap()
+    };
+    task.subtasks[1] = failed(&task.subtasks[1]);
+    let mut again = planner.replan(&task, "no such file", &context()).await.unwrap();
+    assert_eq!(
+        shown(&again),
+        [row("s1", "read_file", json!({"path": "a.txt"}), ""), row("s2", "read_file", Json::Null, "")]
+    );
+    again.subtasks[1] = failed(&again.subtasks[1]);
+    let more = planner.replan(&again, "no such file", &context()).await;
+    assert!(matches!(more, Err(PlanError::Fixed)), "{more:?}");
 }
 
 #[tokio::test]
