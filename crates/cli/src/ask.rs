@@ -21,7 +21,7 @@ pub(crate) type Lines = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 pub(crate) struct Prompt {
     output: Arc<Output>,
     lines: Lines,
-    /// Where rules go that are to hold always.
+    /// Takes the rules that are to hold always.
     rules: Option<Kept>,
     /// One question at a time, whoever asks.
     turn: Arc<Mutex<()>>,
@@ -216,7 +216,7 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
     request.options.iter().any(|other| other == option)
 }
 
-/// What may be answered, in a line.
+/// The possible answers, in a line.
 fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> String {
     let mut ways = Vec::new();
     if may(request, "approve") {
@@ -239,7 +239,7 @@ fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Str
     ways.join(" · ")
 }
 
-/// What a person typed where something is missing.
+/// Text that a person typed to a question for text.
 enum Typed {
     Text(String),
     Decided(Decision),
@@ -321,7 +321,7 @@ mod tests {
         );
     }
 
-    /// What is written, for a test to read.
+    /// The output, for a test to read.
     #[derive(Clone, Default)]
     struct Page(Arc<Mutex<Vec<u8>>>);
 

@@ -85,7 +85,8 @@ settings! {
     /// What makes vectors of memories, so that they are found by meaning too: `none`, `hash` (by how words are
     /// written) or `local` (all-MiniLM-L6-v2, in this program); by default `none`.
     embedder: EmbedderChoice,
-    /// Threads that compute for a model in this program; by default as many as suit how busy the machine is.
+    /// Threads that compute for a model in this program; by default one: two are quicker on idle
+    /// cores and much slower on busy ones.
     local_threads: u32,
     /// The kernel that computes for a model in this program, such as `haswell`; by default the one that suits the
     /// processor best. Answers can differ from kernel to kernel.

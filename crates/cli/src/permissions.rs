@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     pub(crate) workspace: String,
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Document {

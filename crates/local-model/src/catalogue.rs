@@ -8,11 +8,11 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Model {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// What its file's name ends with, after the name and a point: `gguf`, or `safetensors`.
+    /// The ending of its file's name, without the point: `gguf`, or `safetensors`.
     pub ending: &'static str,
-    /// What it is, in one line.
+    /// One line about it.
     pub about: &'static str,
     /// The licence, in one line.
     pub licence: &'static str,

@@ -3,7 +3,7 @@
 //! This file and `engine/worker.rs` are the only ones that use `llama`. A context belongs to one thread, so requests
 //! reach that thread through a channel and tokens come back through another, as they are made.
 
-mod kept;
+mod prompt_cache;
 mod worker;
 
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::llama::{Library, Model};
 use crate::matcher::Matcher;
 use crate::sampler::Sampler;
 use crate::vocabulary::{Token, Vocabulary};
-use kept::Kept;
+use prompt_cache::PromptCache;
 
 /// How a model is run.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl EngineOptions {
     }
 }
 
-/// What the engine is that was opened.
+/// The engine that was opened: version, kernel, threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineInfo {
@@ -133,9 +133,9 @@ pub(crate) struct Prompt {
 #[derive(Debug)]
 pub(crate) struct Generation {
     pub(crate) prompt: Prompt,
-    /// What the answer may begin with; the likeliest is taken. Empty: no such choice is made.
+    /// The answer begins with the likeliest of these; empty if the model begins freely.
     pub(crate) choices: Vec<Beginning>,
-    /// What the answer must look like; anything if absent.
+    /// The grammar that the answer keeps to; none if it may be any text.
     pub(crate) matcher: Option<Matcher>,
     pub(crate) sampler: Sampler,
     /// Most tokens of the answer.
@@ -149,7 +149,7 @@ pub(crate) struct Generation {
 /// One of several beginnings of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Beginning {
-    /// What it is chosen by.
+    /// The text whose likelihood decides.
     pub(crate) evidence: Evidence,
     /// Subtracted from its score: the score where the prompt says nothing, so that what the model likes
     /// anyway has no advantage.
@@ -158,7 +158,7 @@ pub(crate) struct Beginning {
     pub(crate) shown: String,
     /// Read behind that, and not passed on either.
     pub(crate) read: String,
-    /// What the answer begins with.
+    /// The first words of the answer.
     pub(crate) said: String,
     /// Helps with what comes behind it.
     pub(crate) copying: Option<Copying>,
@@ -181,7 +181,7 @@ pub(crate) struct Scoring {
     pub(crate) reply: oneshot::Sender<Result<Option<Vec<Vec<f32>>>, LocalModelError>>,
 }
 
-/// What happens while a prompt is answered.
+/// Events while a prompt is answered.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The prompt was read: so many tokens afresh, and so many that the context still knew.
@@ -205,7 +205,7 @@ pub(crate) enum End {
     Cancelled,
 }
 
-/// What the engine's thread is asked for.
+/// Work for the engine's thread.
 #[derive(Debug)]
 enum Job {
     Generate(Generation),
@@ -217,7 +217,7 @@ enum Job {
 pub(crate) struct Engine {
     model: Arc<Loaded>,
     jobs: mpsc::Sender<Job>,
-    /// What computes, as the log has it.
+    /// Version, kernel and threads, as the log has them.
     info: Arc<str>,
 }
 
@@ -246,17 +246,17 @@ impl Engine {
         let (ready, made) = mpsc::channel();
         let info: Arc<str> = open_engine(options)?.name().into();
         let shown = format!("{info} {options:?}");
-        let kept = options.cache.as_deref().and_then(|folder| Kept::new(folder, path, &shown));
+        let cache = options.cache.as_deref().and_then(|folder| PromptCache::new(folder, path, &shown));
         let (shared, options) = (model.clone(), options.clone());
         std::thread::Builder::new()
             .name("archon-local-model".into())
-            .spawn(move || worker::run(&shared, &options, kept, &queue, &ready))
+            .spawn(move || worker::run(&shared, &options, cache, &queue, &ready))
             .map_err(|e| LocalModelError::engine("starting its thread", e))?;
         made.recv().map_err(|e| LocalModelError::engine("starting its thread", e))??;
         Ok(Self { model, jobs, info })
     }
 
-    /// What computes: version, kernel and threads.
+    /// Version, kernel and threads.
     pub(crate) fn info(&self) -> &str {
         &self.info
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a local model: each error says what failed, on what, why, and what to do.
+//! Errors of local models: each says what failed, on what, why, and what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub enum LocalModelError {
     /// There is no file at this path.
     #[error("no model file at {}", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// The file could not be read.
@@ -19,7 +19,7 @@ pub enum LocalModelError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is something else.
@@ -39,7 +39,7 @@ pub enum LocalModelError {
     /// The engine was not fetched.
     #[error("the engine is not there: no {}", path.display())]
     EngineMissing {
-        /// What was looked for.
+        /// The name that was looked for.
         path: PathBuf,
     },
     /// A file of the engine is not the one that was pinned.
@@ -47,14 +47,22 @@ pub enum LocalModelError {
     EngineAltered {
         /// The file or the folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The engine cannot run on this machine.
     #[error("the engine cannot run on this machine: {why}")]
     EngineUnfit {
-        /// What is missing.
+        /// The missing part.
         why: String,
+    },
+    /// The engine has no such kernel, or none that runs on this processor.
+    #[error("no kernel {kernel} for this processor; there is: {there}")]
+    NoSuchKernel {
+        /// The kernel that was named.
+        kernel: String,
+        /// The kernels that the engine has.
+        there: String,
     },
     /// The conversation does not fit.
     #[error("the prompt has {tokens} tokens and the context holds {context}")]
@@ -67,15 +75,15 @@ pub enum LocalModelError {
     /// The engine failed.
     #[error("the engine failed while {doing}: {why}")]
     Engine {
-        /// What it was doing.
+        /// The step that failed.
         doing: &'static str,
-        /// What it said.
+        /// Its message.
         why: String,
     },
     /// No model is called that.
     #[error("there is no model called {name:?}")]
     Unknown {
-        /// What was asked for.
+        /// The request.
         name: String,
     },
     /// A server was not reached, or the connection broke.
@@ -83,7 +91,7 @@ pub enum LocalModelError {
     Network {
         /// The server.
         from: String,
-        /// What went wrong.
+        /// The cause.
         why: String,
     },
     /// A server said no.
@@ -105,10 +113,10 @@ pub enum LocalModelError {
     /// An address cannot be used.
     #[error("the address of the package index or the registry cannot be used: {why}")]
     Address {
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
-    /// What came is not what was expected.
+    /// The download differs from what was expected.
     #[error("{file} has the wrong SHA-256: {found} instead of {expected}")]
     Checksum {
         /// The file.
@@ -129,9 +137,9 @@ pub enum LocalModelError {
     /// There is no room left.
     #[error("the disk is full: cannot write {}{}", path.display(), kept_text(kept.as_deref()))]
     DiskFull {
-        /// What was being written.
+        /// The file that was being written.
         path: PathBuf,
-        /// What came so far and is gone on with.
+        /// The part that has come, from which the next pull goes on.
         kept: Option<PathBuf>,
     },
     /// Another pull of the same model, or of the engine, is under way.
@@ -145,7 +153,7 @@ pub enum LocalModelError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -189,7 +197,7 @@ impl LocalModelError {
         Self::Engine { doing, why: why.to_string() }
     }
 
-    /// What to do about it, in one line.
+    /// The remedy, in one line.
     pub fn advice(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "fetch a model with `archon model pull`, or give the path of a GGUF file",
@@ -200,6 +208,10 @@ impl LocalModelError {
             Self::EngineUnfit { .. } => {
                 "it needs Linux with glibc 2.34 and libstdc++ of GCC 11, or newer; without it, name a server: `--base-url \
                  http://127.0.0.1:8080/v1 --model NAME`"
+            }
+            Self::NoSuchKernel { .. } => {
+                "unset `local_kernel` (or `ARCHON_LOCAL_KERNEL`), and the best one is taken; or name one that this \
+                 processor can run"
             }
             Self::PromptTooLarge { .. } => {
                 "shorten the conversation, offer fewer tools, or raise the context size"
@@ -216,7 +228,7 @@ impl LocalModelError {
                 "the file was removed; run the same command again, or use another server"
             }
             Self::DiskFull { .. } => "make room and run the same command again: it goes on where it stopped",
-            Self::Busy { .. } => "wait for it",
+            Self::Busy { .. } => "wait until that is done, then run the same command again",
             Self::Io { .. } => "check the folder and its permissions, then run the same command again",
             Self::Engine { .. } => "try again; if it happens again, use a smaller context or another model",
         }

@@ -108,7 +108,7 @@ impl Model {
         unsafe { (self.functions.llama_vocab_is_eog)(self.vocab.as_ptr(), token) }
     }
 
-    /// What a token writes; with `special` also the name of a control token.
+    /// The text of a token; with `special` also the name of a control token.
     pub(crate) fn piece(&self, token: Token, special: bool) -> Vec<u8> {
         let mut piece = vec![0_u8; 32];
         loop {
@@ -224,7 +224,7 @@ pub(crate) struct ContextOptions {
     pub(crate) threads: u32,
 }
 
-/// What a model has read.
+/// The tokens that a model has read.
 pub(crate) struct Context {
     functions: &'static Functions,
     context: NonNull<llama_context>,

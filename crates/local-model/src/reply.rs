@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::grammar::{Grammar, GrammarBuilder};
 use crate::schema::{SchemaLimits, SchemaNodes};
 
-/// What stands around the name and the arguments of a reply.
+/// The form of a reply: the texts around the name and the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// `Tool: NAME {…}`: for a model that goes on with a transcript.
@@ -24,7 +24,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What every reply begins with.
+    /// The beginning of every reply.
     pub(crate) fn lead(self) -> &'static str {
         match self {
             Self::Transcript => "Tool:",
@@ -33,7 +33,7 @@ impl Form {
         }
     }
 
-    /// What stands between that and the name.
+    /// Between the beginning and the name.
     pub(crate) fn before_name(self) -> &'static str {
         match self {
             Self::Transcript => " ",
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// What stands between the name and the arguments.
+    /// Between the name and the arguments.
     pub(crate) fn between(self) -> &'static str {
         match self {
             Self::Transcript | Self::Answer => " ",
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// What stands behind the arguments.
+    /// Behind the arguments.
     pub(crate) fn close(self) -> &'static str {
         match self {
             Self::Transcript | Self::Answer => "",
@@ -57,7 +57,7 @@ impl Form {
         }
     }
 
-    /// What stands before the arguments.
+    /// Before the arguments.
     fn head(self, name: &str) -> String {
         let name = if self == Self::Answer { "" } else { name };
         [self.lead(), self.before_name(), name, self.between()].concat()
@@ -143,7 +143,7 @@ enum Part {
     Rest,
 }
 
-/// What the answer's text stands behind.
+/// Before the answer's text.
 const TEXT_LEAD: &[u8] = b"{\"text\": \"";
 
 impl ReplyReader {

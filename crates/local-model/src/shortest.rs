@@ -16,7 +16,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// What cannot be written at all.
+    /// Cannot be written at all.
     const NEVER: Self = Self { bytes: u64::MAX, height: u32::MAX };
 
     fn then(self, other: Self) -> Self {

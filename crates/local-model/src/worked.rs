@@ -13,7 +13,7 @@ pub(crate) struct Worked {
     pub(crate) task: String,
     /// The tool that is called, and its arguments; `None` if the task needs none.
     pub(crate) call: Option<(String, Value)>,
-    /// What the tool returns, where it is shown.
+    /// The tool's result, where it is shown.
     pub(crate) result: Option<String>,
     /// The answer. A call without a result is shown without one.
     pub(crate) answer: String,
@@ -79,7 +79,7 @@ const TALK: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is shown once more, right before a question that is answered without a tool.
+/// Shown once more, right before a question that is answered without a tool.
 const BEFORE_ANSWER: &[(&str, &str)] = &[
     ("Which language do people speak in Brazil?", "People speak Portuguese in Brazil."),
     ("I feel sad.", "Oh dear! Can I help you?"),

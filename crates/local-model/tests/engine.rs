@@ -149,6 +149,18 @@ async fn an_answer_streams_while_it_is_made() {
     }
 }
 
+/// The request of the next turn, when the tool that `said` calls has answered.
+fn after_result(first: &Request, said: AssistantMessage, result: &str) -> Request {
+    let call = said.tool_calls().next().unwrap().clone();
+    let mut messages: Vec<Message> = first.messages.iter().map(|message| Message::clone(message)).collect();
+    messages.push(Message::Assistant(said));
+    messages.push(Message::tool_result(&call, &ToolResult::success(result), Timestamp::default()));
+    let mut second = Request::new("local", messages);
+    second.tools = first.tools.clone();
+    Arc::make_mut(&mut second.options).max_tokens = Some(16);
+    second
+}
+
 #[tokio::test]
 async fn the_next_turn_reads_only_what_is_new() {
     for path in paths() {
@@ -156,15 +168,7 @@ async fn the_next_turn_reads_only_what_is_new() {
         let model = LocalModel::load(&path, options()).unwrap();
         let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
         let (_, said) = ask(&model, first.clone()).await;
-        let call = said.tool_calls().next().unwrap().clone();
-        let mut messages: Vec<Message> =
-            first.messages.iter().map(|message| Message::clone(message)).collect();
-        messages.push(Message::Assistant(said));
-        messages.push(Message::tool_result(&call, &ToolResult::success("21"), Timestamp::default()));
-        let mut second = Request::new("local", messages);
-        second.tools = first.tools.clone();
-        Arc::make_mut(&mut second.options).max_tokens = Some(16);
-        let (_, message) = ask(&model, second).await;
+        let (_, message) = ask(&model, after_result(&first, said, "21")).await;
         let usage = message.usage;
         assert!(usage.cache_read > 0 && usage.input < usage.cache_read, "{usage:?}");
         // After a success the answer is due.
@@ -189,6 +193,25 @@ async fn a_kept_beginning_is_not_read_again_and_changes_no_answer() {
         let model = LocalModel::load(&path, options()).unwrap();
         let (_, without) = ask(&model, request("What is 3 * 7?", tools(), ToolChoice::Auto)).await;
         assert_eq!(first.content, without.content);
+    }
+}
+
+#[tokio::test]
+async fn a_beginning_that_was_read_as_a_part_of_another_prompt_is_kept_for_the_next_process() {
+    for path in paths() {
+        let cache = tempfile::tempdir().unwrap();
+        let engine = fetched::engine().with_cache(cache.path());
+        let load = || LocalModel::load(&path, options().with_engine(engine.clone())).unwrap();
+        let first = request("What is 3 * 7?", tools(), ToolChoice::Tool("calculator".into()));
+        let model = load();
+        let (_, said) = ask(&model, first.clone()).await;
+        let second = after_result(&first, said, "21");
+        let (_, answer) = ask(&model, second.clone()).await;
+        drop(model);
+        // As a resume does: a process whose first prompt has the result in it.
+        let (_, resumed) = ask(&load(), second).await;
+        assert_eq!(answer.content, resumed.content);
+        assert!(resumed.usage.input < 80 && resumed.usage.cache_read > 100, "{:?}", resumed.usage);
     }
 }
 

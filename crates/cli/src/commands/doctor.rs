@@ -16,7 +16,7 @@ use crate::{
     local, toolset,
 };
 
-/// What `archon doctor` takes: what `archon run` would be given.
+/// The arguments of `archon doctor`, as `archon run` has them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -28,11 +28,11 @@ pub(crate) struct DoctorArgs {
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 struct Finding {
-    /// What was looked at.
+    /// The thing that was checked.
     check: &'static str,
     /// Whether it can be used.
     ok: bool,
-    /// What was found, or what to do.
+    /// The finding, or the remedy.
     found: String,
 }
 

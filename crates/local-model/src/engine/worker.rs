@@ -1,4 +1,4 @@
-//! What the engine's thread does: reads prompts, chooses tokens, and remembers what it has read.
+//! The engine's thread: reads prompts, chooses tokens, and remembers what it has read.
 //!
 //! The context keeps what it has read between prompts. The next turn of a conversation, and the next
 //! conversation with the same instructions, begin with text that need not be read again.
@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use archon_types::CancellationToken;
 
-use super::kept::Kept;
+use super::prompt_cache::PromptCache;
 use super::{Beginning, End, EngineOptions, Evidence, Generation, Job, Loaded, Prompt, Step};
 use crate::copying::Copying;
 use crate::error::LocalModelError;
@@ -20,7 +20,7 @@ use crate::vocabulary::Token;
 pub(super) fn run(
     model: &Loaded,
     options: &EngineOptions,
-    kept: Option<Kept>,
+    cache: Option<PromptCache>,
     queue: &mpsc::Receiver<Job>,
     ready: &mpsc::Sender<Result<(), LocalModelError>>,
 ) {
@@ -34,7 +34,7 @@ pub(super) fn run(
         }
     };
     let _ = ready.send(Ok(()));
-    let mut worker = Worker { model, context, batch: batch as usize, known: Vec::new(), kept };
+    let mut worker = Worker { model, context, batch: batch as usize, known: Vec::new(), cache };
     for job in queue {
         match job {
             Job::Generate(mut job) => {
@@ -56,7 +56,7 @@ struct Worker<'a> {
     batch: usize,
     /// The tokens that the context has read.
     known: Vec<Token>,
-    kept: Option<Kept>,
+    cache: Option<PromptCache>,
 }
 
 /// A text is judged by so many of its first tokens.
@@ -65,7 +65,7 @@ const MOST_JUDGED: usize = 100;
 /// A token writes seldom more bytes than this.
 const LONGEST_TOKEN: usize = 32;
 
-/// What was said of an answer so far.
+/// The answer so far.
 struct Said {
     copying: Option<Copying>,
     tokens: usize,
@@ -103,7 +103,7 @@ impl Worker<'_> {
         self.write(job, &mut said)
     }
 
-    /// Reads what is shown behind the prompt. In a new conversation that is the same as in the next, and is kept.
+    /// Reads what is shown behind the prompt. It is the same in each new conversation, and so stays in the context.
     fn show(&mut self, shown: &str, job: &Generation) -> Result<bool, LocalModelError> {
         let shown = self.model.tokens(shown.as_bytes());
         let Prompt { tokens, fixed } = &job.prompt;
@@ -295,7 +295,7 @@ impl Worker<'_> {
         bytes
     }
 
-    /// Forgets what does not begin the prompt, and takes what was kept of its fixed beginning; returns how many of its
+    /// Forgets what does not begin the prompt, and takes its fixed beginning from the cache; returns how many of its
     /// tokens are known. The last one is always read again, because choosing a token needs its outcome.
     fn keep(&mut self, prompt: &Prompt) -> Result<usize, LocalModelError> {
         let (tokens, context) = (&prompt.tokens, self.model.context as usize);
@@ -304,17 +304,34 @@ impl Worker<'_> {
         }
         let known = self.keep_first(tokens, tokens.len().saturating_sub(1))?;
         let fixed = &tokens[..prompt.fixed];
-        let kept =
-            if known < fixed.len() { self.kept.as_ref().and_then(|kept| kept.load(fixed)) } else { None };
-        let Some(kept) = kept else { return Ok(known) };
+        let Some(cache) = &self.cache else { return Ok(known) };
+        if known >= fixed.len() {
+            if cache.holds(fixed) {
+                return Ok(known);
+            }
+            // It is known as a part of another prompt. A process that begins with this one would have to read it.
+            let known = self.keep_first(fixed, fixed.len())?;
+            self.store(fixed);
+            return Ok(known);
+        }
+        let Some(beginning) = cache.load(fixed) else { return Ok(known) };
         self.known.clear();
-        if self.context.restore(&kept) {
+        if self.context.restore(&beginning) {
             self.known.extend_from_slice(fixed);
         }
         self.keep_first(tokens, tokens.len().saturating_sub(1))
     }
 
-    /// Reads what is not known of the prompt, and keeps its fixed beginning. False if it was stopped on the way.
+    /// Writes a beginning to the cache, where there is one: the context holds exactly these tokens.
+    fn store(&mut self, beginning: &[Token]) {
+        let is_written = self.cache.as_ref().is_none_or(|cache| cache.store(beginning, &self.context.save()));
+        if !is_written {
+            // The folder cannot be written to: each further try would cost time.
+            self.cache = None;
+        }
+    }
+
+    /// Reads what is not known of the prompt, and writes its fixed beginning to the cache. False if it was stopped on the way.
     fn read(
         &mut self,
         prompt: &Prompt,
@@ -326,9 +343,7 @@ impl Worker<'_> {
             if !self.decode(&fixed[known..], stop)? {
                 return Ok(false);
             }
-            if let Some(kept) = &self.kept {
-                kept.store(fixed, &self.context.save());
-            }
+            self.store(fixed);
         }
         self.decode(rest, stop)
     }

@@ -26,11 +26,11 @@ pub(crate) struct Library {
     version: &'static str,
     /// Which of the kernel libraries computes: the part of its file's name that differs.
     kernel: String,
-    /// What stays open; nothing of it is ever closed.
+    /// The open libraries; none of them is ever closed.
     _handles: Vec<Handle>,
 }
 
-/// What the system has to bring, in the order in which it is opened.
+/// The system's libraries, in the order in which they are opened.
 const OF_THE_SYSTEM: [&str; 3] = ["libstdc++.so.6", "libgcc_s.so.1", "libm.so.6"];
 
 /// The oldest glibc that the library runs on.
@@ -41,6 +41,8 @@ struct Kernel {
     name: String,
     path: PathBuf,
     score: i32,
+    /// Stays open until llama.cpp opens the same file: it then gets the one whose hash was checked.
+    handle: Handle,
 }
 
 impl Library {
@@ -107,9 +109,10 @@ impl Library {
         let functions = unsafe { Functions::look_up(llama) }.map_err(|e| wrong(&folder, e.to_string()))?;
         check_version(&functions, prebuilt, &folder)?;
         let kernel = load_kernel(&functions, prebuilt, &folder, kernel)?;
+        handles.push(kernel.handle);
         // SAFETY: called once, after a kernel was loaded: without one it would look for kernels in other places.
         unsafe { (functions.llama_backend_init)() };
-        Ok(Self { functions, version: prebuilt.version, kernel, _handles: handles })
+        Ok(Self { functions, version: prebuilt.version, kernel: kernel.name, _handles: handles })
     }
 }
 
@@ -155,13 +158,13 @@ fn check_version(functions: &Functions, prebuilt: &Prebuilt, folder: &Path) -> R
     Err(wrong(folder, format!("it is version {} ({}) and not {version} ({commit})", said.0, said.1)))
 }
 
-/// Loads the kernel that was named, or the best, and returns its name.
+/// Loads the kernel that was named, or the best.
 fn load_kernel(
     functions: &Functions,
     prebuilt: &Prebuilt,
     folder: &Path,
     named: Option<&str>,
-) -> Result<String, LocalModelError> {
+) -> Result<Kernel, LocalModelError> {
     // SAFETY: the function given takes what llama.cpp hands it and keeps nothing.
     unsafe {
         (functions.llama_log_set)(Some(silent), std::ptr::null_mut());
@@ -173,16 +176,18 @@ fn load_kernel(
         if named.is_none_or(|named| named == name) {
             let handle = open_pinned(folder, pinned)?;
             let path = folder.join(pinned.file);
-            kernels.push(Kernel { name: name.to_owned(), score: score(&handle, &path)?, path });
+            kernels.push(Kernel { name: name.to_owned(), score: score(&handle, &path)?, path, handle });
         }
     }
     let best = kernels.into_iter().max_by_key(|kernel| kernel.score);
     let Some(kernel) = best.filter(|kernel| kernel.score > 0) else {
-        let names: Vec<_> = prebuilt.kernel_names().collect();
-        return Err(unfit(match named {
-            Some(named) => format!("no kernel {named} for this processor; there is: {}", names.join(", ")),
-            None => "no kernel for this processor".to_owned(),
-        }));
+        return Err(match named {
+            Some(named) => {
+                let names: Vec<_> = prebuilt.kernel_names().collect();
+                LocalModelError::NoSuchKernel { kernel: named.to_owned(), there: names.join(", ") }
+            }
+            None => unfit("no kernel for this processor".to_owned()),
+        });
     };
     let path = std::ffi::CString::new(kernel.path.as_os_str().as_encoded_bytes())
         .map_err(|e| wrong(&kernel.path, e.to_string()))?;
@@ -190,7 +195,7 @@ fn load_kernel(
     if unsafe { (functions.ggml_backend_load)(path.as_ptr()) }.is_null() {
         return Err(wrong(&kernel.path, "llama.cpp does not take it".to_owned()));
     }
-    Ok(kernel.name)
+    Ok(kernel)
 }
 
 /// How well a kernel suits the processor. It says so itself, in code that runs on any.

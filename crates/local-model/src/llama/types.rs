@@ -109,6 +109,8 @@ pub(super) struct llama_context_params {
     ctx_other: *mut llama_context,
 }
 
+// The library is there for processors of 64 bits only; elsewhere this must compile all the same.
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<llama_batch>() == 56);
     assert!(offset_of!(llama_batch, pos) == 24);

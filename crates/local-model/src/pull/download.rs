@@ -12,7 +12,7 @@ use super::{Progress, blocking, part_of};
 use crate::error::LocalModelError;
 use crate::prebuilt::hex;
 
-/// What the file must be, and its place in the whole.
+/// The expected file, and its place in the whole.
 pub(super) struct Expected {
     /// Its hash, in hexadecimal.
     pub(super) sha256: String,

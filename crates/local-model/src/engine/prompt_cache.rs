@@ -1,9 +1,9 @@
-//! Keeps what the engine computed of a prompt's fixed beginning (instructions, tools, examples) in a file, so that the
-//! next process need not read it again.
+//! A cache on disk of prompts' fixed beginnings (instructions, tools, examples), as the engine computed them: the next
+//! process need not read them again.
 //!
-//! Nothing of a conversation is kept. A file is named by a hash of all that its content depends on, the tokens included,
-//! and holds a hash of the content, which is checked before llama.cpp reads it. It is only a cache: what cannot be read
-//! or written is done without.
+//! Nothing of a conversation is in it. A file is named by a hash of all that its content depends on, the tokens included,
+//! and holds a hash of the content, which is checked before llama.cpp reads it. A file that cannot be
+//! read or written costs time, nothing else.
 
 use std::fs;
 use std::io;
@@ -18,22 +18,22 @@ use crate::vocabulary::Token;
 /// A beginning with fewer tokens is read about as quickly as a file.
 const FEWEST: usize = 128;
 
-/// So many beginnings are kept, the last used ones.
+/// The cache holds so many beginnings: those that were used last.
 const MOST_FILES: usize = 8;
 
-/// What the kept files are called.
+/// How the files' names end.
 const ENDING: &str = "prompt";
 
 /// The length of a SHA-256.
 const HASH: usize = 32;
 
-/// A folder of kept beginnings, for one model that is run in one way.
-pub(super) struct Kept {
+/// A folder of beginnings, for one model that is run in one way.
+pub(super) struct PromptCache {
     folder: PathBuf,
     identity: String,
 }
 
-impl Kept {
+impl PromptCache {
     /// For a model's file; `engine` names all else that the content depends on.
     pub(super) fn new(folder: &Path, model: &Path, engine: &str) -> Option<Self> {
         let model = model.canonicalize().ok()?;
@@ -43,7 +43,7 @@ impl Kept {
         Some(Self { folder: folder.to_owned(), identity })
     }
 
-    /// What was kept of this beginning.
+    /// Reads this beginning; none if it is not there or damaged.
     pub(super) fn load(&self, beginning: &[Token]) -> Option<Vec<u8>> {
         let path = self.path(beginning)?;
         let mut bytes = fs::read(&path).ok()?;
@@ -60,12 +60,17 @@ impl Kept {
         Some(content)
     }
 
-    /// Keeps what was computed of this beginning.
-    pub(super) fn store(&self, beginning: &[Token], content: &[u8]) {
-        if let Some(path) = self.path(beginning) {
-            let _ = self.write(&path, content);
-            self.remove_old();
-        }
+    /// Whether this beginning is there, or too short to be worth a file.
+    pub(super) fn holds(&self, beginning: &[Token]) -> bool {
+        self.path(beginning).is_none_or(|path| path.is_file())
+    }
+
+    /// Writes this beginning if it is worth a file, and removes the oldest of too many. False if that failed.
+    pub(super) fn store(&self, beginning: &[Token], content: &[u8]) -> bool {
+        let Some(path) = self.path(beginning) else { return true };
+        let is_written = self.write(&path, content).is_ok();
+        self.remove_old();
+        is_written
     }
 
     /// None for a beginning that is not worth it.
@@ -97,9 +102,11 @@ impl Kept {
 
     fn remove_old(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        let is_kept = |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING);
+        // Unfinished ones count, too: a process that was killed while it wrote leaves one behind.
+        let is_ours =
+            |path: &PathBuf| path.extension().is_some_and(|ending| ending == ENDING || ending == "new");
         let used = |path: &PathBuf| path.metadata().and_then(|file| file.modified()).ok();
-        let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(is_kept).collect();
+        let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(is_ours).collect();
         files.sort_by_key(|path| std::cmp::Reverse(used(path)));
         for old in files.into_iter().skip(MOST_FILES) {
             let _ = fs::remove_file(old);
@@ -123,12 +130,13 @@ mod tests {
             Self { folder }
         }
 
-        fn kept(&self, engine: &str) -> Kept {
-            Kept::new(&self.folder.path().join("kept"), &self.folder.path().join("model"), engine).unwrap()
+        fn cache(&self, engine: &str) -> PromptCache {
+            PromptCache::new(&self.folder.path().join("cache"), &self.folder.path().join("model"), engine)
+                .unwrap()
         }
 
         fn files(&self) -> Vec<PathBuf> {
-            let entries = fs::read_dir(self.folder.path().join("kept")).unwrap();
+            let entries = fs::read_dir(self.folder.path().join("cache")).unwrap();
             entries.map(|entry| entry.unwrap().path()).collect()
         }
     }
@@ -140,23 +148,23 @@ mod tests {
     #[test]
     fn load_returns_what_was_stored_for_the_same_tokens_model_and_engine_alone() {
         let fixture = Fixture::new();
-        fixture.kept("a").store(&beginning(1), b"content");
-        assert_eq!(fixture.kept("a").load(&beginning(1)).as_deref(), Some(&b"content"[..]));
-        assert_eq!(fixture.kept("a").load(&beginning(2)), None);
-        assert_eq!(fixture.kept("b").load(&beginning(1)), None);
+        fixture.cache("a").store(&beginning(1), b"content");
+        assert_eq!(fixture.cache("a").load(&beginning(1)).as_deref(), Some(&b"content"[..]));
+        assert_eq!(fixture.cache("a").load(&beginning(2)), None);
+        assert_eq!(fixture.cache("b").load(&beginning(1)), None);
         fs::write(fixture.folder.path().join("model"), "others").unwrap();
-        assert_eq!(fixture.kept("a").load(&beginning(1)), None);
+        assert_eq!(fixture.cache("a").load(&beginning(1)), None);
     }
 
     #[test]
     fn load_of_an_altered_or_cut_file_returns_nothing_and_removes_it() {
         for length in [0, 10, HASH, HASH + 3] {
             let fixture = Fixture::new();
-            fixture.kept("a").store(&beginning(1), b"content");
+            fixture.cache("a").store(&beginning(1), b"content");
             let file = fixture.files().pop().unwrap();
             let bytes = fs::read(&file).unwrap();
             fs::write(&file, &bytes[..length]).unwrap();
-            assert_eq!(fixture.kept("a").load(&beginning(1)), None, "{length}");
+            assert_eq!(fixture.cache("a").load(&beginning(1)), None, "{length}");
             assert_eq!(fixture.files(), Vec::<PathBuf>::new());
         }
     }
@@ -164,19 +172,19 @@ mod tests {
     #[test]
     fn store_keeps_the_last_used_files_and_no_short_beginning() {
         let fixture = Fixture::new();
-        let kept = fixture.kept("a");
-        kept.store(&beginning(1)[1..], b"short");
+        let cache = fixture.cache("a");
+        cache.store(&beginning(1)[1..], b"short");
         let at = |file: &Path, seconds| {
             let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
             fs::File::options().append(true).open(file).unwrap().set_modified(time).unwrap();
         };
         for first in 1..=8 {
-            kept.store(&beginning(first), b"content");
-            at(&kept.path(&beginning(first)).unwrap(), u64::try_from(first).unwrap());
+            cache.store(&beginning(first), b"content");
+            at(&cache.path(&beginning(first)).unwrap(), u64::try_from(first).unwrap());
         }
-        assert!(kept.load(&beginning(1)).is_some(), "used now");
-        kept.store(&beginning(9), b"content");
+        assert!(cache.load(&beginning(1)).is_some(), "used now");
+        cache.store(&beginning(9), b"content");
         assert_eq!(fixture.files().len(), MOST_FILES);
-        assert!(kept.load(&beginning(1)).is_some() && kept.load(&beginning(2)).is_none());
+        assert!(cache.load(&beginning(1)).is_some() && cache.load(&beginning(2)).is_none());
     }
 }
