@@ -1,4 +1,4 @@
-//! What an agent is told that does a subtask: the step, what it needs to know, and what others need of it.
+//! The prompt of an agent that does a subtask: the step, what it needs to know, and what others need of it.
 
 use archon_types::{Json, SubTask, Task};
 
@@ -81,7 +81,7 @@ fn fields_wanted(task: &Task, subtask: &SubTask) -> Vec<String> {
     fields
 }
 
-/// What was known at the start, and the results of the steps that this one depends on.
+/// The facts from the start, and the results of the steps that this one depends on.
 fn known(task: &Task, subtask: &SubTask) -> Vec<String> {
     let is_result = |key: &str| {
         task.subtasks.iter().any(|s| s.id.as_str() == key || s.rules.save_as.as_deref() == Some(key))

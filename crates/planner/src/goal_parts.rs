@@ -39,8 +39,8 @@ pub(crate) fn composes(part: &Part) -> bool {
     verb_of(&part.text).is_some_and(|verb| COMPOSING.contains(&verb.as_str()))
 }
 
-/// What the text says of earlier results, written with a name for each: `Add both results.` becomes `Add A and B.`
-/// `None` if it speaks of none. `names` are those of the parts before it.
+/// The text with a name for each earlier result that it speaks of: `Add both results.` becomes `Add A and B.` `None` if
+/// it speaks of none. `names` are those of the parts before it.
 pub(crate) fn with_names(text: &str, names: &[&str]) -> Option<(String, Vec<usize>)> {
     let last = names.len().checked_sub(1)?;
     let mut found: Vec<usize> = Vec::new();
@@ -81,12 +81,18 @@ const PHRASES: &[(&str, Means)] = &[
     ("by the second", Means::Number(1)), ("by the first", Means::Number(0)),
     ("all the results", Means::All), ("all results", Means::All),
     ("both the results", Means::Both), ("both results", Means::Both), ("both numbers", Means::Both),
-    ("the two results", Means::Both), ("the two numbers", Means::Both), ("the results", Means::Both),
-    ("both", Means::Both), ("them", Means::Both),
+    ("the two results", Means::Both), ("the two numbers", Means::Both), ("the results", Means::All),
+    ("both", Means::Both), ("them", Means::All),
     ("the last result", Means::Last), ("the result", Means::Last), ("that result", Means::Last),
     ("this result", Means::Last), ("the sum", Means::Last), ("the product", Means::Last),
     ("the difference", Means::Last), ("the quotient", Means::Last), ("the total", Means::Last),
     ("that number", Means::Last), ("it", Means::Last),
+];
+
+/// Words behind the name of a result that do not make another thing of it.
+const FOLLOWING: &[&str] = &[
+    "and", "as", "by", "from", "in", "into", "is", "on", "or", "then", "through", "to", "together", "up",
+    "with",
 ];
 
 /// Words that ask for words.
@@ -218,8 +224,10 @@ fn replace_words(text: &str, phrase: &str, name: &str) -> Option<String> {
     for (at, _) in lower.match_indices(phrase) {
         let end = at + phrase.len();
         let is_whole = !is_word(lower[..at].chars().next_back()) && !is_word(lower[end..].chars().next());
-        // `both files` speaks of files; `notes.it` is a name.
-        let is_other = phrase == "both" && lower[end..].trim_start().starts_with(char::is_alphabetic);
+        // `both files` speaks of files, `the sum of 5 and 6` and `the total cost` of something new; `notes.it` is a name.
+        let next: String = lower[end..].trim_start().chars().take_while(|c| c.is_alphabetic()).collect();
+        let is_named = phrase == "both" || phrase.starts_with("the ");
+        let is_other = is_named && !next.is_empty() && !FOLLOWING.contains(&next.as_str());
         if at < done || !is_whole || is_other || lower[..at].ends_with(['.', '/']) {
             continue;
         }
@@ -277,6 +285,9 @@ mod tests {
         assert_eq!(named("Take the first result from the second."), some("Take A from B.", &[0, 1]));
         assert_eq!(named("Divide the sum by 6."), some("Divide C by 6.", &[2]));
         assert_eq!(named("Say it."), some("Say C.", &[2]));
+        assert_eq!(named("Add the results."), some("Add A and B and C.", &[0, 1, 2]));
+        assert_eq!(named("Compute the sum of 5 and 6."), None);
+        assert_eq!(named("Find the total cost and the difference between a and b."), None);
         assert_eq!(named("Open notes.it and both files."), None);
         assert_eq!(with_names("Add both results.", &[]), None);
         assert_eq!(with_names("Add both results.", &["A"]), some("Add A.", &[0]));

@@ -19,7 +19,7 @@ use crate::{
     goal_parts::{Part, composes, parts, with_names},
 };
 
-/// What stands for a result in the question about the next call: a number like those that the model calculates with.
+/// Numbers from here on stand for results in the question about the next call, because the model calculates with numbers.
 const STAND_INS: u32 = 7001;
 
 /// Most tokens of a call, and of an outline.
@@ -47,7 +47,7 @@ pub(crate) async fn subtasks(
         parts => {
             let mut made = Vec::new();
             for part in parts {
-                let subtask = asking.subtask(part, &made).await?;
+                let subtask = asking.subtask(part, goal, &made).await?;
                 made.push(subtask);
             }
             Ok(made)
@@ -55,8 +55,8 @@ pub(crate) async fn subtasks(
     }
 }
 
-/// The same plan, in which whoever does a step finds the arguments that did not work. `None` where that was so already:
-/// the goal's words stay the same, and so would the plan.
+/// The same plan without the arguments of steps that failed: the agent that does such a step chooses them anew. `None`
+/// if no failed step had arguments, because the plan would stay as it is.
 pub(crate) fn left_open(task: &Task) -> Option<Task> {
     let mut new = task.clone();
     let mut changes = false;
@@ -91,14 +91,16 @@ fn specs(context: &PlanningContext) -> Arc<Encoded<Vec<ToolSpec>>> {
 }
 
 impl Asking<'_> {
-    async fn subtask(&self, part: &Part, before: &[SubTask]) -> Result<SubTask, PlanError> {
+    async fn subtask(&self, part: &Part, goal: &str, before: &[SubTask]) -> Result<SubTask, PlanError> {
         let id = format!("s{}", before.len() + 1);
         let subtask = SubTask::new(id, part.text.as_str());
         let open = open(before);
         if part.tells && !before.is_empty() {
             return Ok(subtask.after(open));
         }
-        let stand_ins: Vec<String> = (STAND_INS..).take(before.len()).map(|n| n.to_string()).collect();
+        // A number of the goal itself is no result.
+        let numbers = (STAND_INS..).map(|n| n.to_string()).filter(|n| !goal.contains(n.as_str()));
+        let stand_ins: Vec<String> = numbers.take(before.len()).collect();
         let names: Vec<&str> = stand_ins.iter().map(String::as_str).collect();
         let (question, spoken_of) = match with_names(&part.text, &names) {
             Some((named, places)) => (named, places),
@@ -121,7 +123,7 @@ impl Asking<'_> {
         })
     }
 
-    /// What the model would call now.
+    /// The call that the model would make now.
     async fn call(&self, question: &str) -> Result<Option<ToolCall>, PlanError> {
         if self.specs.is_empty() {
             return Ok(None);
