@@ -16,8 +16,11 @@ pub(crate) const NAME: &str = "demo";
 /// Runs that begin with nothing.
 const COLD: usize = 3;
 
-/// The longest that the median of them may take.
+/// The longest that any of them may take.
 const LONGEST: Duration = Duration::from_secs(240);
+
+/// The longest that the four scenes may take.
+const LONGEST_MAIN_JOB: f64 = 60.0;
 
 /// The longest until the first scene where everything is there.
 const LONGEST_AGAIN: Duration = Duration::from_secs(5);
@@ -40,7 +43,7 @@ struct Run {
 }
 
 impl Run {
-    /// What passed before the demo's own program ran.
+    /// Seconds before the demo's own program ran.
     fn xtask(&self) -> f64 {
         (self.wall.as_secs_f64() - self.phases.total).max(0.0)
     }
@@ -80,7 +83,11 @@ fn demo(top: &Path) -> Result<Run> {
     let line = CommandLine::cargo("xtask demo")
         .env("CARGO_HOME", crates.display().to_string())
         .env("CARGO_TARGET_DIR", target.display().to_string())
-        .env("XDG_DATA_HOME", folder("data")?.display().to_string());
+        .env("XDG_DATA_HOME", folder("data")?.display().to_string())
+        .env("ARCHON_DATA_DIR", folder("data/archon")?.display().to_string())
+        // Whatever somebody has set: a cache of compiled crates would make another measurement of it.
+        .env("RUSTC_WRAPPER", "");
+    println!("load before it: {}", crate::demo::load().unwrap_or_default());
     let began = Instant::now();
     line.run()?;
     Ok(Run { wall: began.elapsed(), phases: Phases::read(&target)? })
@@ -103,8 +110,11 @@ fn judge(runs: &[Run]) -> Result<()> {
     println!("median of {} with nothing there: {:.0} s", cold.len(), median.as_secs_f64());
     let begun = again.before_main_job();
     println!("with everything there, the first scene began after {:.1} s", begun.as_secs_f64());
-    if median > LONGEST {
-        bail!("the median is over {} s", LONGEST.as_secs());
+    if let Some(run) = cold.iter().find(|run| run.wall > LONGEST) {
+        bail!("a run took {:.0} s, which is over {} s", run.wall.as_secs_f64(), LONGEST.as_secs());
+    }
+    if let Some(run) = cold.iter().find(|run| run.phases.main_job > LONGEST_MAIN_JOB) {
+        bail!("the scenes of a run took {:.0} s, which is over {LONGEST_MAIN_JOB} s", run.phases.main_job);
     }
     if begun > LONGEST_AGAIN {
         bail!("with everything there it began after more than {} s", LONGEST_AGAIN.as_secs());
@@ -149,15 +159,15 @@ mod tests {
 
     #[test]
     fn judge_of_runs_within_the_limits_is_content() {
-        judge(&[run(239, 150.0), run(500, 400.0), run(200, 150.0), run(44, 3.0)]).unwrap();
+        judge(&[run(239, 150.0), run(200, 150.0), run(200, 150.0), run(44, 3.0)]).unwrap();
     }
 
     #[test]
     fn judge_of_runs_over_a_limit_says_which() {
         let error = |runs: [Run; 4]| judge(&runs).unwrap_err().to_string();
         assert_eq!(
-            error([run(241, 150.0), run(500, 400.0), run(200, 150.0), run(44, 3.0)]),
-            "the median is over 240 s"
+            error([run(241, 150.0), run(200, 150.0), run(200, 150.0), run(44, 3.0)]),
+            "a run took 241 s, which is over 240 s"
         );
         assert_eq!(
             error([run(200, 150.0), run(200, 150.0), run(200, 150.0), run(46, 3.0)]),

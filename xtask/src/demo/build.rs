@@ -17,7 +17,7 @@ use super::machine::cargo_home;
 use super::progress::{Progress, left, left_text, seconds};
 use crate::command_line::CommandLine;
 
-/// What the demo builds: the command with its default features, and the program that fetches. This list may become
+/// The demo's build: the command with its default features, and the program that fetches. This list may become
 /// shorter; no change may make it longer, because everybody waits for it before they see anything.
 const WHAT: &str = "build --profile demo --locked -p archon-cli -p archon-local-model";
 
@@ -28,12 +28,12 @@ const PROGRAMS: [&str; 2] = ["archon-pull", "archon"];
 /// them within a tenth. A test keeps it near the truth, and low.
 const CRATES: usize = 300;
 
-/// What was built, and how long each part took.
+/// The built program, and the time of each part.
 pub(super) struct Built {
     pub(super) archon: PathBuf,
     pub(super) fetch: Duration,
     pub(super) build: Duration,
-    /// What the model took after the build was done.
+    /// The time that the model took after the build.
     pub(super) model: Duration,
 }
 
@@ -68,7 +68,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Whatever ends the build ends what it started.
+    /// Ends the program if the build ends before it.
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -215,7 +215,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// What is under way, how far it is, and what is left.
+/// The line of progress: the work of now, how far it is, the time that is left.
 fn line(
     compiling: Option<Instant>,
     began: Instant,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::repository;
 
-/// What a running program said.
+/// The output of a running program.
 pub(super) enum Heard {
     /// A line of what it prints.
     Out(String),
@@ -63,7 +63,7 @@ fn lines(stream: Option<impl Read>, mut take: impl FnMut(Option<String>) -> bool
     take(None);
 }
 
-/// What cargo has done so far.
+/// Cargo's work so far.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Crates that came over the network.
@@ -72,7 +72,7 @@ pub(super) struct Work {
     pub(super) done: usize,
     /// Whether cargo has built everything that was asked for.
     finished: bool,
-    /// What cargo is doing now, in a word and a name.
+    /// Cargo's work of now, in a word and a name.
     pub(super) now: String,
     /// Programs that are there.
     programs: Vec<(String, PathBuf)>,
@@ -130,7 +130,7 @@ impl Work {
         self.programs.iter().find(|(known, _)| known == name).map(|(_, path)| path)
     }
 
-    /// What stood in cargo's way, whole.
+    /// Cargo's errors, whole.
     pub(super) fn complaints(&self) -> &str {
         self.complaints.trim_end()
     }

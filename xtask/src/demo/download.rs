@@ -10,9 +10,9 @@ pub(super) struct Download {
     name: String,
     bytes: u64,
     of: u64,
-    /// What is there: the engine, then the model.
+    /// The parts that are there: the engine, then the model.
     ready: Vec<PathBuf>,
-    /// What failed, and what to do.
+    /// The failure, with its remedy.
     failure: Option<String>,
 }
 

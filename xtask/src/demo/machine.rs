@@ -3,10 +3,14 @@
 use std::env;
 use std::fs;
 use std::io::Write as _;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::preflight::{CLibrary, Disk, Libstdcxx, Machine};
+use super::preflight::{CLibrary, Disk, Libstdcxx, Machine, Silent};
 use crate::command_line::find_on_path;
 
 /// Something that is written, where, and how much room it takes.
@@ -17,19 +21,77 @@ pub(super) struct Room {
 }
 
 impl Machine {
-    /// Looks at this machine; `fetches` says whether anything has to come over the network.
-    pub(super) fn look(rooms: &[Room], fetches: bool) -> Self {
+    /// Looks at this machine; `builds` says whether the command has to be built, `fetches` whether anything has to come over the network, `sources` names the
+    /// servers of the model and its engine as far as they have to come.
+    pub(super) fn look(rooms: &[Room], builds: bool, fetches: bool, sources: &[Source]) -> Self {
+        let silent = reach(sources);
         Self {
             os: env::consts::OS.to_owned(),
             cpu: env::consts::ARCH.to_owned(),
             c_library: c_library(),
             libstdcxx: libstdcxx(),
-            compiler: compiler(),
-            memory_mb: memory_mb(),
+            compiler: if builds { compiler() } else { None },
+            memory_mb: if builds { memory_mb() } else { None },
             disks: disks(rooms),
             network: if fetches { network() } else { None },
+            silent: silent.collect(),
         }
     }
+}
+
+/// A server that something is fetched from, and the setting that names another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source {
+    pub(super) what: &'static str,
+    pub(super) host: &'static str,
+    /// If one of these variables is set, another server is asked, or a proxy asks for us.
+    pub(super) variables: &'static [&'static str],
+    /// The same for a file in the home folder.
+    pub(super) file: Option<&'static str>,
+}
+
+/// With a proxy a program does not reach the servers itself.
+const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+
+impl Source {
+    /// Whether this very server is the one that will be asked.
+    fn is_asked(&self) -> bool {
+        let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
+        let file = self.file.zip(env::var_os("HOME")).map(|(file, home)| Path::new(&home).join(file));
+        !PROXIES.iter().chain(self.variables).any(is_set) && !file.is_some_and(|file| file.is_file())
+    }
+}
+
+/// How long a server may take to answer. All are asked at once, beside cargo's own try.
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// Connects to the servers; the iterator waits for them and gives those that did not answer.
+fn reach(sources: &[Source]) -> impl Iterator<Item = Silent> {
+    let asked = sources.iter().filter(|source| source.is_asked()).map(|source| {
+        let (tell, told) = channel();
+        let (host, what) = (source.host, source.what);
+        // Looking up a name has no time limit of its own, so the thread may outlive the question.
+        thread::spawn(move || tell.send(connect(host)));
+        (what, host, told)
+    });
+    let (asked, began): (Vec<_>, _) = (asked.collect(), Instant::now());
+    asked.into_iter().filter_map(move |(what, host, told)| {
+        let answer = told.recv_timeout(SILENCE.saturating_sub(began.elapsed()));
+        let why = answer.unwrap_or_else(|_| Err(format!("no answer in {} s", SILENCE.as_secs()))).err()?;
+        Some(Silent { what, host, why })
+    })
+}
+
+fn connect(host: &str) -> Result<(), String> {
+    let addresses = (host, 443).to_socket_addrs().map_err(|e| e.to_string())?;
+    let mut why = "its name has no address".to_owned();
+    for address in addresses.take(4) {
+        match TcpStream::connect_timeout(&address, SILENCE / 2) {
+            Ok(_) => return Ok(()),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(why)
 }
 
 fn c_library() -> CLibrary {
@@ -51,7 +113,7 @@ fn two_numbers(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Where the loader finds it. The link's target is called after the version.
+/// The library that the loader finds. The link's target has the version in its name.
 fn libstdcxx() -> Libstdcxx {
     let name = "libstdc++.so.6";
     let listed =
@@ -110,7 +172,7 @@ fn compiler() -> Option<String> {
     }
 }
 
-/// What the system has left, or what is left of the container's share if that is less.
+/// The system's free memory, or that of the container if it is less.
 fn memory_mb() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let of_system = read("/proc/meminfo").as_deref().and_then(available_mb)?;
@@ -130,7 +192,7 @@ fn available_mb(meminfo: &str) -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024 / 1_000_000)
 }
 
-/// What the system gives back when somebody needs it.
+/// Memory that the system gives back on demand.
 fn inactive_file(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("inactive_file "))?.trim().parse().ok()
 }
@@ -198,13 +260,13 @@ fn last_cause(text: &str) -> String {
         .to_owned()
 }
 
-/// Where cargo keeps what it fetched.
+/// Cargo's home folder.
 pub(crate) fn cargo_home() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set("CARGO_HOME").or_else(|| set("HOME").map(|home| home.join(".cargo")))
 }
 
-/// What a program prints, if it is there and does well.
+/// The output of a program, if it is there and succeeds.
 fn answer(program: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).env("LC_ALL", "C").stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
@@ -244,6 +306,18 @@ mod tests {
         let disks = disks(&[room("the build", 2), room("nothing", 0), room("the model", 3)]);
         assert_eq!(disks.len(), 1);
         assert_eq!((disks[0].needed_mb, disks[0].for_what.as_slice()), (5, &["the build", "the model"][..]));
+    }
+
+    #[test]
+    fn reach_of_a_name_without_address_says_which_server_is_silent() {
+        let source = |host, variables| Source { what: "the engine", host, variables, file: None };
+        let nowhere = source("archon.invalid", &[]);
+        if nowhere.is_asked() {
+            let silent: Vec<Silent> = reach(&[nowhere]).collect();
+            assert_eq!((silent.len(), silent[0].host), (1, "archon.invalid"));
+        }
+        // Every test runs with a PATH.
+        assert_eq!(reach(&[source("archon.invalid", &["PATH"])]).count(), 0, "another server is asked");
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) struct Phases {
     /// Crates coming over the network.
     pub(crate) fetch: f64,
     pub(crate) build: f64,
-    /// What the model took when the build was over.
+    /// The model's time after the build.
     pub(crate) model: f64,
     /// The four scenes.
     pub(crate) main_job: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Phases {
     pub(crate) load: Option<f64>,
 }
 
-/// Where they are kept, below the build folder.
+/// Their file, below the build folder.
 const FILE: &str = "demo-phases.json";
 
 impl Phases {
@@ -100,7 +100,7 @@ impl fmt::Display for Phases {
 }
 
 /// The average of the last minute.
-fn load() -> Option<f64> {
+pub(crate) fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 

@@ -1,4 +1,4 @@
-//! What the demo needs of a machine, decided before anything long begins: somebody who waited minutes for a build
+//! The demo's needs of a machine, checked before anything long begins: somebody who waited minutes for a build
 //! must not learn then that it could not have worked. The facts come from [`super::machine`]; here is only judgement.
 
 use std::fmt;
@@ -12,20 +12,30 @@ const LIBSTDCXX: u32 = 29;
 /// Memory in MB that has to be free. Two compilers at once were measured at 1,000.
 const MEMORY_MB: u64 = 1_500;
 
-/// What is known of this machine. What nobody could find out is `None` and no reason to stop.
+/// The facts about this machine. A fact that cannot be found out is `None` and no reason to stop.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
     pub(super) os: String,
     pub(super) cpu: String,
     pub(super) c_library: CLibrary,
     pub(super) libstdcxx: Libstdcxx,
-    /// What is wrong with the C compiler.
+    /// The C compiler's fault, if it has one.
     pub(super) compiler: Option<String>,
     /// Memory that can be had.
     pub(super) memory_mb: Option<u64>,
     pub(super) disks: Vec<Disk>,
-    /// What the network said, where something has to be fetched and nothing came.
+    /// The network's error, if something has to be fetched and cannot be.
     pub(super) network: Option<String>,
+    pub(super) silent: Vec<Silent>,
+}
+
+/// A server that does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Silent {
+    /// The thing that comes from it.
+    pub(super) what: &'static str,
+    pub(super) host: &'static str,
+    pub(super) why: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +56,11 @@ pub(super) enum Libstdcxx {
 /// A file system that something is written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Disk {
-    /// Where it hangs.
+    /// Its mount point.
     pub(super) mount: String,
     pub(super) free_mb: u64,
     pub(super) needed_mb: u64,
-    /// What is written there.
+    /// The things that are written there.
     pub(super) for_what: Vec<&'static str>,
 }
 
@@ -59,8 +69,6 @@ pub(super) struct Disk {
 pub(super) struct Problem {
     pub(super) what: String,
     pub(super) remedy: String,
-    /// Whether the rest of the project works all the same.
-    pub(super) is_of_engine: bool,
 }
 
 /// Everything that stands in the way, so that nobody mends one thing to be told of the next.
@@ -75,27 +83,23 @@ pub(super) fn problems(machine: &Machine) -> Vec<Problem> {
         .chain(machine.compiler.as_deref().map(compiler))
         .chain(memory(machine))
         .chain(disks)
-        .chain(machine.network.as_deref().map(network))
+        .chain(servers(machine))
         .collect()
 }
 
-fn of_engine(what: String, remedy: &str) -> Problem {
-    Problem { what, remedy: remedy.to_owned(), is_of_engine: true }
-}
-
-fn of_machine(what: String, remedy: &str) -> Problem {
-    Problem { what, remedy: remedy.to_owned(), is_of_engine: false }
+fn problem(what: String, remedy: &str) -> Problem {
+    Problem { what, remedy: remedy.to_owned() }
 }
 
 fn platform(machine: &Machine) -> Option<Problem> {
     let (os, cpu) = (machine.os.as_str(), machine.cpu.as_str());
     match (os, cpu) {
         ("linux", "x86_64" | "aarch64") => None,
-        ("linux", _) => Some(of_engine(
+        ("linux", _) => Some(problem(
             format!("no engine is built for the processor {cpu}"),
             "the engine under the local model is there for x86_64 and aarch64",
         )),
-        _ => Some(of_engine(
+        _ => Some(problem(
             format!("no engine is built for {os}"),
             "the engine under the local model is there for Linux on x86_64 and aarch64",
         )),
@@ -105,11 +109,11 @@ fn platform(machine: &Machine) -> Option<Problem> {
 fn c_library(machine: &Machine) -> Option<Problem> {
     let (least, remedy) = (format!("{}.{}", GLIBC.0, GLIBC.1), "use a newer system, or a container with one");
     match machine.c_library {
-        CLibrary::Musl => Some(of_engine(
+        CLibrary::Musl => Some(problem(
             format!("the C library here is musl, and the engine needs glibc {least} or newer"),
             "use a system with glibc, or a container with one, such as Debian or Fedora",
         )),
-        CLibrary::Glibc(Some(found)) if found < GLIBC => Some(of_engine(
+        CLibrary::Glibc(Some(found)) if found < GLIBC => Some(problem(
             format!("glibc is {}.{}, and the engine needs {least} or newer", found.0, found.1),
             remedy,
         )),
@@ -123,11 +127,11 @@ fn libstdcxx(machine: &Machine) -> Option<Problem> {
         return None;
     }
     match machine.libstdcxx {
-        Libstdcxx::Missing => Some(of_engine(
+        Libstdcxx::Missing => Some(problem(
             "there is no libstdc++.so.6, which the engine needs".to_owned(),
             "install it: `apt-get install libstdc++6`, `dnf install libstdc++` or `pacman --sync gcc-libs`",
         )),
-        Libstdcxx::There(Some(number)) if number < LIBSTDCXX => Some(of_engine(
+        Libstdcxx::There(Some(number)) if number < LIBSTDCXX => Some(problem(
             format!(
                 "libstdc++.so.6.0.{number} is too old: the engine needs that of GCC 11 (6.0.{LIBSTDCXX})"
             ),
@@ -138,7 +142,7 @@ fn libstdcxx(machine: &Machine) -> Option<Problem> {
 }
 
 fn compiler(why: &str) -> Problem {
-    of_machine(
+    problem(
         format!("there is no C compiler that works: {why}"),
         "rustc links with it: `apt-get install gcc libc6-dev`, `dnf install gcc` or `pacman --sync gcc`",
     )
@@ -146,7 +150,7 @@ fn compiler(why: &str) -> Problem {
 
 fn memory(machine: &Machine) -> Option<Problem> {
     let free = machine.memory_mb.filter(|free| *free < MEMORY_MB)?;
-    Some(of_machine(
+    Some(problem(
         format!("{free} MB of memory are free, and {MEMORY_MB} MB are needed"),
         "close other programs, or raise the limit of the container",
     ))
@@ -156,23 +160,38 @@ fn disk(disk: &Disk) -> Option<Problem> {
     let Disk { mount, free_mb, needed_mb, for_what } = disk;
     let what = for_what.join(", ");
     (free_mb < needed_mb).then(|| {
-        of_machine(
+        problem(
             format!("{free_mb} MB are free on {mount}, and {needed_mb} MB are needed for {what}"),
             "make room; CARGO_TARGET_DIR, CARGO_HOME and XDG_DATA_HOME name other places",
         )
     })
 }
 
+/// If nothing at all comes through, that is the one thing to mend.
+fn servers(machine: &Machine) -> Vec<Problem> {
+    match machine.network.as_deref() {
+        Some(why) => vec![network(why)],
+        None => machine.silent.iter().map(silent).collect(),
+    }
+}
+
+fn silent(Silent { what, host, why }: &Silent) -> Problem {
+    problem(
+        format!("{what} comes from {host}, which cannot be reached: {why}"),
+        "check the connection; a proxy stands in HTTPS_PROXY, mirrors in NPM_CONFIG_REGISTRY and PIP_INDEX_URL",
+    )
+}
+
 fn network(why: &str) -> Problem {
-    of_machine(
+    problem(
         format!("the network lets nothing through: {why}"),
         "check the connection; a proxy stands in HTTPS_PROXY, a mirror of the registry in cargo's settings",
     )
 }
 
-/// How to use Archon where the engine does not run.
-const WITHOUT_ENGINE: &str = "\
-everything else works here. With any server that speaks OpenAI's protocol:
+/// How to use Archon without the demo's model.
+const WITHOUT_MODEL: &str = "\
+everything but the model in the process works without this. With any server that speaks OpenAI's protocol:
   cargo build -p archon-cli --no-default-features --features yaml
   target/debug/archon run --base-url http://127.0.0.1:8080/v1 --model NAME \"What is 15% of 200?\"
 and with no model at all, by a script: cargo run -p archon --example custom_tool";
@@ -186,10 +205,7 @@ impl fmt::Display for Report {
         for Problem { what, remedy, .. } in &self.0 {
             write!(f, "\n- {what}\n  {remedy}")?;
         }
-        if self.0.iter().any(|problem| problem.is_of_engine) {
-            write!(f, "\n{WITHOUT_ENGINE}")?;
-        }
-        Ok(())
+        write!(f, "\n{WITHOUT_MODEL}")
     }
 }
 
@@ -207,6 +223,7 @@ mod tests {
             memory_mb: Some(MEMORY_MB),
             disks: vec![disk(2_000)],
             network: None,
+            silent: Vec::new(),
         }
     }
 
@@ -277,17 +294,25 @@ mod tests {
     }
 
     #[test]
+    fn problems_of_one_silent_server_name_it_and_of_no_network_name_only_that() {
+        let silent = vec![Silent { what: "the engine", host: "npm.example", why: "timed out".into() }];
+        let machine = Machine { silent, ..fit() };
+        let expected = "the engine comes from npm.example, which cannot be reached: timed out";
+        assert_eq!(whats(machine.clone()), [expected]);
+        let machine = Machine { network: Some("z".into()), ..machine };
+        assert_eq!(whats(machine), ["the network lets nothing through: z"]);
+    }
+
+    #[test]
     fn problems_of_several_kinds_are_told_at_once() {
         let machine = Machine { compiler: Some("x".into()), network: Some("y".into()), ..fit() };
         assert_eq!(problems(&machine).len(), 2);
     }
 
     #[test]
-    fn report_where_the_engine_does_not_run_says_what_works_without_it() {
-        let report = |machine: Machine| Report(problems(&machine)).to_string();
-        assert!(report(Machine { c_library: CLibrary::Musl, ..fit() }).contains("--base-url"));
-        let text = report(Machine { network: Some("x".into()), ..fit() });
-        assert!(!text.contains("--base-url"), "{text}");
+    fn report_says_what_is_missing_and_then_what_works_without_it() {
+        let text = Report(problems(&Machine { network: Some("x".into()), ..fit() })).to_string();
         assert!(text.starts_with("the demo cannot run on this machine\n- the network"), "{text}");
+        assert!(text.contains("--base-url") && text.contains("--example custom_tool"), "{text}");
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn seconds(time: Duration) -> String {
     }
 }
 
-/// What is left, from the share that is done and the time it took; nothing while that would be a guess.
+/// The time that is left, from the share that is done and the time it took; nothing while that would be a guess.
 pub(super) fn left(share: f64, elapsed: Duration) -> Option<Duration> {
     let sure = share > 0.05 && share < 1.0 && elapsed >= Duration::from_secs(3);
     sure.then(|| elapsed.mul_f64((1.0 - share) / share))

@@ -1,12 +1,12 @@
-//! What the demo shows: four things that an agent of Archon does, each with the proof that it was really done.
+//! The demo's four scenes, each with a proof from the log of its run.
 
 use std::fs;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::Stage;
+use super::stage::{Stage, Waiting};
 use super::{ANSWER, MODEL, TASK, TOOL};
 
 type Scene = (&'static str, fn(&Stage) -> Result<()>);
@@ -58,7 +58,7 @@ fn tool_call(stage: &Stage) -> Result<()> {
 /// A goal of three steps, the last of which needs the others.
 const GOAL: &str = "Compute 15% of 200, compute 23*47, then add both results";
 
-/// What they come to: 30 + 1081.
+/// The result: 30 + 1081.
 const SUM: &str = "1111";
 
 fn plan(stage: &Stage) -> Result<()> {
@@ -67,12 +67,13 @@ fn plan(stage: &Stage) -> Result<()> {
     let (run, _) = stage.newest(&before, GOAL).context("no run was kept")?;
     let log = stage.log(&run)?;
     let of = |kind: &'static str| log.of("plan").filter(move |record| record["plan"] == kind);
-    let drawn = of("made")
-        .filter_map(|record| record["task"]["subtasks"].as_array())
-        .map(Vec::len)
-        .max()
-        .unwrap_or(0);
-    log.check(drawn >= 2, "a plan with several steps was made", &format!("it has {drawn}"))?;
+    let subtasks = of("made").filter_map(|record| record["task"]["subtasks"].as_array()).flatten();
+    let needs = subtasks.filter_map(|subtask| subtask["dependencies"].as_array()).map(Vec::len).max();
+    log.check(
+        needs == Some(2),
+        "a plan was made in which one step needs two others",
+        &format!("a step needs at most {}", needs.unwrap_or(0)),
+    )?;
     log.check(
         log.answer().replace([',', ' '], "").contains(SUM),
         &format!("the answer has {SUM}"),
@@ -80,21 +81,18 @@ fn plan(stage: &Stage) -> Result<()> {
     )
 }
 
-/// Whatever is calculated here is not what was calculated before.
+/// Another task than the first scene's, so that the logs cannot be taken for each other.
 const OTHER_TASK: &str = "What is 12% of 350?";
 const OTHER_ANSWER: &str = "42";
-
-/// How long the model may take until the tool has answered, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(180);
 
 fn kill_and_resume(stage: &Stage) -> Result<()> {
     let before = stage.kept();
     let mut child = stage.start(&[&["run"], &LOCAL[..], &[OTHER_TASK]].concat())?;
-    let began = Instant::now();
+    let mut waiting = Waiting::new();
     let run = loop {
         match stage.newest(&before, OTHER_TASK) {
             Some((run, log)) if has_result(&log) => break Some(run),
-            _ if began.elapsed() > PATIENCE || matches!(child.try_wait(), Ok(Some(_)) | Err(_)) => {
+            _ if waiting.is_over() || matches!(child.try_wait(), Ok(Some(_)) | Err(_)) => {
                 break None;
             }
             _ => thread::sleep(Duration::from_millis(5)),
@@ -130,7 +128,7 @@ fn has_result(log: &str) -> bool {
 const WRITE_TASK: &str = "Write Hello from Archon into hello.txt.";
 const FILE: &str = "hello.txt";
 
-/// What `archon` ends with where a run waits.
+/// The exit code of `archon` if a run waits.
 const WAITS: i32 = 3;
 
 fn approval(stage: &Stage) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Where the scenes are played: the command as a person types it, in a folder of its own, and the logs of its runs.
+//! The place of the scenes: the command as a person types it, in a folder of its own, and the logs of its runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,14 +18,40 @@ use crate::command_line::CommandLine;
 pub(super) struct Stage {
     archon: PathBuf,
     workspace: PathBuf,
-    /// Where its runs are kept.
+    /// The folder of its runs.
     runs: PathBuf,
-    /// Where settings are looked for instead of in the user's, if those say anything.
+    /// A folder for settings instead of the user's, if the user has settings.
     settings: Option<PathBuf>,
 }
 
 /// How long nothing may be seen where there is no terminal on which something moves.
 const QUIET: Duration = Duration::from_secs(9);
+
+/// How long one command may take, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The wait for a command.
+pub(super) struct Waiting {
+    began: Instant,
+    said: Instant,
+}
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self { began: now, said: now }
+    }
+
+    /// Whether it took too long. Prints a line from time to time, unless on a terminal, where the command itself shows
+    /// that it is alive.
+    pub(super) fn is_over(&mut self) -> bool {
+        if self.said.elapsed() > QUIET && !io::stderr().is_terminal() {
+            self.said = Instant::now();
+            println!("(the model is at work: {})", seconds(self.began.elapsed()));
+        }
+        self.began.elapsed() > PATIENCE
+    }
+}
 
 impl Stage {
     /// Empties the workspace and says where everything is.
@@ -53,17 +79,16 @@ impl Stage {
     /// Runs the command before everybody's eyes and returns its exit code.
     pub(super) fn run(&self, words: &[&str]) -> Result<i32> {
         let mut child = self.start(words)?;
-        let mut last = Instant::now();
-        let began = last;
+        let mut waiting = Waiting::new();
         loop {
             if let Some(status) = child.try_wait().context("cannot wait for the command")? {
                 return Ok(status.code().unwrap_or(-1));
             }
             thread::sleep(Duration::from_millis(20));
-            // On a terminal the command itself shows that it is alive.
-            if last.elapsed() > QUIET && !io::stderr().is_terminal() {
-                last = Instant::now();
-                println!("(the model is at work: {})", seconds(began.elapsed()));
+            if waiting.is_over() {
+                let _ = child.kill();
+                let _ = child.wait();
+                bail!("`{}` did not end within {}", typed(words), seconds(PATIENCE));
             }
         }
     }
@@ -104,7 +129,7 @@ impl Stage {
             .collect()
     }
 
-    /// What a run has written down.
+    /// The log of a run.
     pub(super) fn log(&self, run: &str) -> Result<Log> {
         Ok(Log { run: run.to_owned(), records: self.ask_json(&["runs", "events", run])? })
     }
@@ -145,7 +170,7 @@ pub(super) fn typed(words: &[&str]) -> String {
     CommandLine::new("archon").args(words.iter().copied()).to_string()
 }
 
-/// Where the user keeps settings of the command, if there are any.
+/// The user's settings folder, if there is one.
 fn user_settings() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder =
