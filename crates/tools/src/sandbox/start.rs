@@ -180,6 +180,10 @@ async fn spawn_held(
             let _ = tell.send(Err(not_held(why)));
             return;
         }
+        // Ours close by themselves, but not those that we were started with, nor those of libraries in C. This is the
+        // whole process's, which loses nothing: it lasts only until another program begins.
+        #[cfg(target_os = "linux")]
+        close_fds::set_fds_cloexec(3, &[]);
         let _entered = runtime.enter();
         let child = held.spawn();
         let _ = tell.send(child.map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}"))));

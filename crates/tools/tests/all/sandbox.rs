@@ -234,6 +234,49 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     }
 }
 
+/// Set where a test runs itself once more.
+const AGAIN: &str = "ARCHON_TEST_AGAIN";
+
+/// `program`, which runs one of these tests once more, with `said` in [`AGAIN`].
+fn again(mut program: std::process::Command, test: &str, said: &std::ffi::OsStr) -> std::process::Command {
+    program.args(["--exact", &format!("sandbox::{test}"), "--nocapture"]).env(AGAIN, said);
+    program
+}
+
+fn passes(mut program: std::process::Command) {
+    let run = program.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_has_no_descriptor_that_we_were_started_with() {
+    if !can_be_held() {
+        return;
+    }
+    let Some(secret) = std::env::var_os(AGAIN) else {
+        let folder = TempDir::new().unwrap();
+        let secret = folder.path().join("secret.txt");
+        fs::write(&secret, "the treasure\n").unwrap();
+        let mut opener = std::process::Command::new("bash");
+        opener.args(["-c", r#"exec 3<>"$0" 45<>"$0"; exec "$@""#]).arg(&secret);
+        opener.arg(std::env::current_exe().unwrap());
+        passes(again(opener, "a_command_has_no_descriptor_that_we_were_started_with", secret.as_os_str()));
+        return;
+    };
+    let here = std::process::Command::new("bash").args(["-c", "cat /proc/self/fd/45"]).output().unwrap();
+    assert_eq!(String::from_utf8(here.stdout).unwrap(), "the treasure\n", "it is there to be passed on");
+    let fixture = fixture(|_| ());
+    for tool in ["bash", "bash_readonly"] {
+        for command in ["cat <&3", "cat <&45", "echo x >&3", "echo x >&45"] {
+            let text = fixture.say(tool, command).await;
+            assert!(text.contains("Bad file descriptor"), "{command}: {text}");
+        }
+    }
+    assert_eq!(fs::read_to_string(secret).unwrap(), "the treasure\n");
+}
+
 /// Runs one of these tests once more, as a user without rights.
 #[allow(clippy::print_stdout, reason = "a test says that it was left out")]
 fn as_nobody(test: &str) {
