@@ -17,7 +17,11 @@
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod maker;
 mod run;
+#[cfg(target_os = "linux")]
+mod scratch;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -132,9 +136,12 @@ impl Default for SandboxOptions {
 /// ```
 pub fn missing() -> Option<String> {
     #[cfg(target_os = "linux")]
-    return kernel::missing().or_else(cgroup::missing);
+    {
+        scratch::remove_left();
+        kernel::missing().or_else(cgroup::missing)
+    }
     #[cfg(not(target_os = "linux"))]
-    return Some("there is no sandbox for this system".to_owned());
+    Some("there is no sandbox for this system".to_owned())
 }
 
 /// Everything that decides what a command may do.

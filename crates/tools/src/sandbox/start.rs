@@ -89,6 +89,9 @@ pub(super) async fn start(
     let failed = |e: io::Error| {
         ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
     };
+    #[cfg(target_os = "linux")]
+    let scratch = super::scratch::create().map_err(failed)?;
+    #[cfg(not(target_os = "linux"))]
     let scratch = TempDir::with_prefix("archon-call-").map_err(failed)?;
     let leader = leader(context).spawn().map_err(failed)?;
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;

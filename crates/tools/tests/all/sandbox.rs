@@ -249,6 +249,45 @@ fn passes(mut program: std::process::Command) {
     assert!(run.status.success() && said.contains("1 passed"), "{said}");
 }
 
+fn ourselves() -> std::process::Command {
+    std::process::Command::new(std::env::current_exe().unwrap())
+}
+
+/// The scratch folders of calls in a folder.
+fn scratch_in(folder: &Path) -> Vec<std::path::PathBuf> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("archon-call-")).collect()
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one() {
+    const TEST: &str = "the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one";
+    if !can_be_held() {
+        return;
+    }
+    if let Some(command) = std::env::var_os(AGAIN) {
+        fixture(|_| ()).call("bash", command.to_str().unwrap()).await;
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let program = |command: &str| {
+        let mut program = again(ourselves(), TEST, command.as_ref());
+        program.env("TMPDIR", folder.path());
+        program
+    };
+    let mut killed = program("touch $TMPDIR/begun; sleep 76.5").spawn().unwrap();
+    while !scratch_in(folder.path()).iter().any(|scratch| scratch.join("begun").exists()) {
+        assert_eq!(killed.try_wait().unwrap(), None, "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(scratch_in(folder.path()).len(), 1);
+    passes(program("true"));
+    assert_eq!(scratch_in(folder.path()), Vec::<std::path::PathBuf>::new());
+}
+
 // spec: TE-39
 #[tokio::test]
 async fn a_command_has_no_descriptor_that_we_were_started_with() {
