@@ -22,6 +22,7 @@ mod maker;
 mod run;
 #[cfg(target_os = "linux")]
 mod scratch;
+mod search_path;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -46,6 +47,10 @@ pub struct SandboxOptions {
     pub unix_sockets: UnixSockets,
     /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
     /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
+    ///
+    /// Of our `PATH` the folders that commands may write come last, so that no program of a project takes the place of
+    /// one of the system's, and relative ones are left out. A `PATH` that is given here is taken as it is: give one if a
+    /// project's own programs are to go first, for instance those of an environment of Python.
     pub env: BTreeMap<String, String>,
     /// Processes and threads at a time. Default 256.
     pub max_processes: u32,

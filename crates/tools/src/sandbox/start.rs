@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::Cage;
+use super::{Cage, search_path::search_path};
 use crate::process::{self, RUN_VARIABLE};
 
 /// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
@@ -145,6 +145,11 @@ fn held(
     held.arg(command.get_program()).args(command.get_args());
     held.env_clear();
     held.envs(process::passed_on());
+    let inside = [&*cage.roots, &*cage.options.write].concat();
+    match std::env::var_os("PATH").and_then(|path| search_path(&path, &inside)) {
+        Some(path) => held.env("PATH", path),
+        None => held.env_remove("PATH"),
+    };
     held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());

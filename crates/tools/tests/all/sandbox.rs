@@ -290,6 +290,43 @@ async fn the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one(
 
 // spec: TE-39
 #[tokio::test]
+async fn a_program_of_the_workspace_takes_the_place_of_none_of_the_system_s() {
+    if !can_be_held() {
+        return;
+    }
+    let Some(root) = std::env::var_os(AGAIN) else {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = TempDir::new().unwrap();
+        let bin = folder.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for name in ["ls", "bash", "only-here"] {
+            fs::write(bin.join(name), "#!/bin/sh\necho of the workspace\n").unwrap();
+            fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = std::env::var("PATH").unwrap();
+        let mut program = ourselves();
+        program.env("PATH", format!("{}:bin:{path}", bin.display())).current_dir(folder.path());
+        let test = "a_program_of_the_workspace_takes_the_place_of_none_of_the_system_s";
+        passes(again(program, test, folder.path().as_os_str()));
+        return;
+    };
+    let say = async |options: BashOptions, command: &str| {
+        let bash: Arc<dyn Tool> = Arc::new(Bash::new(Workspace::new(&root).unwrap(), options));
+        let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+        run_call(&engine, &ToolCall::new("c", "bash", json!({ "command": command })), &run()).await.text()
+    };
+    assert_eq!(say(BashOptions::default(), "ls").await, "bin\n");
+    assert_eq!(say(BashOptions::default(), "only-here").await, "of the workspace\n");
+    // Whoever says so gets it otherwise.
+    let mut options = BashOptions::default();
+    let path = std::env::var("PATH").unwrap().replacen(":bin:", ":", 1);
+    options.sandbox.env.insert("PATH".to_owned(), path);
+    options.shell = "/bin/sh".into();
+    assert_eq!(say(options, "ls").await, "of the workspace\n");
+}
+
+// spec: TE-39
+#[tokio::test]
 async fn a_command_has_no_descriptor_that_we_were_started_with() {
     if !can_be_held() {
         return;
