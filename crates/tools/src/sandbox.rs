@@ -26,6 +26,7 @@ mod search_path;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
+mod watch;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -56,11 +57,17 @@ pub struct SandboxOptions {
     pub max_processes: u32,
     /// Bytes of memory of a command with all that it started, memory that its processes share and files in memory
     /// included. Default 4 GiB. Where there is no cgroup for memory (version 1 or 2, which an ordinary user often
-    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it: then
-    /// shared memory is held loosely, and files in memory only by [`max_file_size`](Self::max_file_size).
+    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it. All of them
+    /// together are counted five times a second, and the command is ended when they have more; so it may have more for
+    /// a moment, and files in memory are held only by [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
     /// Bytes of each file that is written. Default 1 GiB.
     pub max_file_size: u64,
+    /// Bytes that stay free on the disks that a command may write to. Default 1 GiB; where less than twice as much was
+    /// free when it began, half of that. It is looked at five times a second, and a command that goes further is
+    /// stopped. Its scratch folder goes with it; what it wrote to the workspace stays. How much of a disk that is not
+    /// full a command may take is not limited.
+    pub min_free_disk: u64,
     /// Processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
     /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default 256 KiB.
@@ -124,6 +131,7 @@ impl Default for SandboxOptions {
             max_processes: 256,
             max_memory: 4 << 30,
             max_file_size: 1 << 30,
+            min_free_disk: 1 << 30,
             max_cpu_time: Duration::from_secs(600),
             max_output: 256 * 1024,
             max_flood: 64 << 20,

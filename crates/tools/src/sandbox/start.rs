@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::{Cage, search_path::search_path};
+use super::{Cage, search_path::search_path, watch::Watch};
 use crate::process::{self, RUN_VARIABLE};
 
 /// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
@@ -28,7 +28,7 @@ const RESERVED: u64 = 12 << 30;
 pub(super) struct Started {
     pub(super) child: Child,
     leader: Child,
-    group: Pid,
+    pub(super) group: Pid,
     #[cfg(target_os = "linux")]
     cgroup: Option<super::cgroup::Cgroup>,
     scratch: Option<TempDir>,
@@ -37,8 +37,7 @@ pub(super) struct Started {
 impl Started {
     /// Kills everything that the command started.
     pub(super) fn kill(&self) {
-        // The leader was not waited for, so the number is still the group's.
-        let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
+        kill(self.group);
     }
 
     /// Whether something of it was killed for want of memory, as far as the system says so.
@@ -47,6 +46,15 @@ impl Started {
         return self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::ran_out_of_memory);
         #[cfg(not(target_os = "linux"))]
         return false;
+    }
+
+    /// Looks after what the kernel does not hold.
+    pub(super) fn watch(&self, cage: &Cage) -> Watch {
+        #[cfg(target_os = "linux")]
+        let memory_is_held = self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::holds_memory);
+        #[cfg(not(target_os = "linux"))]
+        let memory_is_held = false;
+        Watch::new(self.group, cage, self.scratch.as_ref().map(TempDir::path), memory_is_held)
     }
 
     /// Waits for what was killed and takes away what was made for the command.
@@ -75,6 +83,11 @@ impl Drop for Started {
         }
         drop(scratch);
     }
+}
+
+/// Kills the group of a command that runs: its leader was not waited for, so the number is still the group's.
+pub(super) fn kill(group: Pid) {
+    let _ = rustix::process::kill_process_group(group, Signal::KILL);
 }
 
 /// Starts the command: its program, arguments, directory and added variables are taken from `command`.

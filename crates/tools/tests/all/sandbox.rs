@@ -454,6 +454,72 @@ fn addresses_of_an_ordinary_user_are_limited() {
     }
 }
 
+/// Each of them has less than it may have, all of them have more.
+// spec: TE-58
+#[tokio::test]
+async fn the_memory_of_all_processes_is_limited() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| options.sandbox.max_memory = 200 << 20);
+    let told = "[a program was ended: the command used more than its 209715200 bytes of memory]";
+    // Once as processes that do not let others look at them: prctl(PR_SET_DUMPABLE, 0) of x86-64.
+    for hidden in ["", "syscall(157, 4, 0, 0, 0, 0);"] {
+        let taken = format!("perl -e '{hidden} $x = \"x\" x (60 << 20); sleep 60'");
+        let command = format!("for i in 1 2 3 4 5 6; do {taken} & done; wait -n; echo end");
+        let result = fixture.call("bash", &command).await;
+        assert!(result.text().ends_with(told), "{}", result.text());
+    }
+    // What is shared counts once.
+    let command = "perl -e '$x = \"x\" x (60 << 20); fork for 1..3; sleep 1; print \"end\\n\"'";
+    let result = fixture.call("bash", command).await;
+    assert!(result.text().ends_with("end\n") && !result.text().contains("memory"), "{}", result.text());
+}
+
+// spec: TE-58
+#[test]
+fn the_memory_of_all_processes_of_an_ordinary_user_is_limited() {
+    if can_be_held() {
+        as_nobody("the_memory_of_all_processes_is_limited");
+    }
+}
+
+/// A small disk.
+struct Disk(TempDir);
+
+impl Disk {
+    fn new(bytes: u64) -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]).arg(folder.path());
+        mount.output().is_ok_and(|made| made.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn a_command_that_fills_a_disk_is_stopped_before_it_is_full() {
+    let Some(disk) = Disk::new(64 << 20).filter(|_| can_be_held()) else {
+        println!("SKIP: no small disk can be made here");
+        return;
+    };
+    let bash: Arc<dyn Tool> =
+        Arc::new(Bash::new(Workspace::new(disk.0.path()).unwrap(), BashOptions::default()));
+    let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let command = "for i in $(seq 8); do head -c 5M /dev/zero > f$i; done; sleep 5; echo end";
+    let call = ToolCall::new("c", "bash", json!({ "command": command }));
+    let text = run_call(&engine, &call, &run()).await.text();
+    let stopped = "[stopped: fewer than 33554432 bytes are free on a disk that it writes to; remove what it wrote before it \
+                   runs again]";
+    assert_eq!(text, stopped);
+}
+
 // spec: TE-58
 #[tokio::test]
 async fn a_flood_a_huge_file_and_a_spin_end_at_their_limits() {
