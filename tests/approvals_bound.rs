@@ -11,7 +11,7 @@ use archon::{
     tools::{EngineOptions, FnTool},
     types::{
         Answer, BoxFuture, Context, Correction, Decision, Json, OpenMode, Preview, RecordBody, Request,
-        ToolAnnotations, ToolError, ToolSpec,
+        Subject, ToolAnnotations, ToolError, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -102,12 +102,33 @@ async fn what_a_person_wrote_is_for_the_tool_that_they_saw() {
     }
 }
 
+/// A tool whose calls lead to a file.
+struct ToFile(Arc<dyn Tool>);
+
+impl Tool for ToFile {
+    fn spec(&self) -> &ToolSpec {
+        self.0.spec()
+    }
+
+    fn subject(&self, _: &Json) -> Subject {
+        Subject::Paths { root: "/w".into(), paths: vec!["/w/file".into()] }
+    }
+
+    fn call<'a>(
+        &'a self,
+        arguments: Json,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        self.0.call(arguments, context)
+    }
+}
+
 // spec: AP-04, AP-05
 #[tokio::test]
 async fn a_call_in_doubt_runs_again_as_a_person_changed_it() {
     let done = Done::default();
     let edit = Answer::Edit { arguments: json!({"to": "Bob"}) };
-    let tool = careful("send_email", &done);
+    let tool: Arc<dyn Tool> = Arc::new(ToFile(careful("send_email", &done)));
     let stage = Stage::new(send).with(|b| b.tool(tool).approver(Arc::new(Person::saying([now(edit)]))));
     let (outcome, show) = stage.play("Write to Ann.").await;
     assert_eq!(did(&done), ["send_email Bob"]);
@@ -126,7 +147,7 @@ async fn a_call_in_doubt_runs_again_as_a_person_changed_it() {
         let person = Person::saying(says);
         let second = Archon::builder()
             .provider(Arc::new(show.model.clone()), "scripted")
-            .tool(careful("send_email", &done))
+            .tool(Arc::new(ToFile(careful("send_email", &done))) as Arc<dyn Tool>)
             .journal(Arc::new(journal.clone()))
             .clock(Arc::new(VirtualClock::new()))
             .approver(Arc::new(person.clone()))
@@ -223,6 +244,66 @@ async fn a_correction_is_agreed_to_as_it_was_shown_and_another_one_is_asked_abou
         );
         let told = outcome.answer.contains("the day is today");
         assert_eq!(told, !does.is_empty(), "{}", outcome.answer);
+        assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
+    }
+}
+
+/// Writes files of a folder.
+#[cfg(unix)]
+fn writer(folder: &std::path::Path) -> Arc<dyn Tool> {
+    let workspace = archon::tools::Workspace::new(folder).unwrap();
+    Arc::new(archon::tools::builtin::WriteFile::new(workspace))
+}
+
+// spec: AP-05
+#[cfg(unix)]
+#[tokio::test]
+async fn a_yes_to_a_file_is_for_where_its_path_led() {
+    let again = "Create 'hooks/post-commit'";
+    // After the swap a file in `hooks` is one in `docs` as well.
+    for (swapped, says, asked, expected) in [
+        (false, vec![], vec![], vec!["docs/post-commit"]),
+        (true, vec![no()], vec![again], vec![]),
+        (true, vec![now(Answer::Approve)], vec![again], vec!["docs/post-commit", "hooks/post-commit"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        ["docs", "hooks"].iter().for_each(|name| std::fs::create_dir(at(name)).unwrap());
+        let options = || {
+            let mut options = EngineOptions::default().granting(["fs_write"]);
+            options.ask = archon::tools::Ask::BeforeChanges;
+            options
+        };
+        let model = |n: usize, request: &Request| match n {
+            0 => call("c0", "write_file", json!({"path": "docs/post-commit", "content": "x"})),
+            _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),
+        };
+        let tool = writer(folder.path());
+        let stage = Stage::new(model)
+            .with(|b| b.tool(tool).engine_options(options()).approver(Arc::new(Person::default())));
+        let (outcome, show) = stage.play("Write it.").await;
+        assert_eq!(outcome.status, OutcomeStatus::Suspended);
+        let open = show.agent.approvals(None).await.unwrap();
+        assert!(show.agent.answer_pending(&open[0], Answer::Approve).await.unwrap());
+        if swapped {
+            std::fs::rename(at("docs"), at("docs.old")).unwrap();
+            std::os::unix::fs::symlink("hooks", at("docs")).unwrap();
+        }
+        let person = Person::saying(says);
+        let second = Archon::builder()
+            .provider(Arc::new(show.model.clone()), "scripted")
+            .tool(writer(folder.path()))
+            .engine_options(options())
+            .journal(Arc::new(show.journal.clone()))
+            .clock(Arc::new(VirtualClock::new()))
+            .approver(Arc::new(person.clone()))
+            .build()
+            .unwrap();
+        let outcome = second.resume(outcome.run).await.unwrap().outcome().await.unwrap();
+        assert_eq!(person.seen(), asked);
+        let files = ["docs.old/post-commit", "docs/post-commit", "hooks/post-commit"];
+        let there: Vec<_> = files.into_iter().filter(|file| at(file).exists()).collect();
+        assert_eq!(there, expected);
         assert!(replay(&show.journal, &outcome.run).await.unwrap().is_identical());
     }
 }

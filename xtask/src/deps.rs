@@ -80,6 +80,7 @@ const PURPOSES: &[(&str, &str)] = &[
     ("unicode-normalization", "letters without their accents, for PostgreSQL's index of words"),
     ("crc32fast", "sums of lines in the log on disk"),
     ("data-encoding", "pictures that tools read, in base64"),
+    ("close_fds", "descriptors that a command must not inherit, without unsafe code"),
     ("get-size2", "programs in Python: the version that its parser builds with"),
     ("globset", "patterns of file names"),
     ("landlock", "what a command may write, held by the kernel"),

@@ -4,8 +4,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
     CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json, Outcome,
-    OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
-    binding, metadata, questions_below,
+    OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, Subject, ToolCall, ToolResult, ToolSpec,
+    Toolbox, binding, metadata, questions_below, rebound,
 };
 use futures_util::FutureExt;
 
@@ -113,7 +113,7 @@ async fn run_tool(
                 return run.record(vec![RecordBody::ToolRefused { call, result: not_begun(why) }]).await;
             };
             if request.binding.is_empty() {
-                request.binding = binding(&spec, &tool_call.arguments);
+                request.binding = binding(&spec, &tool_call.arguments, &Subject::Unknown);
             }
             // Who was asked and said yes to exactly this is not asked twice.
             if agreed.as_ref() != Some(&request.binding) {
@@ -147,9 +147,9 @@ fn agreed(
     let node = run.machine.node(call);
     let agreed = node.and_then(|node| node.agreed.clone());
     let Some(edited) = node.and_then(|node| node.edited.clone()) else { return (tool_call, None, agreed) };
-    let of_spec = |arguments: &Json| spec.map(|spec| binding(spec, arguments));
-    let is_same = agreed.is_some() && [&tool_call.arguments, &edited].map(of_spec).contains(&agreed);
-    let agreed = of_spec(&edited).filter(|_| is_same);
+    let agreed = agreed.zip(spec).and_then(|(agreed, spec)| {
+        [&tool_call.arguments, &edited].iter().find_map(|asked| rebound(&agreed, spec, asked, &edited))
+    });
     (ToolCall { arguments: edited.clone(), ..tool_call }, Some(edited), agreed)
 }
 

@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use archon_types::{
     ApprovalRequest, Approver, CallId, Context, Decision, InboxEntry, InboxRequest, JournalError, RecordBody,
-    RunId, ToolSpec,
+    RunId, Subject, ToolSpec,
 };
 
 use crate::{CallState, Driver, ReactMachine, RunLog, interrupt::Watch};
@@ -91,7 +91,7 @@ pub(crate) fn complete(
     context: &Context,
 ) -> Box<ApprovalRequest> {
     if let Some(spec) = spec.filter(|_| request.binding.is_empty()) {
-        request.binding = archon_types::binding(spec, arguments);
+        request.binding = archon_types::binding(spec, arguments, &Subject::Unknown);
     }
     let settings = machine.config().approvals.clone().unwrap_or_default();
     let wait = request.timeout_ms.unwrap_or(settings.timeout_ms);
@@ -105,12 +105,8 @@ pub(crate) fn agreed(spec: &ToolSpec, call: &CallState) -> Option<Arc<str>> {
     let consent = call.consent.as_ref()?;
     let Some(edited) = &consent.edited else { return Some(consent.binding.as_str().into()) };
     // What the question was bound to tells whether it was about this tool.
-    let is_same = consent
-        .asked
-        .iter()
-        .chain([&call.call.arguments])
-        .any(|asked| archon_types::binding(spec, asked) == consent.binding);
-    is_same.then(|| archon_types::binding(spec, edited).into())
+    let mut asked = consent.asked.iter().chain([&call.call.arguments]);
+    asked.find_map(|asked| archon_types::rebound(&consent.binding, spec, asked, edited)).map(Into::into)
 }
 
 /// The tool of a name as it describes itself now.

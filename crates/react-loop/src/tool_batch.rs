@@ -304,6 +304,9 @@ impl Batch<'_, '_> {
         request.allow_modification = false;
         request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
         let spec = decide::spec_of(self.driver, name);
+        // A yes to a second run is a yes to what was agreed to before the first.
+        let agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, call));
+        request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
         let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
         self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
     }

@@ -29,18 +29,8 @@ pub(crate) struct Place {
 impl Place {
     /// The place of `relative` below `root`, which holds neither `..` nor a link: both are canonical.
     pub(crate) fn find(root: &Path, relative: &Path, missing: Missing) -> io::Result<Self> {
-        let mut steps = Vec::new();
-        for component in relative.components() {
-            match component {
-                Component::Normal(step) => steps.push(step),
-                _ => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not a plain one")),
-            }
-        }
-        let name = steps.pop().ok_or(io::ErrorKind::IsADirectory)?;
-        let mut folder = rustix::fs::openat(CWD, root, folder_flags(), Mode::empty())?;
-        for step in steps {
-            folder = enter(&folder, step, missing)?;
-        }
+        let name = relative.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let folder = folder(root, relative.parent().unwrap_or(Path::new("")), missing)?;
         Ok(Self { folder, name: name.to_owned() })
     }
 
@@ -91,6 +81,18 @@ impl Place {
         }
         Err(io::Error::other("no name for a temporary file is free"))
     }
+}
+
+/// The folder `relative` below `root`, held open. Neither holds `..` or a link: both are canonical.
+pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Result<OwnedFd> {
+    let mut folder = rustix::fs::openat(CWD, root, folder_flags(), Mode::empty())?;
+    for component in relative.components() {
+        let Component::Normal(step) = component else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not a plain one"));
+        };
+        folder = enter(&folder, step, missing)?;
+    }
+    Ok(folder)
 }
 
 fn enter(folder: &OwnedFd, step: &OsStr, missing: Missing) -> io::Result<OwnedFd> {

@@ -9,7 +9,8 @@ use std::{
 
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision, Encoded,
-    Executed, Json, Prepared, ReadyCall, RunId, ToolCall, ToolContext, ToolResult, ToolSpec, Toolbox,
+    Executed, Json, Prepared, ReadyCall, RunId, Subject, ToolCall, ToolContext, ToolResult, ToolSpec,
+    Toolbox,
 };
 
 use tracing::Instrument;
@@ -108,6 +109,7 @@ pub(crate) enum Tries {
 /// What the engine remembers of a call between preparing and executing it.
 struct Notes {
     tool: Arc<Registered>,
+    subject: Option<Arc<Subject>>,
     validation: Duration,
     argument_bytes: usize,
     options: CallOptions,
@@ -117,6 +119,8 @@ struct Notes {
 /// A call that may run: its tool, and the arguments that it runs with if they are not the model's.
 struct Admitted {
     tool: Arc<Registered>,
+    /// What it works on, as the guards have judged it.
+    subject: Option<Arc<Subject>>,
     edited: Option<Json>,
     correction: Option<Correction>,
     argument_bytes: usize,
@@ -129,11 +133,22 @@ enum Stopped {
 }
 
 /// Whether the guards ask a person.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Consent {
     Needed,
-    /// A person has agreed to exactly this call.
+    /// Whoever made the call ready has seen to it.
     Given,
+    /// A person has agreed to the call that is bound so.
+    To(String),
+}
+
+impl Consent {
+    fn covers(&self, question: &ApprovalRequest) -> bool {
+        match self {
+            Self::Needed => false,
+            Self::Given => true,
+            Self::To(binding) => *binding == question.binding,
+        }
+    }
 }
 
 impl ToolEngine {
@@ -234,7 +249,7 @@ impl ToolEngine {
         let admitted = self.admit(call, run, options.level.as_deref(), Consent::Needed).await;
         let validation = run.clock.now().since(started);
         match admitted {
-            Ok(Admitted { tool, edited, correction, argument_bytes }) => {
+            Ok(Admitted { tool, subject, edited, correction, argument_bytes }) => {
                 log::inspected(call, run.run.as_str(), millis(validation), None);
                 if let Some(patterns) = &self.patterns {
                     patterns.called(&run.run, id, call);
@@ -246,7 +261,8 @@ impl ToolEngine {
                 let annotations = &tool.spec.annotations;
                 let mut ready = ReadyCall::new(id, call, annotations.effect);
                 ready.concurrency_safe = annotations.concurrency_safe;
-                ready.notes = Some(Box::new(Notes { tool, validation, argument_bytes, options, correction }));
+                ready.notes =
+                    Some(Box::new(Notes { tool, subject, validation, argument_bytes, options, correction }));
                 Prepared::Ready(ready)
             }
             Err(Stopped::Refused(mut refused)) => {
@@ -271,7 +287,7 @@ impl ToolEngine {
         let mut inspection = Inspection::new(call, run, &self.registry, &self.options, level);
         let mut correction = None;
         loop {
-            let question = match first_objection(&mut inspection, consent) {
+            let question = match first_objection(&mut inspection, &consent) {
                 Verdict::Pass => break,
                 Verdict::Refuse(result) => match correction::of(&inspection, &result) {
                     // As with an edit: it meets every guard, and nobody has agreed to it yet.
@@ -285,16 +301,24 @@ impl ToolEngine {
                 },
                 Verdict::Ask(question) => question,
             };
-            // An edit is a new call: it meets every guard, except the one that led to it.
-            if let Some(edited) = self.ask(call, question, run).await? {
-                (inspection.edited, correction) = (Some(edited), None);
-            }
-            consent = Consent::Given;
+            // What was agreed to meets every guard once more: a person takes their time, and files move meanwhile.
+            let binding = question.binding.clone();
+            consent = match self.ask(call, question, run).await? {
+                None => Consent::To(binding),
+                Some(edited) => {
+                    let agreed = inspection.tool.as_ref().and_then(|tool| {
+                        archon_types::rebound(&binding, &tool.spec, inspection.arguments(), &edited)
+                    });
+                    (inspection.edited, correction) = (Some(edited), None);
+                    agreed.map_or(Consent::Needed, Consent::To)
+                }
+            };
         }
         match inspection.tool.take() {
             Some(tool) => {
                 let argument_bytes = inspection.argument_bytes;
-                Ok(Admitted { tool, edited: inspection.edited, correction, argument_bytes })
+                let subject = inspection.subject.take().map(Arc::new);
+                Ok(Admitted { tool, subject, edited: inspection.edited, correction, argument_bytes })
             }
             None => {
                 Err(Stopped::Refused(Box::new(ToolResult::error(format!("Tool '{}' not found", call.name)))))
@@ -351,12 +375,13 @@ impl ToolEngine {
         let notes = match notes {
             Some(notes) => *notes,
             None => match self.admit(&ready.call, run, None, Consent::Given).await {
-                Ok(Admitted { tool, edited, correction, argument_bytes }) => {
+                Ok(Admitted { tool, subject, edited, correction, argument_bytes }) => {
                     if let Some(arguments) = edited {
                         ready.call.arguments = arguments;
                     }
                     let options = CallOptions::default();
-                    Notes { tool, validation: Duration::ZERO, argument_bytes, options, correction }
+                    let validation = Duration::ZERO;
+                    Notes { tool, subject, validation, argument_bytes, options, correction }
                 }
                 Err(Stopped::Refused(result)) => return Executed::Done(result),
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
@@ -383,13 +408,7 @@ impl ToolEngine {
         let may_repeat =
             tries != Tries::ByCaller && policy.max_retries > 0 && spec.annotations.effect.may_repeat();
         let started = run.clock.now();
-        let mut context = ToolContext::new(run.clone(), call_id, name);
-        if spec.annotations.agent || !notes.tool.tool.calls().is_empty() {
-            context.run.ceiling = Some(self.ceiling(notes.options.level.as_deref(), run));
-        }
-        if run.ceiling.is_some() || !self.options.permissions.is_empty() {
-            context.places = Some(self.ceiling(notes.options.level.as_deref(), run));
-        }
+        let mut context = self.with_limits(ToolContext::new(run.clone(), call_id, name), &notes);
         let mut attempt = 1;
         let mut result = loop {
             let spare = may_repeat.then(|| arguments.clone());
@@ -428,6 +447,17 @@ impl ToolEngine {
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;
         Ok(result)
+    }
+
+    /// The same context with what the guards found, and with what the tool and those that it calls may do.
+    fn with_limits(&self, mut context: ToolContext, notes: &Notes) -> ToolContext {
+        let ceiling = || self.ceiling(notes.options.level.as_deref(), &context.run);
+        let below = (notes.tool.spec.annotations.agent || !notes.tool.tool.calls().is_empty()).then(ceiling);
+        let has_rules = context.run.ceiling.is_some() || !self.options.permissions.is_empty();
+        context.places = has_rules.then(ceiling);
+        context.run.ceiling = below.or(context.run.ceiling);
+        context.subject.clone_from(&notes.subject);
+        context
     }
 
     /// What stands beside a result: a summary of a text that went to a file, what was corrected, what is suggested.
@@ -538,11 +568,11 @@ impl fmt::Debug for ToolEngine {
 }
 
 /// The verdict of the first guard that does not let the call pass.
-fn first_objection(inspection: &mut Inspection<'_>, consent: Consent) -> Verdict {
+fn first_objection(inspection: &mut Inspection<'_>, consent: &Consent) -> Verdict {
     for guard in GUARDS {
         match guard.before(inspection) {
             Verdict::Pass => {}
-            Verdict::Ask(_) if consent == Consent::Given => {}
+            Verdict::Ask(question) if consent.covers(&question) => {}
             objection => return objection,
         }
     }

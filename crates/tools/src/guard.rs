@@ -52,7 +52,7 @@ pub(crate) struct Inspection<'c> {
     /// Of the arguments, in bytes; measured before anything looks inside them.
     pub(crate) argument_bytes: usize,
     /// What the call works on, where somebody has to know.
-    pub(crate) subject: Subject,
+    pub(crate) subject: Option<Subject>,
     /// What rules say of it.
     pub(crate) ruling: Ruling,
     /// Those above would have to ask.
@@ -78,11 +78,16 @@ impl<'c> Inspection<'c> {
             edited: None,
             tool: None,
             argument_bytes: 0,
-            subject: Subject::Unknown,
+            subject: None,
             ruling: Ruling::Silent,
             is_asked_above: false,
             preview: None,
         }
+    }
+
+    /// What the call works on, as far as it is known.
+    pub(crate) fn subject(&self) -> &Subject {
+        self.subject.as_ref().unwrap_or(&Subject::Unknown)
     }
 
     /// The arguments that the tool would get.

@@ -384,7 +384,7 @@ fn prefix_of(line: &str) -> Option<String> {
 }
 
 /// Where a path leads once links are followed, as far as it exists.
-pub(crate) fn resolved(root: &Path, path: &str) -> Option<PathBuf> {
+pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
     let joined = root.join(path);
     let mut rest = Vec::new();
     let mut at = joined.as_path();

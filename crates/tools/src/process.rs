@@ -28,7 +28,10 @@ pub(crate) use call::CallProcesses;
 pub(crate) use mark::mark;
 pub(crate) use table::Table;
 #[cfg(all(target_os = "linux", feature = "bash"))]
-pub(crate) use {mark::kill_if, table::start_ticks};
+pub(crate) use {
+    mark::kill_if,
+    table::{members, start_ticks},
+};
 
 /// The variable by which a process knows the run that started it, and by which its run knows it again.
 pub const RUN_VARIABLE: &str = "ARCHON_RUN";

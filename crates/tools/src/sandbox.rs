@@ -17,10 +17,16 @@
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod kernel;
+#[cfg(target_os = "linux")]
+mod maker;
 mod run;
+#[cfg(target_os = "linux")]
+mod scratch;
+mod search_path;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
+mod watch;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -42,16 +48,26 @@ pub struct SandboxOptions {
     pub unix_sockets: UnixSockets,
     /// Variables of the command's environment, beside `PATH`, the language, the time zone, the user's name and
     /// `HOME` and `TMPDIR`, which are the scratch folder. Nothing else of ours is passed on, so keys are not.
+    ///
+    /// Of our `PATH` the folders that commands may write come last, so that no program of a project takes the place of
+    /// one of the system's, and relative ones are left out. A `PATH` that is given here is taken as it is: give one if a
+    /// project's own programs are to go first, for instance those of an environment of Python.
     pub env: BTreeMap<String, String>,
     /// Processes and threads at a time. Default 256.
     pub max_processes: u32,
     /// Bytes of memory of a command with all that it started, memory that its processes share and files in memory
     /// included. Default 4 GiB. Where there is no cgroup for memory (version 1 or 2, which an ordinary user often
-    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it: then
-    /// shared memory is held loosely, and files in memory only by [`max_file_size`](Self::max_file_size).
+    /// lacks) it is the private memory of each process, and the addresses of each end 12 GiB above it. All of them
+    /// together are counted five times a second, and the command is ended when they have more; so it may have more for
+    /// a moment, and files in memory are held only by [`max_file_size`](Self::max_file_size).
     pub max_memory: u64,
     /// Bytes of each file that is written. Default 1 GiB.
     pub max_file_size: u64,
+    /// Bytes that stay free on the disks that a command may write to. Default 1 GiB; where less than twice as much was
+    /// free when it began, half of that. It is looked at five times a second, and a command that goes further is
+    /// stopped. Its scratch folder goes with it; what it wrote to the workspace stays. How much of a disk that is not
+    /// full a command may take is not limited.
+    pub min_free_disk: u64,
     /// Processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
     /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default 256 KiB.
@@ -115,6 +131,7 @@ impl Default for SandboxOptions {
             max_processes: 256,
             max_memory: 4 << 30,
             max_file_size: 1 << 30,
+            min_free_disk: 1 << 30,
             max_cpu_time: Duration::from_secs(600),
             max_output: 256 * 1024,
             max_flood: 64 << 20,
@@ -132,9 +149,12 @@ impl Default for SandboxOptions {
 /// ```
 pub fn missing() -> Option<String> {
     #[cfg(target_os = "linux")]
-    return kernel::missing().or_else(cgroup::missing);
+    {
+        scratch::remove_left();
+        kernel::missing().or_else(cgroup::missing)
+    }
     #[cfg(not(target_os = "linux"))]
-    return Some("there is no sandbox for this system".to_owned());
+    Some("there is no sandbox for this system".to_owned())
 }
 
 /// Everything that decides what a command may do.

@@ -7,13 +7,15 @@ use std::{
     sync::Arc,
 };
 
-use archon_types::ToolError;
+use archon_types::{Subject, ToolContext, ToolError};
 
 use crate::{Error, arguments::clip, seen::Seen};
 
+mod listing;
 mod places;
 mod write;
 
+pub(crate) use listing::Entry;
 pub(crate) use places::Places;
 pub(crate) use write::Target;
 
@@ -88,12 +90,39 @@ impl Workspace {
         }
     }
 
+    /// [`resolve`](Self::resolve) for a call that was let through: the path still has to lead where it led then.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve), and where it leads elsewhere.
+    pub(crate) fn resolve_for(&self, path: &str, context: &ToolContext) -> Result<PathBuf, ToolError> {
+        let real = self.resolve(path)?;
+        self.check_place(path, &real, context)?;
+        Ok(real)
+    }
+
+    /// Makes sure that a path leads where it led when rules and people let the call through. From here on no link is
+    /// followed any more.
+    fn check_place(&self, path: &str, real: &Path, context: &ToolContext) -> Result<(), ToolError> {
+        let Some(Subject::Paths { paths, .. }) = context.subject.as_deref() else { return Ok(()) };
+        if paths.iter().any(|path| path == real) {
+            return Ok(());
+        }
+        let before: Vec<_> = paths.iter().map(|path| format!("'{}'", shown(&self.display(path)))).collect();
+        Err(ToolError::PermissionDenied(format!(
+            "'{}' leads to '{}' now, but led to {} when the call was allowed: a link or a folder on the way was changed \
+             meanwhile. Nothing was done. Look what is there, and call again if it is what you mean.",
+            shown(path),
+            shown(&self.display(real)),
+            before.join(" and ")
+        )))
+    }
+
     /// Opens a file for reading, having made sure that it is one and lies inside.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve), and for folders, devices and files that cannot be read.
-    pub(crate) fn open(&self, path: &str) -> Result<(PathBuf, File), ToolError> {
-        let real = self.resolve(path)?;
+    /// As [`resolve_for`](Self::resolve_for), and for folders, devices and files that cannot be read.
+    pub(crate) fn open(&self, path: &str, context: &ToolContext) -> Result<(PathBuf, File), ToolError> {
+        let real = self.resolve_for(path, context)?;
         let file = self.open_resolved(&real).map_err(|e| match e.kind() {
             io::ErrorKind::IsADirectory => ToolError::InvalidArgs(format!(
                 "'{}' is a directory. Use list_files to see what is in it.",
@@ -109,11 +138,7 @@ impl Workspace {
     pub(crate) fn open_resolved(&self, real: &Path) -> io::Result<File> {
         use crate::beneath::{Missing, Place};
 
-        let root = self.roots.iter().find(|root| real.starts_with(root)).ok_or(io::ErrorKind::NotFound)?;
-        if real == root {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        let relative = real.strip_prefix(root).map_err(io::Error::other)?;
+        let (root, relative) = self.parts(real).ok_or(io::ErrorKind::NotFound)?;
         Place::find(root, relative, Missing::Refuse)?.open()
     }
 
@@ -147,17 +172,22 @@ impl Workspace {
 
     /// The path of a call's arguments as rules speak of it. What leads outside or cannot be followed is left as it is:
     /// the tool refuses it.
-    pub(crate) fn subject(&self, arguments: &archon_types::Json) -> archon_types::Subject {
+    pub(crate) fn subject(&self, arguments: &archon_types::Json) -> Subject {
         let path = arguments.get("path").and_then(archon_types::Json::as_str).unwrap_or(".");
         let root = self.root().to_owned();
         match crate::permissions::resolved(&root, path) {
-            Some(path) => archon_types::Subject::Paths { root, paths: vec![path] },
-            None => archon_types::Subject::Unknown,
+            Some(path) => Subject::Paths { root, paths: vec![path] },
+            None => Subject::Unknown,
         }
     }
 
     fn contains(&self, real: &Path) -> bool {
-        self.roots.iter().any(|root| real.starts_with(root))
+        self.parts(real).is_some()
+    }
+
+    /// A canonical path as one of the folders and the way from there.
+    fn parts<'p>(&self, real: &'p Path) -> Option<(&Path, &'p Path)> {
+        self.roots.iter().find_map(|root| Some((root.as_path(), real.strip_prefix(root).ok()?)))
     }
 
     fn outside(&self, path: &str) -> ToolError {
@@ -200,40 +230,28 @@ impl Workspace {
         let Some(name) = Path::new(path).file_name().and_then(|name| name.to_str()) else {
             return Vec::new();
         };
-        let mut beside: Vec<String> = fs::read_dir(parent)
+        let beside: Vec<String> = self
+            .entries(parent)
             .into_iter()
             .flatten()
-            .flatten()
             .take(LOOKED_THROUGH)
-            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter_map(|entry| entry.path.file_name()?.to_str().map(str::to_owned))
             // A link that leads nowhere has the very name.
             .filter(|beside| beside != name)
             .collect();
-        beside.sort();
         let like = archon_types::nearest(name, beside.iter().map(String::as_str));
         let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
-        let elsewhere = walker(self.root()).build().flatten().take(LOOKED_THROUGH);
-        for entry in elsewhere.filter(|entry| entry.file_name() == name && entry.path().exists()) {
-            let path = self.display(entry.path());
+        let elsewhere = self.walk(self.root(), |_| true).take(LOOKED_THROUGH);
+        for entry in
+            elsewhere.filter(|entry| entry.path.file_name() == Some(name.as_ref()) && entry.path.exists())
+        {
+            let path = self.display(&entry.path);
             if found.len() < 3 && !found.contains(&path) {
                 found.push(path);
             }
         }
         found
     }
-}
-
-/// Walks a folder inside a workspace in a stable order: no links followed, hidden and ignored
-/// entries left out, nothing read from outside.
-pub(crate) fn walker(folder: &Path) -> ignore::WalkBuilder {
-    let mut walk = ignore::WalkBuilder::new(folder);
-    walk.follow_links(false)
-        .require_git(false)
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .sort_by_file_path(Ord::cmp);
-    walk
 }
 
 fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {

@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Json, RunId, Timestamp, ToolSpec};
+use crate::{CallId, Json, RunId, Subject, Timestamp, ToolSpec};
 
 /// A question to a person that stands between a call and its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +31,8 @@ pub struct ApprovalRequest {
     /// How long the question may wait, milliseconds, unless the run's own setting is to hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// To what a yes is bound: [`binding`] of the tool and the arguments. A call that is bound to anything else is
-    /// asked about anew.
+    /// To what a yes is bound: [`binding`] of the tool, the arguments and the files that they lead to. A call that is
+    /// bound to anything else is asked about anew.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub binding: String,
     /// Rules under which this call, and calls like it, would not be asked about; the narrowest first. Empty where
@@ -136,13 +136,35 @@ impl ApprovalRequest {
     }
 }
 
-/// To what a person agrees: the tool as it describes itself, and exactly these arguments. SHA-256, in hexadecimal
-/// digits.
-pub fn binding(spec: &ToolSpec, arguments: &Json) -> String {
-    let mut hash = hmac_sha256::Hash::new();
+/// To what a person agrees: the tool as it describes itself, exactly these arguments, and the files that they lead to
+/// once links are followed. SHA-256, in hexadecimal digits, of the first two; behind a `-` that of the files, where
+/// `subject` names some.
+pub fn binding(spec: &ToolSpec, arguments: &Json, subject: &Subject) -> String {
     // JSON tells where one part ends and the next begins.
     let parts = serde_json::json!([spec.name, spec.version, spec.parameters, arguments]);
-    hash.update(parts.to_string().as_bytes());
+    let call = digits([parts.to_string().as_bytes()]);
+    match subject {
+        // No path holds a NUL.
+        Subject::Paths { paths, .. } => {
+            let paths = paths.iter().flat_map(|path| [path.as_os_str().as_encoded_bytes(), &[0][..]]);
+            format!("{call}-{}", digits(paths))
+        }
+        _ => call,
+    }
+}
+
+/// To what a person agrees who was asked about the arguments `asked` and wants `wanted` instead: the same tool, the new
+/// arguments, and the same files. Arguments that lead to others are asked about once more, so that a person sees where.
+/// Nothing if `binding` is not of a question about `asked` and this tool.
+pub fn rebound(binding: &str, spec: &ToolSpec, asked: &Json, wanted: &Json) -> Option<String> {
+    let of_call = |arguments| self::binding(spec, arguments, &Subject::Unknown);
+    let files = binding.strip_prefix(&of_call(asked))?;
+    (files.is_empty() || files.starts_with('-')).then(|| of_call(wanted) + files)
+}
+
+fn digits<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = hmac_sha256::Hash::new();
+    parts.into_iter().for_each(|part| hash.update(part));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -116,7 +116,7 @@ pub use agent::{Agent, AgentState, Ceiling, Context, Outcome, OutcomeStatus, Per
 pub use agent_event::AgentEvent;
 pub use approval::{
     Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, Asker, Decision, OnDeny, OnExpiry,
-    QuestionKind, binding,
+    QuestionKind, binding, rebound,
 };
 pub use budget::{Budget, Loan};
 pub use bus::{BROADCAST, Bus, BusError, BusMessage, Echo, MessageType};

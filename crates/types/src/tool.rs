@@ -288,6 +288,9 @@ pub struct ToolContext {
     /// What rules say of the places that the call comes across by itself, for instance below a folder; none where there
     /// are no rules.
     pub places: Option<Arc<dyn Ceiling>>,
+    /// What the call worked on when rules and people let it through; none where nobody had to know. A tool that arrives
+    /// elsewhere by now, because a link was changed meanwhile, must not go on.
+    pub subject: Option<Arc<Subject>>,
     /// What the call was given that it may not say; none where there are no credentials.
     handed: Option<Handed>,
 }
@@ -298,7 +301,17 @@ impl ToolContext {
         let cancel = run.cancel.child_token();
         let handed = run.credentials.as_ref().map(|_| Handed::default());
         let tool_name = tool_name.into();
-        Self { tool_call_id, tool_name, cancel, run, progress: None, processes: None, places: None, handed }
+        Self {
+            tool_call_id,
+            tool_name,
+            cancel,
+            run,
+            progress: None,
+            processes: None,
+            places: None,
+            subject: None,
+            handed,
+        }
     }
 
     /// The accounts of the run's tenant.

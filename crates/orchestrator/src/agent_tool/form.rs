@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archon_types::{
-    Answer, ApprovalRequest, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody, RunId,
+    Answer, ApprovalRequest, Json, Outcome, OutcomeStatus, QuestionKind, Record, RecordBody, RunId, Subject,
     Timestamp, binding,
 };
 use serde_json::{Map, json};
@@ -194,7 +194,7 @@ impl<'a> Form<'a> {
         let summary = self.summary(format!("Run {} with {values}", self.parts.spec.name));
         let details = json!({ "tool": self.parts.spec.name, "arguments": values });
         let mut request = ApprovalRequest::new(self.id(), summary, details);
-        request.binding = binding(&self.parts.spec, &values);
+        request.binding = binding(&self.parts.spec, &values, &Subject::Unknown);
         request
     }
 

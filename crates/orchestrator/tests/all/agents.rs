@@ -2,7 +2,7 @@
 
 use archon_orchestrator::{AgentTool, FieldKind, InputField, exposed};
 use archon_types::{
-    AgentStatus, Answer, QuestionKind, RecordBody, Tool, ToolContext, ToolError, ToolResultStatus,
+    AgentStatus, Answer, QuestionKind, RecordBody, Subject, Tool, ToolContext, ToolError, ToolResultStatus,
 };
 use serde_json::json;
 
@@ -165,7 +165,7 @@ async fn a_person_agrees_to_the_words_beside_the_fields_too_and_may_change_them(
         assert!(asked.action_summary.contains("And copy eve."), "{}", asked.action_summary);
         let arguments = json!({ "to": "ann", "task_instruction": "And copy eve." });
         assert_eq!(asked.details["arguments"], arguments);
-        assert_eq!(asked.binding, archon_types::binding(tool.spec(), &arguments));
+        assert_eq!(asked.binding, archon_types::binding(tool.spec(), &arguments, &Subject::Unknown));
         office.answer("run_1", Answer::Edit { arguments: change }).await;
         let task = office.call("t", "run_1", &tool, given.clone()).await.unwrap().text();
         match expected {

@@ -159,6 +159,10 @@ impl Bash {
             (Ended::Flooded, _) => {
                 format!("[stopped: it wrote more than {} bytes]", self.options.sandbox.max_flood)
             }
+            (Ended::DiskFull(spared), _) => format!(
+                "[stopped: fewer than {spared} bytes are free on a disk that it writes to; remove what it wrote before \
+                 it runs again]"
+            ),
             (_, Some(0)) if text.is_empty() => "(no output)".to_owned(),
             (_, Some(0)) => String::new(),
             (_, Some(code)) => format!("[exit code {code}{}]", self.hint(code, &text)),

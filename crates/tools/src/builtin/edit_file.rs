@@ -69,7 +69,13 @@ impl EditFile {
         self
     }
 
-    fn plan(&self, arguments: Json, run: &Context) -> Result<Edit, ToolError> {
+    /// What would be changed; `find` says where a path leads.
+    fn plan(
+        &self,
+        arguments: Json,
+        run: &Context,
+        find: impl Fn(&str) -> Result<Target, ToolError>,
+    ) -> Result<Edit, ToolError> {
         let Arguments { path, old_text, new_text, replace_all } = crate::macro_support::arguments(arguments)?;
         if old_text.is_empty() {
             return Err(ToolError::InvalidArgs(
@@ -82,7 +88,7 @@ impl EditFile {
                 "old_text and new_text are the same: nothing to do.".to_owned(),
             ));
         }
-        let target = self.workspace.target(&path)?;
+        let target = find(&path)?;
         let Some(existing) = &target.existing else {
             // The path is inside and nothing is there: say what is near it.
             self.workspace.resolve(&path)?;
@@ -107,7 +113,8 @@ impl EditFile {
     }
 
     fn edit(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
-        let Edit { target, before, after, count } = self.plan(arguments, &context.run)?;
+        let Edit { target, before, after, count } =
+            self.plan(arguments, &context.run, |path| self.workspace.target_for(path, context))?;
         self.workspace.replace(&context.run.session, &target, after.as_bytes())?;
         let change = diff::change(&target.name, Some(&before), &after, self.diff);
         let times = if count == 1 { String::new() } else { format!(" in {count} places") };
@@ -137,7 +144,8 @@ impl Tool for EditFile {
     }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
-        let Edit { target, before, after, .. } = self.plan(arguments.clone(), run)?;
+        let Edit { target, before, after, .. } =
+            self.plan(arguments.clone(), run, |path| self.workspace.target(path))?;
         let mut preview = Preview::new(format!("Edit '{}'", target.name));
         preview.outside_cwd = target.is_outside(&self.workspace);
         preview.changes.push(diff::change(&target.name, Some(&before), &after, self.diff));
@@ -151,7 +159,10 @@ impl Tool for EditFile {
         if before.is_some_and(|said| !said.is_null()) {
             return None;
         }
-        let edit = self.plan(all.clone(), run).ok().filter(|edit| edit.count > 1)?;
+        let edit = self
+            .plan(all.clone(), run, |path| self.workspace.target(path))
+            .ok()
+            .filter(|edit| edit.count > 1)?;
         let what = format!("old_text stands {} times, and replace_all was set", edit.count);
         Some(Correction::new("replace_all", all, what))
     }

@@ -98,6 +98,7 @@ impl Git {
             Ended::Flooded => {
                 Err(ToolError::Resource("git said more than can be read. Name a path.".to_owned()))
             }
+            Ended::DiskFull(_) => Err(ToolError::Resource("The disk is full: git was stopped.".to_owned())),
             Ended::Exited(_) => Ok(finished),
         }
     }

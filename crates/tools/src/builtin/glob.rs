@@ -1,7 +1,5 @@
 //! `glob`: the files whose path matches a pattern, the newest first.
 
-use std::time::SystemTime;
-
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,7 +48,7 @@ impl Glob {
     fn find(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { pattern, path, limit } = crate::macro_support::arguments(arguments)?;
         let limit = limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT);
-        let folder = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
+        let folder = self.workspace.resolve_for(path.as_deref().unwrap_or_default(), context)?;
         let wanted = FilePattern::new(&pattern)?;
         let mut found = Vec::new();
         let places = Places::new(&self.workspace, &folder, &self.spec, None, context);
@@ -58,10 +56,9 @@ impl Glob {
             if context.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
-            let relative = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
-            if entry.file_type().is_some_and(|kind| kind.is_file()) && wanted.matches(relative) {
-                let modified = entry.metadata().ok().and_then(|of| of.modified().ok());
-                found.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.into_path()));
+            let relative = entry.path.strip_prefix(&folder).unwrap_or(&entry.path);
+            if entry.is_file && wanted.matches(relative) {
+                found.push((entry.modified, entry.path));
             }
         }
         // Files of the same time keep the order of their paths.

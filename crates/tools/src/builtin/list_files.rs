@@ -1,13 +1,16 @@
 //! `list_files`: what is in a folder, or which files match a pattern below it.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::FilePattern;
-use crate::{Workspace, workspace::Places};
+use crate::{
+    Workspace,
+    workspace::{Entry, Places},
+};
 
 const DEFAULT_LIMIT: usize = 200;
 const HIGHEST_LIMIT: usize = 2_000;
@@ -51,7 +54,7 @@ impl ListFiles {
     fn list(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, pattern, recursive, limit } = crate::macro_support::arguments(arguments)?;
         let path = path.unwrap_or_default();
-        let folder = self.workspace.resolve(&path)?;
+        let folder = self.workspace.resolve_for(&path, context)?;
         if !folder.is_dir() {
             return Err(ToolError::InvalidArgs(format!(
                 "'{path}' is a file. Use read_file to see what is in it."
@@ -78,13 +81,10 @@ impl ListFiles {
         let failed =
             |e| ToolError::Failed(format!("'{}' cannot be listed: {e}", self.workspace.display(folder)));
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if !places.allow(&entry.path()) {
-                continue;
+        for entry in self.workspace.entries(folder).map_err(failed)? {
+            if places.allow(&entry.path) {
+                names.push(self.workspace.display(&entry.path) + if entry.is_dir { "/" } else { "" });
             }
-            let slash = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
-            names.push(self.workspace.display(&entry.path()) + slash);
         }
         names.sort();
         Ok(names)
@@ -96,16 +96,15 @@ impl ListFiles {
         folder: &Path,
         pattern: Option<&FilePattern>,
         limit: usize,
-        below: impl Iterator<Item = ignore::DirEntry>,
+        below: impl Iterator<Item = Entry>,
     ) -> Vec<String> {
         let mut found = Vec::new();
         for entry in below {
-            let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-            let is_dir = entry.file_type().is_none_or(|kind| kind.is_dir());
-            if is_dir || pattern.is_some_and(|pattern| !pattern.matches(relative)) {
+            let relative = entry.path.strip_prefix(folder).unwrap_or(&entry.path);
+            if entry.is_dir || pattern.is_some_and(|pattern| !pattern.matches(relative)) {
                 continue;
             }
-            found.push(self.workspace.display(entry.path()));
+            found.push(self.workspace.display(&entry.path));
             if found.len() > limit {
                 break;
             }

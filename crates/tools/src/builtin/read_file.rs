@@ -61,7 +61,7 @@ impl ReadFile {
     fn read(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, start_line, end_line } = crate::macro_support::arguments(arguments)?;
         let lines = line_range(start_line, end_line)?;
-        let (real, file) = self.workspace.open(&path)?;
+        let (real, file) = self.workspace.open(&path, context)?;
         // The version that is about to be read: what is changed from now on counts as unread.
         self.workspace.note_seen(&context.run.session, &real, &file);
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));

@@ -67,7 +67,7 @@ impl Search {
                 "The pattern is empty. Example: search(pattern=\"TODO\")".to_owned(),
             ));
         }
-        let place = self.workspace.resolve(path.as_deref().unwrap_or_default())?;
+        let place = self.workspace.resolve_for(path.as_deref().unwrap_or_default(), context)?;
         let files = glob.filter(|glob| !glob.is_empty()).map(|glob| FilePattern::new(&glob)).transpose()?;
         let needle = Needle::new(&pattern, case_sensitive.unwrap_or(false))?;
         let mut hits = Hits { limit: limit.unwrap_or(DEFAULT_LIMIT).min(HIGHEST_LIMIT), ..Hits::default() };
@@ -76,13 +76,13 @@ impl Search {
             if context.cancel.is_cancelled() {
                 return Err(ToolError::Cancelled);
             }
-            let relative = match entry.path().strip_prefix(&place) {
+            let relative = match entry.path.strip_prefix(&place) {
                 Ok(inside) if !inside.as_os_str().is_empty() => inside,
-                _ => Path::new(entry.file_name()),
+                _ => Path::new(entry.path.file_name().unwrap_or_default()),
             };
             let wanted = files.as_ref().is_none_or(|files| files.matches(relative));
-            if wanted && entry.file_type().is_some_and(|kind| kind.is_file()) {
-                self.search_file(entry.path(), &needle, &mut hits);
+            if wanted && entry.is_file {
+                self.search_file(&entry.path, &needle, &mut hits);
             }
             if hits.is_full() {
                 break;

@@ -1,8 +1,8 @@
 //! `write_file`: a new file, or a new content of one that the session has read.
 
 use archon_types::{
-    BoxFuture, Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext,
-    ToolError, ToolResult, ToolSpec,
+    BoxFuture, Context, Correction, Effect, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError,
+    ToolResult, ToolSpec,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,9 +53,10 @@ impl WriteFile {
         self
     }
 
-    fn write(&self, arguments: Json, session: &SessionId) -> Result<ToolResult, ToolError> {
+    fn write(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Arguments { path, content } = crate::macro_support::arguments(arguments)?;
-        let target = self.workspace.target(&path)?;
+        let session = &context.run.session;
+        let target = self.workspace.target_for(&path, context)?;
         let name = &target.name;
         let created = target.existing.is_none();
         let done = |text: String| {
@@ -92,7 +93,7 @@ impl Tool for WriteFile {
         arguments: Json,
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move { self.write(arguments, &context.run.session) })
+        Box::pin(async move { self.write(arguments, context) })
     }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {

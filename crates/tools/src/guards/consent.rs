@@ -18,7 +18,7 @@ impl Guard for Consent {
             return Verdict::Pass;
         }
         let (name, arguments) = (&inspection.call.name, inspection.arguments());
-        let binding = archon_types::binding(&tool.spec, arguments);
+        let binding = archon_types::binding(&tool.spec, arguments, inspection.subject());
         if inspection.run.agreed.as_deref() == Some(&*binding) {
             return Verdict::Pass;
         }
@@ -37,7 +37,7 @@ impl Guard for Consent {
         question.timeout_ms = inspection.preview.as_ref().and_then(|preview| preview.timeout_ms);
         let is_by_rule = matches!(inspection.ruling, Ruling::Ask(_));
         if !tool.spec.annotations.requires_confirmation && !is_by_rule {
-            question.rules = suggestions(name, &inspection.subject);
+            question.rules = suggestions(name, inspection.subject());
         }
         Verdict::Ask(Box::new(question))
     }

@@ -20,19 +20,20 @@ impl Guard for Rules {
         {
             return Verdict::Pass;
         }
-        inspection.subject = match crate::execute::contain(|| tool.tool.subject(inspection.arguments())) {
+        let subject = match crate::execute::contain(|| tool.tool.subject(inspection.arguments())) {
             Ok(subject) => subject,
             Err(panic) => {
                 tracing::error!(target: "archon::tools", tool = %tool.spec.name, "a subject panicked: {panic}");
                 archon_types::Subject::Unknown
             }
         };
-        inspection.ruling = permissions.ruling(&tool.spec.name, &inspection.subject, &inspection.run.trusted);
+        let subject = &*inspection.subject.insert(subject);
+        inspection.ruling = permissions.ruling(&tool.spec.name, subject, &inspection.run.trusted);
         if let Ruling::Deny(rule) = &inspection.ruling {
             return denied(&tool.spec.name, rule);
         }
         let Some(ceiling) = ceiling else { return Verdict::Pass };
-        match ceiling.verdict(&tool.spec, &inspection.subject, inspection.run) {
+        match ceiling.verdict(&tool.spec, subject, inspection.run) {
             Permit::Allow => Verdict::Pass,
             Permit::Deny(rule) => denied(&tool.spec.name, &rule),
             _ => {

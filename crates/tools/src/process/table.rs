@@ -82,6 +82,12 @@ pub(super) fn is_of(group: &ProcessGroup, run: &RunId) -> bool {
     is_alive(group) && system::is_of(group, run)
 }
 
+/// The processes of a group that have not ended.
+#[cfg(all(target_os = "linux", feature = "bash"))]
+pub(crate) fn members(group: u32) -> Vec<u32> {
+    system::members(group)
+}
+
 /// When a process was started, in clock ticks since the system was; nothing if there is none.
 #[cfg(target_os = "linux")]
 pub(crate) fn start_ticks(process: u32) -> Option<u64> {
@@ -149,6 +155,12 @@ mod system {
     pub(super) fn all() -> impl Iterator<Item = Process> {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::read)
+    }
+
+    #[cfg(feature = "bash")]
+    pub(super) fn members(group: u32) -> Vec<u32> {
+        let is_member = |process: &Process| process.group == group && !process.has_ended();
+        all().filter(is_member).map(|process| process.pid).collect()
     }
 
     /// Of `processes`, those of a group that have not ended.

@@ -15,7 +15,8 @@ use std::{
 
 use rustix::process::{Pid, Resource, Rlimit};
 
-use crate::process::{kill_if, start_ticks};
+use super::maker;
+use crate::process::kill_if;
 
 /// Before the names of our cgroups.
 const PREFIX: &str = "archon-";
@@ -47,7 +48,7 @@ struct Parents {
 impl Cgroup {
     /// Cgroups for at most so many processes and threads and so many bytes; `leader` makes their name unlike others'.
     pub(super) fn create(leader: u32, processes: u32, bytes: u64) -> Option<Self> {
-        Self::create_in(&Parents::ours()?, &name(&leader.to_string())?, processes, bytes)
+        Self::create_in(&Parents::ours()?, &maker::name(PREFIX, &leader.to_string())?, processes, bytes)
     }
 
     fn create_in(parents: &Parents, name: &str, processes: u32, bytes: u64) -> Option<Self> {
@@ -125,7 +126,8 @@ pub(super) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    let probe = Parents::ours().zip(name("probe")).map(|(parents, name)| parents.pids.join(name));
+    let probe =
+        Parents::ours().zip(maker::name(PREFIX, "probe")).map(|(parents, name)| parents.pids.join(name));
     let made = probe.map(|probe| (fs::create_dir(&probe), probe));
     match made {
         Some((Ok(()), probe)) => {
@@ -170,7 +172,7 @@ fn threads(process: &Path) -> u64 {
 fn remove_left() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let Some((parents, namespace)) = Parents::ours().zip(namespace()) else { return };
+        let Some((parents, namespace)) = Parents::ours().zip(maker::namespace()) else { return };
         for parent in std::iter::once(parents.pids).chain(parents.memory) {
             remove_left_in(&parent, &namespace);
         }
@@ -179,7 +181,7 @@ fn remove_left() {
 
 fn remove_left_in(parent: &Path, namespace: &str) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(|name| is_left(name, namespace)) {
+        if entry.file_name().to_str().is_some_and(|name| maker::is_left(name, PREFIX, namespace)) {
             let left = Cgroup { folders: vec![entry.path()], memory: None };
             tracing::info!(target: "archon::tools", cgroups = ?left.folders, "a command of before is ended");
             left.kill();
@@ -188,31 +190,6 @@ fn remove_left_in(parent: &Path, namespace: &str) {
             }
         }
     }
-}
-
-/// Whether a cgroup of this name was made by a process that is not there any more. Processes of another namespace
-/// cannot be seen from here, so theirs are left alone.
-fn is_left(name: &str, namespace: &str) -> bool {
-    let mut parts = name.strip_prefix(PREFIX).unwrap_or_default().split('-');
-    let (Some(of), Some(pid), Some(ticks), Some(_), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let Some((pid, ticks)) = pid.parse().ok().zip(ticks.parse().ok()) else { return false };
-    of == namespace && start_ticks(pid) != Some(ticks)
-}
-
-/// A name that says who we are: our namespace of processes, our number there, and when we were started.
-fn name(of: &str) -> Option<String> {
-    let us = std::process::id();
-    Some(format!("{PREFIX}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
-}
-
-/// The number in `pid:[4026531836]`.
-fn namespace() -> Option<String> {
-    let link = fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(link.to_str()?.chars().filter(char::is_ascii_digit).collect())
 }
 
 impl Parents {
@@ -318,29 +295,11 @@ mod tests {
         }
     }
 
-    // spec: TE-58
-    #[test]
-    fn cgroups_of_processes_that_are_gone_are_told_from_others() {
-        let ours = namespace().unwrap();
-        let us = std::process::id();
-        let ticks = start_ticks(us).unwrap();
-        for (name, expected) in [
-            (name("17").unwrap(), false),
-            (format!("archon-{ours}-{us}-{}-17", ticks + 1), true),
-            (format!("archon-1-{us}-{}-17", ticks + 1), false),
-            (format!("archon-{ours}-{us}-17"), false),
-            ("archon-17".to_owned(), false),
-            ("system.slice".to_owned(), false),
-        ] {
-            assert_eq!(is_left(&name, &ours), expected, "{name}");
-        }
-    }
-
     /// A process that cleared its environment and left its group is still in its cgroup.
     // spec: TE-58
     #[test]
     fn what_a_crash_left_in_a_cgroup_is_ended_and_the_cgroup_taken_away() {
-        let made = Parents::ours().zip(namespace()).and_then(|(parents, namespace)| {
+        let made = Parents::ours().zip(maker::namespace()).and_then(|(parents, namespace)| {
             // As a process of this number that was started at another time would have named it.
             let name = format!("{PREFIX}{namespace}-{}-0-1", std::process::id());
             Some((Cgroup::create_in(&parents, &name, 20, 64 << 20)?, parents, namespace))

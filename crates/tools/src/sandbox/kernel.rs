@@ -24,6 +24,8 @@ const SYSTEM: &[&str] = &[
     "/libx32",
     "/opt",
     "/nix/store",
+    // All of it: which process a command will be is not known before, and programs read about themselves there. Of others
+    // they see names, command lines and states; environments, memory and open files are kept from them.
     "/proc",
     "/sys/devices/system/cpu",
     "/etc/alternatives",

@@ -18,7 +18,11 @@ use futures_util::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{Cage, start::start};
+use super::{
+    Cage,
+    start::{kill, start},
+    watch::{self, Beyond},
+};
 
 /// How long may be waited for output that is on its way when everything was killed.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -41,6 +45,8 @@ pub(crate) enum Ended {
     TimedOut,
     /// It wrote more than anyone will read.
     Flooded,
+    /// A disk was about to be full: fewer bytes than these are free.
+    DiskFull(u64),
 }
 
 impl Ended {
@@ -77,6 +83,10 @@ pub(crate) async fn run(
         join(pump(started.child.stdout.take(), &kept[0]), pump(started.child.stderr.take(), &kept[1]));
     let mut pumps = pin!(pumps.fuse());
     let mut told = 0;
+    let watch = started.watch(cage);
+    let mut next_look = clock.sleep_until(clock.now() + watch::EVERY);
+    let group = started.group;
+    let mut had_too_much = false;
     let ended = {
         let mut exit = pin!(started.child.wait());
         poll_fn(|waker| {
@@ -93,6 +103,18 @@ pub(crate) async fn run(
             if total > cage.options.max_flood {
                 return Poll::Ready(Ok(Ended::Flooded));
             }
+            while next_look.as_mut().poll(waker).is_ready() {
+                match watch.look() {
+                    Some(Beyond::Disk(spared)) => return Poll::Ready(Ok(Ended::DiskFull(spared))),
+                    // It ends as one that the kernel ends for want of memory.
+                    Some(Beyond::Memory) => {
+                        had_too_much = true;
+                        kill(group);
+                    }
+                    None => {}
+                }
+                next_look = clock.sleep_until(clock.now() + watch::EVERY);
+            }
             time_up.as_mut().poll(waker).map(|()| Ok(Ended::TimedOut))
         })
         .await
@@ -102,7 +124,7 @@ pub(crate) async fn run(
     if !pumps.is_terminated() {
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
     }
-    let out_of_memory = started.ran_out_of_memory();
+    let out_of_memory = had_too_much || started.ran_out_of_memory();
     started.finish().await;
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
     Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory })

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::Cage;
+use super::{Cage, search_path::search_path, watch::Watch};
 use crate::process::{self, RUN_VARIABLE};
 
 /// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
@@ -28,7 +28,7 @@ const RESERVED: u64 = 12 << 30;
 pub(super) struct Started {
     pub(super) child: Child,
     leader: Child,
-    group: Pid,
+    pub(super) group: Pid,
     #[cfg(target_os = "linux")]
     cgroup: Option<super::cgroup::Cgroup>,
     scratch: Option<TempDir>,
@@ -37,8 +37,7 @@ pub(super) struct Started {
 impl Started {
     /// Kills everything that the command started.
     pub(super) fn kill(&self) {
-        // The leader was not waited for, so the number is still the group's.
-        let _ = rustix::process::kill_process_group(self.group, Signal::KILL);
+        kill(self.group);
     }
 
     /// Whether something of it was killed for want of memory, as far as the system says so.
@@ -47,6 +46,15 @@ impl Started {
         return self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::ran_out_of_memory);
         #[cfg(not(target_os = "linux"))]
         return false;
+    }
+
+    /// Looks after what the kernel does not hold.
+    pub(super) fn watch(&self, cage: &Cage) -> Watch {
+        #[cfg(target_os = "linux")]
+        let memory_is_held = self.cgroup.as_ref().is_some_and(super::cgroup::Cgroup::holds_memory);
+        #[cfg(not(target_os = "linux"))]
+        let memory_is_held = false;
+        Watch::new(self.group, cage, self.scratch.as_ref().map(TempDir::path), memory_is_held)
     }
 
     /// Waits for what was killed and takes away what was made for the command.
@@ -77,6 +85,11 @@ impl Drop for Started {
     }
 }
 
+/// Kills the group of a command that runs: its leader was not waited for, so the number is still the group's.
+pub(super) fn kill(group: Pid) {
+    let _ = rustix::process::kill_process_group(group, Signal::KILL);
+}
+
 /// Starts the command: its program, arguments, directory and added variables are taken from `command`.
 pub(super) async fn start(
     command: &Command,
@@ -89,6 +102,9 @@ pub(super) async fn start(
     let failed = |e: io::Error| {
         ToolError::Resource(format!("{} cannot be started: {e}", command.get_program().display()))
     };
+    #[cfg(target_os = "linux")]
+    let scratch = super::scratch::create().map_err(failed)?;
+    #[cfg(not(target_os = "linux"))]
     let scratch = TempDir::with_prefix("archon-call-").map_err(failed)?;
     let leader = leader(context).spawn().map_err(failed)?;
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
@@ -142,6 +158,11 @@ fn held(
     held.arg(command.get_program()).args(command.get_args());
     held.env_clear();
     held.envs(process::passed_on());
+    let inside = [&*cage.roots, &*cage.options.write].concat();
+    match std::env::var_os("PATH").and_then(|path| search_path(&path, &inside)) {
+        Some(path) => held.env("PATH", path),
+        None => held.env_remove("PATH"),
+    };
     held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());
@@ -180,6 +201,10 @@ async fn spawn_held(
             let _ = tell.send(Err(not_held(why)));
             return;
         }
+        // Ours close by themselves, but not those that we were started with, nor those of libraries in C. This is the
+        // whole process's, which loses nothing: it lasts only until another program begins.
+        #[cfg(target_os = "linux")]
+        close_fds::set_fds_cloexec(3, &[]);
         let _entered = runtime.enter();
         let child = held.spawn();
         let _ = tell.send(child.map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}"))));

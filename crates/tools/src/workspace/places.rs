@@ -10,11 +10,12 @@ use std::{
 
 use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolResult, ToolSpec};
 
-use super::{Workspace, walker};
+use super::{Entry, Workspace};
 
 /// What rules leave of a folder for one call. Cheap to clone; clones count together.
 #[derive(Clone)]
 pub(crate) struct Places {
+    workspace: Workspace,
     rules: Option<Arc<Rules>>,
     left_out: Arc<AtomicUsize>,
 }
@@ -50,7 +51,7 @@ impl Places {
             rules.is_agreed = rules.verdict(tool, begin) == Permit::Ask;
             Arc::new(rules)
         });
-        Self { rules, left_out: Arc::default() }
+        Self { workspace: workspace.clone(), rules, left_out: Arc::default() }
     }
 
     /// Whether the call may look here. A place where it may not is counted.
@@ -60,13 +61,11 @@ impl Places {
         is_allowed
     }
 
-    /// Walks a folder as [`walker`] does, past what is left out, and nowhere if that is all of it.
-    pub(crate) fn walk(&self, folder: &Path) -> impl Iterator<Item = ignore::DirEntry> + use<> {
+    /// [Walks](Workspace::walk) a folder past what is left out, and nowhere if that is all of it.
+    pub(crate) fn walk(&self, folder: &Path) -> impl Iterator<Item = Entry> + use<> {
         let places = self.clone();
         // Where a walk begins is not filtered.
-        let all = self
-            .allow(folder)
-            .then(|| walker(folder).filter_entry(move |entry| places.allow(entry.path())).build().flatten());
+        let all = self.allow(folder).then(|| self.workspace.walk(folder, move |path| places.allow(path)));
         all.into_iter().flatten()
     }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use archon_types::{SessionId, ToolError};
+use archon_types::{SessionId, ToolContext, ToolError};
 
 #[cfg(unix)]
 use crate::beneath::{Missing, Place};
@@ -30,7 +30,20 @@ pub(crate) struct Existing {
     pub(crate) bytes: u64,
 }
 
+/// New folders that one call makes on the way to its file.
+const MOST_NEW_FOLDERS: usize = 64;
+
+/// Bytes of a path: Linux takes 4,095, and a file gets a longer name for the moment in which it is written.
+const LONGEST_PATH: usize = 4_000;
+
 impl Workspace {
+    /// [`target`](Self::target) for a call that was let through: the path still has to lead where it led then.
+    pub(crate) fn target_for(&self, path: &str, context: &ToolContext) -> Result<Target, ToolError> {
+        let target = self.target(path)?;
+        self.check_place(path, &target.real, context)?;
+        Ok(target)
+    }
+
     /// Finds what a path means for someone who wants to write there. Creates nothing.
     ///
     /// # Errors
@@ -127,6 +140,7 @@ impl Workspace {
     /// names behind it.
     fn future_path(&self, path: &str) -> Result<PathBuf, ToolError> {
         let joined = self.root().join(path);
+        short_enough(path, &joined)?;
         match joined.canonicalize() {
             Ok(real) if self.contains(&real) => return Ok(real),
             Ok(_) => return Err(self.outside(path)),
@@ -160,7 +174,18 @@ impl Workspace {
                 self.display(&real)
             )));
         }
-        Ok(behind.iter().rev().fold(real, |real, name| real.join(name)))
+        // The last one is the file's name.
+        let folders = behind.len() - 1;
+        if folders > MOST_NEW_FOLDERS {
+            return Err(ToolError::InvalidArgs(format!(
+                "'{}' needs {folders} new folders in each other; a call makes at most {MOST_NEW_FOLDERS}. Take a path with \
+                 fewer folders.",
+                shown(path)
+            )));
+        }
+        let all = behind.iter().rev().fold(real, |real, name| real.join(name));
+        short_enough(path, &all)?;
+        Ok(all)
     }
 }
 
@@ -191,6 +216,18 @@ impl Existing {
         String::from_utf8(bytes)
             .map_err(|_| ToolError::InvalidArgs(format!("'{name}' is not a text file in UTF-8.")))
     }
+}
+
+fn short_enough(path: &str, whole: &Path) -> Result<(), ToolError> {
+    let bytes = whole.as_os_str().len();
+    if bytes <= LONGEST_PATH {
+        return Ok(());
+    }
+    Err(ToolError::InvalidArgs(format!(
+        "'{}' is too long: {bytes} bytes from the root of the file system on, of at most {LONGEST_PATH}. Take a shorter \
+         path.",
+        shown(path)
+    )))
 }
 
 fn unusable(path: &str, why: &io::Error) -> ToolError {

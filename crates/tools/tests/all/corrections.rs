@@ -8,7 +8,8 @@ use std::{
 use archon_tools::{EngineOptions, FnTool, ToolEngine, Workspace, builtin::file_tools};
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, Context, Correction, Decision, Executed, Json, Prepared,
-    Preview, ReadyCall, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec, Toolbox, metadata,
+    Preview, ReadyCall, Subject, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec, Toolbox,
+    metadata,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -239,8 +240,8 @@ async fn a_question_is_about_the_corrected_arguments_and_a_yes_to_others_does_no
     };
     let corrected = question.details["arguments"].clone();
     assert_eq!(corrected["replace_all"], true);
-    assert_eq!(question.binding, archon_types::binding(&spec, &corrected));
-    run.agreed = Some(archon_types::binding(&spec, &sent).into());
+    assert_eq!(question.binding, archon_types::binding(&spec, &corrected, &Subject::Unknown));
+    run.agreed = Some(archon_types::binding(&spec, &sent, &Subject::Unknown).into());
     assert!(
         matches!(engine.prepare(call_id(), &call, &run).await, Prepared::Ask(_)),
         "a yes to other arguments"

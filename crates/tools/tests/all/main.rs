@@ -16,6 +16,8 @@ mod files;
 mod fixture;
 #[cfg(all(unix, feature = "git"))]
 mod git;
+#[cfg(target_os = "linux")]
+mod led_elsewhere;
 mod patterns;
 mod pipeline;
 #[cfg(all(target_os = "linux", feature = "git"))]

@@ -52,12 +52,15 @@ async fn other_with_a_secret() {
         read.map_err(|e| ToolError::Failed(e.to_string()))?;
         Ok(ToolResult::success(said))
     });
+    // Or the system's git would go first.
+    let mut own_git = SandboxOptions::default();
+    own_git.env.insert("PATH".to_owned(), std::env::var("PATH").unwrap());
     let tools: [Arc<dyn Tool>; 4] = [
         environment,
         Arc::new(Bash::new(workspace.clone(), BashOptions::default())),
         Arc::new(Bash::read_only(workspace.clone(), BashOptions::default())),
         // The git of these tests says what its environment is.
-        Arc::new(GitStatus::new(workspace, SandboxOptions::default())),
+        Arc::new(GitStatus::new(workspace, own_git)),
     ];
     let engine = engine(tools).with_options(EngineOptions::default().granting(["shell_exec"]));
     for (name, arguments) in [

@@ -234,6 +234,125 @@ fn a_fork_bomb_of_an_ordinary_user_is_held_by_a_limit_of_theirs() {
     }
 }
 
+/// Set where a test runs itself once more.
+const AGAIN: &str = "ARCHON_TEST_AGAIN";
+
+/// `program`, which runs one of these tests once more, with `said` in [`AGAIN`].
+fn again(mut program: std::process::Command, test: &str, said: &std::ffi::OsStr) -> std::process::Command {
+    program.args(["--exact", &format!("sandbox::{test}"), "--nocapture"]).env(AGAIN, said);
+    program
+}
+
+fn passes(mut program: std::process::Command) {
+    let run = program.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn ourselves() -> std::process::Command {
+    std::process::Command::new(std::env::current_exe().unwrap())
+}
+
+/// The scratch folders of calls in a folder.
+fn scratch_in(folder: &Path) -> Vec<std::path::PathBuf> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("archon-call-")).collect()
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one() {
+    const TEST: &str = "the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one";
+    if !can_be_held() {
+        return;
+    }
+    if let Some(command) = std::env::var_os(AGAIN) {
+        fixture(|_| ()).call("bash", command.to_str().unwrap()).await;
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let program = |command: &str| {
+        let mut program = again(ourselves(), TEST, command.as_ref());
+        program.env("TMPDIR", folder.path());
+        program
+    };
+    let mut killed = program("touch $TMPDIR/begun; sleep 76.5").spawn().unwrap();
+    while !scratch_in(folder.path()).iter().any(|scratch| scratch.join("begun").exists()) {
+        assert_eq!(killed.try_wait().unwrap(), None, "it ended before it was killed");
+        std::thread::yield_now();
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(scratch_in(folder.path()).len(), 1);
+    passes(program("true"));
+    assert_eq!(scratch_in(folder.path()), Vec::<std::path::PathBuf>::new());
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_program_of_the_workspace_takes_the_place_of_none_of_the_system_s() {
+    if !can_be_held() {
+        return;
+    }
+    let Some(root) = std::env::var_os(AGAIN) else {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = TempDir::new().unwrap();
+        let bin = folder.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for name in ["ls", "bash", "only-here"] {
+            fs::write(bin.join(name), "#!/bin/sh\necho of the workspace\n").unwrap();
+            fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = std::env::var("PATH").unwrap();
+        let mut program = ourselves();
+        program.env("PATH", format!("{}:bin:{path}", bin.display())).current_dir(folder.path());
+        let test = "a_program_of_the_workspace_takes_the_place_of_none_of_the_system_s";
+        passes(again(program, test, folder.path().as_os_str()));
+        return;
+    };
+    let say = async |options: BashOptions, command: &str| {
+        let bash: Arc<dyn Tool> = Arc::new(Bash::new(Workspace::new(&root).unwrap(), options));
+        let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+        run_call(&engine, &ToolCall::new("c", "bash", json!({ "command": command })), &run()).await.text()
+    };
+    assert_eq!(say(BashOptions::default(), "ls").await, "bin\n");
+    assert_eq!(say(BashOptions::default(), "only-here").await, "of the workspace\n");
+    // Whoever says so gets it otherwise.
+    let mut options = BashOptions::default();
+    let path = std::env::var("PATH").unwrap().replacen(":bin:", ":", 1);
+    options.sandbox.env.insert("PATH".to_owned(), path);
+    options.shell = "/bin/sh".into();
+    assert_eq!(say(options, "ls").await, "of the workspace\n");
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_has_no_descriptor_that_we_were_started_with() {
+    if !can_be_held() {
+        return;
+    }
+    let Some(secret) = std::env::var_os(AGAIN) else {
+        let folder = TempDir::new().unwrap();
+        let secret = folder.path().join("secret.txt");
+        fs::write(&secret, "the treasure\n").unwrap();
+        let mut opener = std::process::Command::new("bash");
+        opener.args(["-c", r#"exec 3<>"$0" 45<>"$0"; exec "$@""#]).arg(&secret);
+        opener.arg(std::env::current_exe().unwrap());
+        passes(again(opener, "a_command_has_no_descriptor_that_we_were_started_with", secret.as_os_str()));
+        return;
+    };
+    let here = std::process::Command::new("bash").args(["-c", "cat /proc/self/fd/45"]).output().unwrap();
+    assert_eq!(String::from_utf8(here.stdout).unwrap(), "the treasure\n", "it is there to be passed on");
+    let fixture = fixture(|_| ());
+    for tool in ["bash", "bash_readonly"] {
+        for command in ["cat <&3", "cat <&45", "echo x >&3", "echo x >&45"] {
+            let text = fixture.say(tool, command).await;
+            assert!(text.contains("Bad file descriptor"), "{command}: {text}");
+        }
+    }
+    assert_eq!(fs::read_to_string(secret).unwrap(), "the treasure\n");
+}
+
 /// Runs one of these tests once more, as a user without rights.
 #[allow(clippy::print_stdout, reason = "a test says that it was left out")]
 fn as_nobody(test: &str) {
@@ -333,6 +452,72 @@ fn addresses_of_an_ordinary_user_are_limited() {
     if can_be_held() {
         as_nobody("addresses_are_limited_where_memory_is_not_counted");
     }
+}
+
+/// Each of them has less than it may have, all of them have more.
+// spec: TE-58
+#[tokio::test]
+async fn the_memory_of_all_processes_is_limited() {
+    if !can_be_held() {
+        return;
+    }
+    let fixture = fixture(|options| options.sandbox.max_memory = 200 << 20);
+    let told = "[a program was ended: the command used more than its 209715200 bytes of memory]";
+    // Once as processes that do not let others look at them: prctl(PR_SET_DUMPABLE, 0) of x86-64.
+    for hidden in ["", "syscall(157, 4, 0, 0, 0, 0);"] {
+        let taken = format!("perl -e '{hidden} $x = \"x\" x (60 << 20); sleep 60'");
+        let command = format!("for i in 1 2 3 4 5 6; do {taken} & done; wait -n; echo end");
+        let result = fixture.call("bash", &command).await;
+        assert!(result.text().ends_with(told), "{}", result.text());
+    }
+    // What is shared counts once.
+    let command = "perl -e '$x = \"x\" x (60 << 20); fork for 1..3; sleep 1; print \"end\\n\"'";
+    let result = fixture.call("bash", command).await;
+    assert!(result.text().ends_with("end\n") && !result.text().contains("memory"), "{}", result.text());
+}
+
+// spec: TE-58
+#[test]
+fn the_memory_of_all_processes_of_an_ordinary_user_is_limited() {
+    if can_be_held() {
+        as_nobody("the_memory_of_all_processes_is_limited");
+    }
+}
+
+/// A small disk.
+struct Disk(TempDir);
+
+impl Disk {
+    fn new(bytes: u64) -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"]).arg(folder.path());
+        mount.output().is_ok_and(|made| made.status.success()).then_some(Self(folder))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
+    }
+}
+
+// spec: TE-58
+#[tokio::test]
+async fn a_command_that_fills_a_disk_is_stopped_before_it_is_full() {
+    let Some(disk) = Disk::new(64 << 20).filter(|_| can_be_held()) else {
+        println!("SKIP: no small disk can be made here");
+        return;
+    };
+    let bash: Arc<dyn Tool> =
+        Arc::new(Bash::new(Workspace::new(disk.0.path()).unwrap(), BashOptions::default()));
+    let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let command = "for i in $(seq 8); do head -c 5M /dev/zero > f$i; done; sleep 5; echo end";
+    let call = ToolCall::new("c", "bash", json!({ "command": command }));
+    let text = run_call(&engine, &call, &run()).await.text();
+    let stopped = "[stopped: fewer than 33554432 bytes are free on a disk that it writes to; remove what it wrote before it \
+                   runs again]";
+    assert_eq!(text, stopped);
 }
 
 // spec: TE-58

@@ -112,6 +112,28 @@ async fn a_file_is_created_with_its_folders_and_replaced_once_it_was_read() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("tmp")), "{left:?}");
 }
 
+// spec: TE-42
+#[test]
+fn a_file_gets_at_most_64_new_folders_and_a_path_that_the_system_takes() {
+    let fixture = fixture();
+    let write = |path: &str| {
+        let write = WriteFile::new(fixture.workspace.clone());
+        call_directly(&write, json!({ "path": path, "content": "x" })).map(|result| result.text())
+    };
+    let made = write(&format!("{}x", "d/".repeat(64)));
+    assert!(made.is_ok_and(|text| text.starts_with("Created 'd/d/d/")));
+    let refused = write(&format!("{}x", "e/".repeat(65))).unwrap_err().to_string();
+    let advice =
+        "needs 65 new folders in each other; a call makes at most 64. Take a path with fewer folders.";
+    assert!(refused.ends_with(advice), "{refused}");
+    assert!(!fixture.root().join("e").exists(), "none of them was made");
+    for long in [format!("{}x", "d/".repeat(2_100)), format!("{}/x", vec!["n".repeat(200); 20].join("/"))] {
+        let refused = write(&long).unwrap_err().to_string();
+        let rule = "bytes from the root of the file system on, of at most 4000. Take a shorter path.";
+        assert!(refused.contains("' is too long: ") && refused.ends_with(rule), "{refused}");
+    }
+}
+
 // spec: TE-32
 #[tokio::test]
 async fn what_one_session_has_read_another_has_not() {

@@ -6,8 +6,8 @@ use std::{
 };
 
 use archon_types::{
-    Content, DataFile, Effect, OutputLevel, Progress, ToolAnnotations, ToolContext, ToolError,
-    ToolInvocationRequest, ToolResult, ToolResultStatus, ToolSpec, metadata,
+    Content, DataFile, Effect, OutputLevel, Progress, Subject, ToolAnnotations, ToolContext, ToolError,
+    ToolInvocationRequest, ToolResult, ToolResultStatus, ToolSpec, binding, metadata, rebound,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -210,4 +210,34 @@ fn every_result_says_how_long_it_took_and_which_version_gave_it() {
     let keys =
         [metadata::TOKEN_USAGE, metadata::CONFIDENCE_SCORE, metadata::SOURCE_URL, metadata::LATENCY_MS];
     assert_eq!(keys, ["token_usage", "confidence_score", "source_url", "latency_ms"]);
+}
+
+// spec: AP-05
+#[test]
+fn a_yes_is_bound_to_the_tool_the_arguments_and_the_files_that_they_lead_to() {
+    let paths = |paths: &[&str]| Subject::Paths {
+        root: "/w".into(),
+        paths: paths.iter().map(std::path::PathBuf::from).collect(),
+    };
+    let (asked, wanted) = (json!({"path": "a"}), json!({"path": "a", "content": "x"}));
+    let mut other = spec();
+    other.version = "2".into();
+    let all = [
+        binding(&spec(), &asked, &Subject::Unknown),
+        binding(&spec(), &wanted, &Subject::Unknown),
+        binding(&other, &asked, &Subject::Unknown),
+        binding(&spec(), &asked, &paths(&["/w/a"])),
+        binding(&spec(), &asked, &paths(&["/w/b"])),
+        binding(&spec(), &asked, &paths(&["/w/a", "/w/b"])),
+        binding(&spec(), &asked, &paths(&["/w/a/w/b"])),
+    ];
+    let unlike: std::collections::BTreeSet<_> = all.iter().collect();
+    assert_eq!(unlike.len(), all.len());
+    // Whoever changes the arguments keeps to the tool and to the files.
+    for subject in [Subject::Unknown, paths(&["/w/a"])] {
+        let bound = binding(&spec(), &asked, &subject);
+        assert_eq!(rebound(&bound, &spec(), &asked, &wanted), Some(binding(&spec(), &wanted, &subject)));
+        assert_eq!(rebound(&bound, &other, &asked, &wanted), None);
+        assert_eq!(rebound(&bound, &spec(), &wanted, &wanted), None);
+    }
 }

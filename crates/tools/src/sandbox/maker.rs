@@ -1,0 +1,55 @@
+//! Names that say which process made a thing, so that a later one takes away what a crash left.
+
+use std::fs;
+
+use crate::process::start_ticks;
+
+/// A name that begins with `prefix` and says who we are: our namespace of processes, our number there, and when we were
+/// started. `of` makes it unlike others of ours.
+pub(super) fn name(prefix: &str, of: &str) -> Option<String> {
+    let us = std::process::id();
+    Some(format!("{prefix}{}-{us}-{}-{of}", namespace()?, start_ticks(us)?))
+}
+
+/// Whether the process that gave this name is not there any more. Processes of another namespace cannot be seen from
+/// here, so what is theirs is left alone.
+pub(super) fn is_left(name: &str, prefix: &str, namespace: &str) -> bool {
+    let mut parts = name.strip_prefix(prefix).unwrap_or_default().split('-');
+    let (Some(of), Some(pid), Some(ticks), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return false;
+    };
+    let Some((pid, ticks)) = pid.parse().ok().zip(ticks.parse().ok()) else { return false };
+    of == namespace && start_ticks(pid) != Some(ticks)
+}
+
+/// The number in `pid:[4026531836]`.
+pub(super) fn namespace() -> Option<String> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(link.to_str()?.chars().filter(char::is_ascii_digit).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+
+    // spec: TE-58
+    #[test]
+    fn names_of_processes_that_are_gone_are_told_from_others() {
+        let ours = namespace().unwrap();
+        let us = std::process::id();
+        let ticks = start_ticks(us).unwrap();
+        for (name, expected) in [
+            (name("archon-", "17").unwrap(), false),
+            (format!("archon-{ours}-{us}-{}-17", ticks + 1), true),
+            (format!("archon-1-{us}-{}-17", ticks + 1), false),
+            (format!("archon-{ours}-{us}-17"), false),
+            ("archon-17".to_owned(), false),
+            ("system.slice".to_owned(), false),
+        ] {
+            assert_eq!(is_left(&name, "archon-", &ours), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The scratch folder of a call. It goes with its call, and where a crash prevented that, with the next process that
+//! runs commands: its name says who made it.
+
+use std::{io, path::Path, sync::Once};
+
+use rustix::fs::{AtFlags, CWD, FileType};
+use tempfile::TempDir;
+
+use super::maker;
+
+const PREFIX: &str = "archon-call-";
+
+/// A new one, for its owner alone.
+pub(super) fn create() -> io::Result<TempDir> {
+    TempDir::with_prefix(maker::name(PREFIX, "").unwrap_or_else(|| PREFIX.to_owned()))
+}
+
+/// Takes away those whose makers are gone. Once is enough: what this process makes it takes away itself.
+pub(super) fn remove_left() {
+    static LOOKED: Once = Once::new();
+    LOOKED.call_once(|| {
+        if let Some(namespace) = maker::namespace() {
+            remove_left_in(&std::env::temp_dir(), &namespace);
+        }
+    });
+}
+
+fn remove_left_in(parent: &Path, namespace: &str) {
+    for entry in parent.read_dir().into_iter().flatten().flatten() {
+        let is_left = entry.file_name().to_str().is_some_and(|name| maker::is_left(name, PREFIX, namespace));
+        // Others may make what has such a name in a folder that is everybody's.
+        if is_left && is_own_folder(&entry.path()) {
+            let removed = std::fs::remove_dir_all(entry.path());
+            tracing::info!(target: "archon::tools", folder = ?entry.path(), ?removed, "a scratch folder of before");
+        }
+    }
+}
+
+/// Whether it is a folder of our user, and no link to one.
+fn is_own_folder(path: &Path) -> bool {
+    let of = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    of.is_ok_and(|of| {
+        FileType::from_raw_mode(of.st_mode) == FileType::Directory
+            && of.st_uid == rustix::process::geteuid().as_raw()
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    // spec: TE-58
+    #[test]
+    fn scratch_folders_of_processes_that_are_gone_are_taken_away_and_no_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let namespace = maker::namespace().unwrap();
+        let gone = |of: &str| format!("{PREFIX}{namespace}-{}-0-{of}", std::process::id());
+        let kept = parent.path().join("kept");
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "").unwrap();
+        fs::create_dir_all(parent.path().join(gone("a")).join("deep/er")).unwrap();
+        symlink(&kept, parent.path().join(gone("a")).join("link")).unwrap();
+        symlink(&kept, parent.path().join(gone("link"))).unwrap();
+        fs::write(parent.path().join(gone("file")), "").unwrap();
+        fs::create_dir(parent.path().join("archon-call-1-2-3-x")).unwrap();
+        let mut expected =
+            vec!["kept".to_owned(), gone("link"), gone("file"), "archon-call-1-2-3-x".to_owned()];
+        if rustix::process::geteuid().is_root() {
+            fs::create_dir(parent.path().join(gone("others"))).unwrap();
+            std::os::unix::fs::chown(parent.path().join(gone("others")), Some(65_534), None).unwrap();
+            expected.push(gone("others"));
+        }
+        let ours = maker::name(PREFIX, "z").unwrap();
+        fs::create_dir(parent.path().join(&ours)).unwrap();
+        expected.push(ours);
+        remove_left_in(parent.path(), &namespace);
+        let mut left: Vec<_> = fs::read_dir(parent.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        expected.sort();
+        assert_eq!(left, expected);
+        assert!(kept.join("file").exists());
+    }
+}

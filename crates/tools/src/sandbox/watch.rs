@@ -1,0 +1,138 @@
+//! What no limit of the kernel's holds is looked at again and again while a command runs: the memory of all its processes
+//! where no cgroup counts it, and what is left of the disks that it may write to.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::process::Pid;
+
+use super::{Access, Cage};
+#[cfg(target_os = "linux")]
+use crate::process::members;
+
+/// How often is looked. In that time a fast disk takes some hundred megabytes.
+pub(super) const EVERY: Duration = Duration::from_millis(200);
+
+/// The limits of a command that runs.
+pub(super) struct Watch {
+    group: u32,
+    /// Bytes of all its processes, where somebody has to count.
+    max_memory: Option<u64>,
+    disks: Vec<Disk>,
+}
+
+struct Disk {
+    folder: PathBuf,
+    /// Bytes that have to stay free.
+    spared: u64,
+}
+
+/// What a command went beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beyond {
+    Memory,
+    /// Fewer bytes are free than these.
+    Disk(u64),
+}
+
+impl Watch {
+    pub(super) fn new(group: Pid, cage: &Cage, scratch: Option<&Path>, memory_is_held: bool) -> Self {
+        let options = &cage.options;
+        let writable = (cage.access == Access::Write).then(|| cage.roots.iter().chain(&options.write));
+        let folders = scratch.map(Path::to_owned).into_iter().chain(writable.into_iter().flatten().cloned());
+        let disks = folders.filter_map(|folder| {
+            // Who begins on a disk that is nearly full may use half of what is left.
+            let spared = options.min_free_disk.min(free(&folder)? / 2);
+            Some(Disk { folder, spared })
+        });
+        Self {
+            group: group.as_raw_nonzero().get().unsigned_abs(),
+            max_memory: (!memory_is_held).then_some(options.max_memory),
+            disks: disks.collect(),
+        }
+    }
+
+    /// What the command is beyond by now.
+    pub(super) fn look(&self) -> Option<Beyond> {
+        let full = self.disks.iter().find(|disk| free(&disk.folder).is_some_and(|free| free < disk.spared));
+        if let Some(disk) = full {
+            return Some(Beyond::Disk(disk.spared));
+        }
+        self.max_memory.filter(|most| takes_more(self.group, *most)).map(|_| Beyond::Memory)
+    }
+}
+
+/// Bytes that an ordinary user can still write there.
+fn free(folder: &Path) -> Option<u64> {
+    let of = rustix::fs::statvfs(folder).ok()?;
+    Some(of.f_bavail.saturating_mul(of.f_frsize))
+}
+
+/// Whether the processes of a group have more memory than this. What they share is counted once; that takes the kernel
+/// longer, so it is asked only if they have too much with what they share counted for each. A process that does not let
+/// itself be looked at that closely is counted whole.
+#[cfg(target_os = "linux")]
+fn takes_more(group: u32, most: u64) -> bool {
+    let whole = |process: u32| kilobytes(process, "status", &["RssAnon:", "RssShmem:"]).unwrap_or_default();
+    let shared = |process: u32| match kilobytes(process, "smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => whole(process),
+        // It has gone.
+        Err(_) => 0,
+        Ok(kilobytes) => kilobytes,
+    };
+    let (members, most) = (members(group), most / 1024);
+    members.iter().map(|process| whole(*process)).sum::<u64>() > most
+        && members.iter().map(|process| shared(*process)).sum::<u64>() > most
+}
+
+/// Other systems do not say it in a way that needs no other program.
+#[cfg(not(target_os = "linux"))]
+fn takes_more(_: u32, _: u64) -> bool {
+    false
+}
+
+/// The sum of these lines of a process's file, each a name and a number of kilobytes.
+#[cfg(target_os = "linux")]
+fn kilobytes(process: u32, file: &str, names: &[&str]) -> std::io::Result<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/{file}"))?;
+    let of = |line: &str| {
+        let number = names.iter().find_map(|name| line.strip_prefix(name))?;
+        number.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    Ok(text.lines().filter_map(of).sum())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use crate::sandbox::SandboxOptions;
+
+    // spec: TE-58
+    #[test]
+    fn a_disk_has_to_keep_what_is_spared_and_half_of_what_was_free_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = rustix::process::getpgrp();
+        let options = SandboxOptions { min_free_disk: u64::MAX, ..SandboxOptions::default() };
+        let cage = Cage::new(Vec::new(), Access::Read, options);
+        let mut watch = Watch::new(group, &cage, Some(folder.path()), true);
+        assert_eq!(watch.look(), None);
+        watch.disks[0].spared = u64::MAX;
+        assert_eq!(watch.look(), Some(Beyond::Disk(u64::MAX)));
+    }
+
+    // spec: TE-58
+    #[test]
+    fn memory_is_summed_up_where_nobody_else_counts_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = rustix::process::getpgrp();
+        let cage = Cage::new(Vec::new(), Access::Read, SandboxOptions::default());
+        let mut watch = Watch::new(group, &cage, Some(folder.path()), false);
+        assert_eq!(watch.look(), None);
+        watch.max_memory = Some(4096);
+        assert_eq!(watch.look(), Some(Beyond::Memory));
+        assert_eq!(Watch::new(group, &cage, Some(folder.path()), true).max_memory, None);
+    }
+}
