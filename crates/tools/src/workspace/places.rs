@@ -15,6 +15,7 @@ use super::{Workspace, walker};
 /// What rules leave of a folder for one call. Cheap to clone; clones count together.
 #[derive(Clone)]
 pub(crate) struct Places {
+    workspace: Workspace,
     rules: Option<Arc<Rules>>,
     left_out: Arc<AtomicUsize>,
 }
@@ -50,11 +51,14 @@ impl Places {
             rules.is_agreed = rules.verdict(tool, begin) == Permit::Ask;
             Arc::new(rules)
         });
-        Self { rules, left_out: Arc::default() }
+        Self { workspace: workspace.clone(), rules, left_out: Arc::default() }
     }
 
     /// Whether the call may look here. A place where it may not is counted.
     pub(crate) fn allow(&self, path: &Path) -> bool {
+        if self.workspace.left_out(path).is_some() {
+            return false;
+        }
         let is_allowed = self.rules.as_ref().is_none_or(|rules| rules.allow(path));
         self.left_out.fetch_add(usize::from(!is_allowed), Ordering::Relaxed);
         is_allowed
