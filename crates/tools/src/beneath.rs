@@ -69,6 +69,25 @@ impl Place {
         Ok(file)
     }
 
+    /// Gives what is there another place, which must be free.
+    #[cfg(feature = "bash")]
+    pub(crate) fn move_to(&self, other: &Self) -> io::Result<()> {
+        let is_free = rustix::fs::statat(&other.folder, &other.name, AtFlags::SYMLINK_NOFOLLOW);
+        match is_free {
+            Err(rustix::io::Errno::NOENT) => {
+                Ok(rustix::fs::renameat(&self.folder, &self.name, &other.folder, &other.name)?)
+            }
+            Err(e) => Err(e.into()),
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    /// Makes a link there, where nothing is.
+    #[cfg(feature = "bash")]
+    pub(crate) fn make_link(&self, target: &Path) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target, &self.folder, &self.name)?)
+    }
+
     fn temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 0..1_000 {
@@ -93,6 +112,14 @@ pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Resu
         folder = enter(&folder, step, missing)?;
     }
     Ok(folder)
+}
+
+/// Opens a regular file that is no link, for reading; what could make a reader wait is refused.
+#[cfg(feature = "bash")]
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 fn enter(folder: &OwnedFd, step: &OsStr, missing: Missing) -> io::Result<OwnedFd> {

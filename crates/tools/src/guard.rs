@@ -90,6 +90,11 @@ impl<'c> Inspection<'c> {
         self.subject.as_ref().unwrap_or(&Subject::Unknown)
     }
 
+    /// Whether the tool says that a person has to agree to this call, whatever rules say.
+    pub(crate) fn is_warned(&self) -> bool {
+        self.preview.as_ref().is_some_and(|preview| preview.warning.is_some())
+    }
+
     /// The arguments that the tool would get.
     pub(crate) fn arguments(&self) -> &Json {
         self.edited.as_ref().unwrap_or(&self.call.arguments)

@@ -18,6 +18,7 @@
 //! | [`process`], what tools start outside this process | `process.rs` |
 //! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
 //! | [`Workspace`], the folders that tools may see | `workspace.rs` |
+//! | [`is_control_file`], files that decide what runs | `control.rs` |
 //! | `Composite`, a tool that is a graph of calls | `composite.rs` |
 //! | the tools that come with the crate | [`builtin`], one file each |
 //!
@@ -54,6 +55,8 @@ mod beneath;
 mod ceiling;
 #[cfg(feature = "composite")]
 mod composite;
+#[cfg(feature = "files")]
+mod control;
 mod correction;
 mod dialect;
 #[cfg(feature = "files")]
@@ -100,6 +103,8 @@ pub mod macro_support;
 
 #[cfg(feature = "composite")]
 pub use composite::{Composite, CompositeProblem, CompositeTool, ForEach, Mapping, OnNodeFailure, ToolNode};
+#[cfg(feature = "files")]
+pub use control::is_control_file;
 #[cfg(feature = "files")]
 pub use diff::DiffOptions;
 pub use engine::ToolEngine;

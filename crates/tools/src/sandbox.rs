@@ -7,6 +7,11 @@
 //! us processes and memory are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
 //! our process, so it takes no `unsafe`; `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md` says more.
 //!
+//! Where this process may mount, the thread makes a mount namespace first (`sandbox/mounts.rs`): outside the granted folders all is
+//! read-only, modes and times included, and in them control files are (`control.rs`), what rules deny is held
+//! or hidden, and folders that belong to no workspace are empty. Elsewhere control files are compared when the command
+//! has ended, and put back; [`not_held`] says what that leaves open.
+//!
 //! Since no process of a command can leave the group, one signal ends them all, whatever they
 //! ignore and whoever started them.
 //!
@@ -15,10 +20,14 @@
 
 #[cfg(target_os = "linux")]
 mod cgroup;
+mod compare;
+mod control;
+mod guarded;
 #[cfg(target_os = "linux")]
 mod kernel;
 #[cfg(target_os = "linux")]
 mod maker;
+mod mounts;
 mod run;
 #[cfg(target_os = "linux")]
 mod scratch;
@@ -28,7 +37,9 @@ mod start;
 mod syscalls;
 mod watch;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use crate::Workspace;
 
 pub(crate) use run::{Ended, Finished, run};
 
@@ -40,7 +51,7 @@ pub struct SandboxOptions {
     /// a toolchain in the home folder.
     pub read: Vec<PathBuf>,
     /// Folders that may be written, beside the workspace (unless that is read-only) and a scratch folder that
-    /// is gone when the call is.
+    /// is gone when the call is. Control files in them can be changed, unlike in the workspace.
     pub write: Vec<PathBuf>,
     /// The network. Default denied.
     pub network: Network,
@@ -68,6 +79,10 @@ pub struct SandboxOptions {
     /// stopped. Its scratch folder goes with it; what it wrote to the workspace stays. How much of a disk that is not
     /// full a command may take is not limited.
     pub min_free_disk: u64,
+    /// Bytes of the scratch folder, where a process may mount one; it is in memory then, and counts as the command's. Default
+    /// 1 GiB. Where none can be mounted it is a folder on the disk, which only [`max_file_size`](Self::max_file_size)
+    /// limits.
+    pub max_scratch: u64,
     /// Processor time of each process. Default 10 minutes.
     pub max_cpu_time: Duration,
     /// Bytes of each of the two outputs that are kept, half from the beginning and half from the end. Default 256 KiB.
@@ -132,6 +147,7 @@ impl Default for SandboxOptions {
             max_memory: 4 << 30,
             max_file_size: 1 << 30,
             min_free_disk: 1 << 30,
+            max_scratch: 1 << 30,
             max_cpu_time: Duration::from_secs(600),
             max_output: 256 * 1024,
             max_flood: 64 << 20,
@@ -157,19 +173,42 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
+/// What commands can do here although they are held, in a sentence; nothing if that is nothing. It is so for users who
+/// may make no mounts, which is most users but root.
+///
+/// ```
+/// if let Some(open) = archon_tools::sandbox::not_held() {
+///     eprintln!("commands are held, but {open}");
+/// }
+/// ```
+pub fn not_held() -> Option<String> {
+    #[cfg(target_os = "linux")]
+    let why = mounts::missing()?;
+    #[cfg(not(target_os = "linux"))]
+    let why = "there are none on this system";
+    Some(format!(
+        "no mounts can be made for them ({why}): control files such as .git/config are compared after each command and put \
+         back, and not held before; what a rule denies to read_file can be read by commands; modes and times of files \
+         outside the workspace can be changed; a workspace that holds Archon's own folders has no commands"
+    ))
+}
+
 /// Everything that decides what a command may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Cage {
     pub(crate) options: SandboxOptions,
     pub(crate) roots: Vec<PathBuf>,
+    /// Folders that belong to no workspace, and what each is.
+    pub(crate) left_out: Arc<[(PathBuf, String)]>,
     pub(crate) access: Access,
     /// What the system lacks; asked once.
     pub(crate) missing: Option<String>,
 }
 
 impl Cage {
-    pub(crate) fn new(roots: Vec<PathBuf>, access: Access, options: SandboxOptions) -> Self {
-        Self { options, roots, access, missing: missing() }
+    pub(crate) fn new(workspace: &Workspace, access: Access, options: SandboxOptions) -> Self {
+        let (roots, left_out) = (workspace.roots().to_vec(), workspace.all_left_out().into());
+        Self { options, roots, left_out, access, missing: missing() }
     }
 
     /// Whether the kernel holds the command.

@@ -40,6 +40,8 @@ const LOOKED_THROUGH: usize = 2_000;
 pub struct Workspace {
     /// Canonical; never empty.
     roots: Arc<Vec<PathBuf>>,
+    /// Folders that belong to no workspace, as far as they exist canonical, and what each is.
+    without: Arc<Vec<(PathBuf, String)>>,
     /// What each session has read, for the tools that write.
     seen: Seen,
 }
@@ -50,7 +52,8 @@ impl Workspace {
     /// # Errors
     /// The folder is not there, cannot be read, or is no folder.
     pub fn new(root: impl AsRef<Path>) -> Result<Self, Error> {
-        Ok(Self { roots: Arc::new(vec![canonical_folder(root.as_ref())?]), seen: Seen::default() })
+        let roots = Arc::new(vec![canonical_folder(root.as_ref())?]);
+        Ok(Self { roots, without: Arc::default(), seen: Seen::default() })
     }
 
     /// The same workspace with one more folder, which is reached by absolute paths.
@@ -60,7 +63,20 @@ impl Workspace {
     pub fn and(self, root: impl AsRef<Path>) -> Result<Self, Error> {
         let mut roots = (*self.roots).clone();
         roots.push(canonical_folder(root.as_ref())?);
-        Ok(Self { roots: Arc::new(roots), seen: self.seen })
+        Ok(Self { roots: Arc::new(roots), ..self })
+    }
+
+    /// The same workspace without this folder and all that is in it, wherever the workspace's own folders are. It need
+    /// not be there yet. `what` names it in refusals, for instance "Archon's settings".
+    ///
+    /// File tools refuse what is in it. Commands do not see it; where the kernel cannot hide it, and it lies in a folder
+    /// that was granted, they are refused.
+    pub fn without(self, folder: impl AsRef<Path>, what: impl Into<String>) -> Self {
+        let folder = std::path::absolute(folder.as_ref()).unwrap_or_else(|_| folder.as_ref().to_owned());
+        let folder = crate::permissions::resolved(Path::new("/"), &folder).unwrap_or(folder);
+        let mut without = (*self.without).clone();
+        without.push((folder, what.into()));
+        Self { without: Arc::new(without), ..self }
     }
 
     /// The first folder, canonical.
@@ -182,7 +198,7 @@ impl Workspace {
     }
 
     fn contains(&self, real: &Path) -> bool {
-        self.parts(real).is_some()
+        self.parts(real).is_some() && self.left_out(real).is_none()
     }
 
     /// A canonical path as one of the folders and the way from there.
@@ -190,7 +206,26 @@ impl Workspace {
         self.roots.iter().find_map(|root| Some((root.as_path(), real.strip_prefix(root).ok()?)))
     }
 
+    /// The folders that belong to no workspace, and what each is.
+    #[cfg(all(unix, feature = "bash"))]
+    pub(crate) fn all_left_out(&self) -> &[(PathBuf, String)] {
+        &self.without
+    }
+
+    /// What this is, if it belongs to no workspace.
+    pub(crate) fn left_out(&self, real: &Path) -> Option<&str> {
+        self.without.iter().find(|(folder, _)| real.starts_with(folder)).map(|(_, what)| what.as_str())
+    }
+
     fn outside(&self, path: &str) -> ToolError {
+        if let Some(what) = crate::permissions::resolved(self.root(), path)
+            .and_then(|real| self.left_out(&real).map(str::to_owned))
+        {
+            return ToolError::PermissionDenied(format!(
+                "'{}' is in a folder that belongs to no workspace: {what}. Go on without it, or ask the person to do it.",
+                shown(path)
+            ));
+        }
         let relative = path.trim_start_matches(['/', '\\']);
         let inside = self.root().join(relative).canonicalize().is_ok_and(|real| self.contains(&real));
         let advice = if inside && !relative.is_empty() && relative != path {
@@ -242,6 +277,7 @@ impl Workspace {
         let like = archon_types::nearest(name, beside.iter().map(String::as_str));
         let mut found: Vec<String> = like.map(|like| self.display(&parent.join(like))).into_iter().collect();
         let elsewhere = self.walk(self.root(), |_| true).take(LOOKED_THROUGH);
+        let elsewhere = elsewhere.filter(|entry| self.left_out(&entry.path).is_none());
         for entry in
             elsewhere.filter(|entry| entry.path.file_name() == Some(name.as_ref()) && entry.path.exists())
         {
@@ -267,7 +303,7 @@ fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 }
 
 /// A path in a message: not too long, and nothing in it that is not printed.
-fn shown(path: &str) -> String {
+pub(crate) fn shown(path: &str) -> String {
     let printed: String = path
         .chars()
         .map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() })

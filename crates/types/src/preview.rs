@@ -15,6 +15,9 @@ pub struct Preview {
     /// Something outside the working directory would change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_cwd: bool,
+    /// Why a person has to agree to this call each time, whatever rules say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// What may be answered, where that is not `approve`, `edit` and `cancel`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,

@@ -106,7 +106,7 @@ impl Bash {
         mut annotations: ToolAnnotations,
     ) -> Self {
         annotations.permissions = vec!["shell_exec".to_owned()];
-        let cage = Cage::new(workspace.roots().to_vec(), access, options.sandbox.clone());
+        let cage = Cage::new(&workspace, access, options.sandbox.clone());
         if annotations.effect == Effect::ReadOnly && !cage.is_closed() {
             // Nothing keeps it from changing things.
             annotations.effect = Effect::SideEffect;
@@ -146,7 +146,7 @@ impl Bash {
     }
 
     fn result(&self, finished: Finished, limit: Duration) -> ToolResult {
-        let Finished { ended, stdout, stderr, out_of_memory } = finished;
+        let Finished { ended, stdout, stderr, out_of_memory, notes } = finished;
         let mut text = stdout.text;
         if !stderr.text.is_empty() {
             let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -178,6 +178,10 @@ impl Bash {
                 "{gap}[a program was ended: the command used more than its {most} bytes of memory]"
             ));
         }
+        for line in &notes {
+            let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            text.push_str(&format!("{gap}[{line}]"));
+        }
         let mut result = match ended {
             Ended::TimedOut => {
                 let detail = format!("The command was stopped after {} seconds", limit.as_secs_f64());
@@ -188,6 +192,9 @@ impl Bash {
         };
         if out_of_memory {
             result = result.with_metadata("out_of_memory", true);
+        }
+        if !notes.is_empty() {
+            result = result.with_metadata("sandbox_notes", notes.len());
         }
         if let Some(code) = code {
             result = result.with_metadata("exit_code", code);

@@ -146,8 +146,7 @@ impl Tool for EditFile {
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {
         let Edit { target, before, after, .. } =
             self.plan(arguments.clone(), run, |path| self.workspace.target(path))?;
-        let mut preview = Preview::new(format!("Edit '{}'", target.name));
-        preview.outside_cwd = target.is_outside(&self.workspace);
+        let mut preview = target.preview("Edit", &self.workspace);
         preview.changes.push(diff::change(&target.name, Some(&before), &after, self.diff));
         Ok(Some(preview))
     }

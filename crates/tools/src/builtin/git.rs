@@ -59,7 +59,7 @@ pub(super) struct Git {
 
 impl Git {
     pub(super) fn new(workspace: Workspace, options: SandboxOptions) -> Self {
-        let cage = Cage::new(workspace.roots().to_vec(), Access::Read, options);
+        let cage = Cage::new(&workspace, Access::Read, options);
         Self { workspace, cage }
     }
 

@@ -111,8 +111,7 @@ impl Tool for WriteFile {
             None => None,
         };
         let verb = if before.is_some() { "Replace" } else { "Create" };
-        let mut preview = Preview::new(format!("{verb} '{}'", target.name));
-        preview.outside_cwd = target.is_outside(&self.workspace);
+        let mut preview = target.preview(verb, &self.workspace);
         preview.changes.push(match before {
             Some(None) => archon_types::FileChange::new(&target.name),
             Some(Some(text)) => diff::change(&target.name, Some(&text), &content, self.diff),

@@ -36,7 +36,7 @@ impl Guard for Consent {
         }
         question.timeout_ms = inspection.preview.as_ref().and_then(|preview| preview.timeout_ms);
         let is_by_rule = matches!(inspection.ruling, Ruling::Ask(_));
-        if !tool.spec.annotations.requires_confirmation && !is_by_rule {
+        if !tool.spec.annotations.requires_confirmation && !is_by_rule && !inspection.is_warned() {
             question.rules = suggestions(name, inspection.subject());
         }
         Verdict::Ask(Box::new(question))
@@ -57,7 +57,8 @@ fn beginning(arguments: &str) -> String {
 /// Characters of the arguments that a question has in its first line.
 const SUMMARY: usize = 80;
 
-/// Rules go before what is usual for a tool, except that one that wants consent each time gets it.
+/// Rules go before what is usual for a tool, except that one that wants consent each time gets it, and so does a call that
+/// its tool warns of.
 fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
     let usual = needs_consent(spec, inspection.options.ask);
     let own = match &inspection.ruling {
@@ -65,7 +66,7 @@ fn asks(spec: &ToolSpec, inspection: &Inspection<'_>) -> bool {
         Ruling::Allow => spec.annotations.requires_confirmation,
         _ => usual,
     };
-    own || inspection.is_asked_above
+    own || inspection.is_asked_above || inspection.is_warned()
 }
 
 pub(crate) fn needs_consent(spec: &ToolSpec, ask: Ask) -> bool {

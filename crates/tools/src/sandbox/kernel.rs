@@ -8,7 +8,7 @@ use landlock::{
 };
 use seccompiler::BpfProgram;
 
-use super::{Access, Cage, Network, UnixSockets, syscalls};
+use super::{Access, Cage, Network, UnixSockets, mounts::Mounts, syscalls};
 
 /// The first version that guards everything that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
@@ -70,22 +70,32 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 
 /// What a thread has to give up; made before, applied there.
 pub(super) struct Restrictions {
+    mounts: Option<Mounts>,
+    scratch: PathBuf,
     files: RulesetCreated,
     calls: [BpfProgram; 2],
 }
 
 impl Restrictions {
     /// For a command in the process group `group` with a scratch folder of its own.
-    pub(super) fn new(cage: &Cage, group: u32, scratch: &Path) -> Result<Self, String> {
-        let files = files(cage, scratch).map_err(|e| format!("Landlock: {e}"))?;
+    pub(super) fn new(
+        cage: &Cage,
+        group: u32,
+        scratch: &Path,
+        mounts: Option<Mounts>,
+    ) -> Result<Self, String> {
+        let files = files(cage).map_err(|e| format!("Landlock: {e}"))?;
         let known =
             syscalls::filter(group, cage.access, &cage.options).map_err(|e| format!("seccomp: {e}"))?;
-        Ok(Self { files, calls: [known, syscalls::absent()] })
+        Ok(Self { mounts, scratch: scratch.to_owned(), files, calls: [known, syscalls::absent()] })
     }
 
     /// Takes it from the calling thread, and from all that it starts, for good.
     pub(super) fn apply(self) -> Result<(), String> {
-        let status = self.files.restrict_self().map_err(|e| format!("Landlock: {e}"))?;
+        // Landlock lets nobody mount, and knows a mount only once it is there.
+        self.mounts.map_or(Ok(()), |mounts| mounts.apply())?;
+        let files = self.files.add_rules(path_beneath_rules([&self.scratch], writing()));
+        let status = files.and_then(RulesetCreated::restrict_self).map_err(|e| format!("Landlock: {e}"))?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err("Landlock: the kernel did not take the rules".to_owned());
         }
@@ -123,7 +133,13 @@ pub(super) fn missing() -> Option<String> {
     }
 }
 
-fn files(cage: &Cage, scratch: &Path) -> Result<RulesetCreated, RulesetError> {
+/// What may be done in a folder that may be written.
+fn writing() -> BitFlags<AccessFs> {
+    AccessFs::from_all(ABI::V5) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+/// All but the scratch folder.
+fn files(cage: &Cage) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(NEEDED))?
@@ -139,10 +155,8 @@ fn files(cage: &Cage, scratch: &Path) -> Result<RulesetCreated, RulesetError> {
         rules = rules.handle_access(AccessNet::from_all(ABI::V4))?;
     }
     let read = AccessFs::from_read(ABI::V5);
-    let write =
-        AccessFs::from_all(ABI::V5) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    let write = writing();
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
-    let scratch = scratch.to_owned();
     let (read_roots, write_roots): (&[PathBuf], &[PathBuf]) = match cage.access {
         Access::Read => (&cage.roots, &[]),
         Access::Write => (&[], &cage.roots),
@@ -158,6 +172,5 @@ fn files(cage: &Cage, scratch: &Path) -> Result<RulesetCreated, RulesetError> {
         .add_rules(path_beneath_rules(read_roots, read))?
         .add_rules(path_beneath_rules(&cage.options.read, read))?
         .add_rules(path_beneath_rules(write_roots, write))?
-        .add_rules(path_beneath_rules(write_granted, write))?
-        .add_rules(path_beneath_rules([scratch], write))
+        .add_rules(path_beneath_rules(write_granted, write))
 }

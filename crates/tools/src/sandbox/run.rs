@@ -11,15 +11,17 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{ToolContext, ToolError};
+use archon_types::{Clock, ToolContext, ToolError};
 use futures_util::{
     FutureExt,
     future::{FusedFuture, join, select},
 };
+use rustix::process::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{
     Cage,
+    guarded::Guarded,
     start::{kill, start},
     watch::{self, Beyond},
 };
@@ -35,6 +37,8 @@ pub(crate) struct Finished {
     pub(crate) stderr: Output,
     /// Whether a process of it was killed for want of memory.
     pub(crate) out_of_memory: bool,
+    /// What it did that it may not and what became of that, and what could not be held, in sentences.
+    pub(crate) notes: Vec<String>,
 }
 
 /// How a command ended.
@@ -77,7 +81,8 @@ pub(crate) async fn run(
 ) -> Result<Finished, ToolError> {
     let clock = context.run.clock.clone();
     let mut time_up = clock.sleep_until(clock.now() + limit);
-    let mut started = start(command, cage, context).await?;
+    let mut guarded = guarded(cage, context).await?;
+    let mut started = start(command, cage, &guarded, context).await?;
     let kept = [Kept::new(cage.options.max_output), Kept::new(cage.options.max_output)];
     let pumps =
         join(pump(started.child.stdout.take(), &kept[0]), pump(started.child.stderr.take(), &kept[1]));
@@ -125,9 +130,32 @@ pub(crate) async fn run(
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
     }
     let out_of_memory = had_too_much || started.ran_out_of_memory();
+    let group = started.group();
     started.finish().await;
+    until_gone(group, &*clock).await;
+    let notes = tokio::task::spawn_blocking(move || guarded.settle()).await.unwrap_or_default();
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
-    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory })
+    Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
+}
+
+/// Waits for what was killed and is nobody's child here: it may be at its last system call.
+async fn until_gone(group: Pid, clock: &dyn Clock) {
+    for _ in 0..50 {
+        if rustix::process::test_kill_process_group(group).is_err() {
+            return;
+        }
+        clock.sleep_until(clock.now() + Duration::from_millis(2)).await;
+    }
+}
+
+/// Looks through the workspace, which may take a moment, for what the command may not change or see.
+async fn guarded(cage: &Cage, context: &ToolContext) -> Result<Guarded, ToolError> {
+    if let Some(refusal) = cage.refusal() {
+        return Err(ToolError::PermissionDenied(refusal));
+    }
+    let (cage, context) = (cage.clone(), context.clone());
+    let looking = tokio::task::spawn_blocking(move || Guarded::new(&cage, &context));
+    looking.await.map_err(|e| ToolError::Failed(format!("the workspace cannot be looked through: {e}")))?
 }
 
 async fn pump(from: Option<impl AsyncRead + Unpin>, kept: &Kept) {

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 use tokio::process::Child;
 
-use super::{Cage, search_path::search_path, watch::Watch};
+use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
 use crate::process::{self, RUN_VARIABLE};
 
 /// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
@@ -38,6 +38,11 @@ impl Started {
     /// Kills everything that the command started.
     pub(super) fn kill(&self) {
         kill(self.group);
+    }
+
+    /// The group of all its processes.
+    pub(super) fn group(&self) -> Pid {
+        self.group
     }
 
     /// Whether something of it was killed for want of memory, as far as the system says so.
@@ -94,6 +99,7 @@ pub(super) fn kill(group: Pid) {
 pub(super) async fn start(
     command: &Command,
     cage: &Cage,
+    guarded: &Guarded,
     context: &ToolContext,
 ) -> Result<Started, ToolError> {
     if let Some(refusal) = cage.refusal() {
@@ -110,7 +116,7 @@ pub(super) async fn start(
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     context.register_process(group).await?;
     let held = held(command, cage, context, scratch.path(), group);
-    let mut child = spawn_held(held, cage, group, scratch.path()).await?;
+    let mut child = spawn_held(held, cage, guarded, group, scratch.path()).await?;
     let id = child.id().and_then(pid).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = child.stdin.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = File::from(word.into_owned_fd().map_err(failed)?);
@@ -182,17 +188,18 @@ fn held(
 async fn spawn_held(
     mut held: tokio::process::Command,
     cage: &Cage,
+    guarded: &Guarded,
     group: u32,
     scratch: &Path,
 ) -> Result<Child, ToolError> {
     #[cfg(target_os = "linux")]
     let restrictions = cage
         .is_closed()
-        .then(|| super::kernel::Restrictions::new(cage, group, scratch))
+        .then(|| super::kernel::Restrictions::new(cage, group, scratch, guarded.mounts(scratch)))
         .transpose()
         .map_err(not_held)?;
     #[cfg(not(target_os = "linux"))]
-    let _ = (cage, group, scratch);
+    let _ = (cage, guarded, group, scratch);
     let runtime = tokio::runtime::Handle::current();
     let (tell, told) = tokio::sync::oneshot::channel();
     let thread = std::thread::Builder::new().name("archon-command".to_owned()).spawn(move || {
@@ -262,6 +269,7 @@ fn pid(id: u32) -> Option<Pid> {
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
+    use crate::Workspace;
     use crate::sandbox::{Access, SandboxOptions, cgroup::Cgroup, missing};
 
     // spec: TE-58
@@ -282,7 +290,7 @@ mod tests {
         let taken = Cgroup::create(group, 9, 1 << 20).unwrap();
         let group = pid(group).unwrap();
         let mut started = Started { child, leader, group, cgroup: None, scratch: None };
-        let mut cage = Cage::new(Vec::new(), Access::Read, SandboxOptions::default());
+        let mut cage = Cage::new(&Workspace::new("/").unwrap(), Access::Read, SandboxOptions::default());
         let refused = limit(&mut started, process, &cage).unwrap_err().to_string();
         assert!(refused.contains("cannot be counted"), "{refused}");
         cage.missing = Some("something".to_owned());

@@ -151,6 +151,34 @@ const MODES: &[c_long] = &[
     SYS_utimes,
 ];
 
+/// Calls that give a file a mode, and the argument that it stands in.
+const MODE_OF: &[(c_long, u8)] = &[
+    (SYS_fchmod, 1),
+    (SYS_fchmodat, 2),
+    (SYS_fchmodat2, 2),
+    (SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_mknod, 1),
+];
+
+/// Calls that do so if they make the file, and the argument of the flags that say so. The mode stands behind it.
+const OPENING: &[(c_long, u8)] = &[
+    (SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (SYS_open, 1),
+];
+
+/// Flags of [`OPENING`] by which a file is made. The first one is that of `O_TMPFILE` which is its own.
+const MAKING: [u64; 2] = [0o20_000_000, 0o100];
+
+/// A program with this mode runs as its owner, whoever starts it. The like for groups is not refused: folders of shared
+/// projects have it, and a filter does not see what is a folder.
+const SET_UID: u64 = 0o4000;
+
 /// The filter for a command in the process group `group`; each refused call fails with EPERM.
 pub(super) fn filter(
     group: u32,
@@ -163,6 +191,13 @@ pub(super) fn filter(
     };
     let always = [ADMINISTRATION, OWNERS, SYSTEM_V];
     always.into_iter().flatten().for_each(|call| refuse(*call, Vec::new()));
+    for (call, mode) in MODE_OF {
+        refuse(*call, vec![rule([has(*mode, SET_UID)?])?]);
+    }
+    for (call, flags) in OPENING {
+        let makes = |flag| rule([has(*flags, flag)?, has(flags + 1, SET_UID)?]);
+        refuse(*call, MAKING.into_iter().map(makes).collect::<Result<_, _>>()?);
+    }
     if access == Access::Read {
         MODES.iter().for_each(|call| refuse(*call, Vec::new()));
     }
@@ -220,7 +255,7 @@ fn refused_sockets(options: &SandboxOptions) -> Result<Option<Vec<SeccompRule>>,
 fn any_of(flags: &[c_int]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let set = |flag: &c_int| {
         let flag = u64::from(flag.unsigned_abs());
-        rule([SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flag), flag)?])
+        rule([has(0, flag)?])
     };
     flags.iter().map(set).collect()
 }
@@ -240,8 +275,8 @@ fn refused_pairs() -> Result<Vec<SeccompRule>, seccompiler::Error> {
 /// A second filter, for calls that are as if they were not there: they fail with ENOSYS.
 ///
 /// These are all that are newer than the lists, and on x86-64 the 32-bit interface to the 64-bit kernel, whose numbers lie
-/// higher still. And `clone3`, whose arguments a filter cannot see: it could start a process in another
-/// cgroup. The libraries use `clone` instead.
+/// higher still. And `clone3` and `openat2`, whose arguments a filter cannot see: one could start a process in another
+/// cgroup, the other make a file that runs as its owner. The libraries use `clone` and `openat` instead.
 pub(super) fn absent() -> BpfProgram {
     // What a filter reads begins with the call's number; `struct seccomp_data`. Values of `linux/filter.h` fit 16 bits.
     const LOAD: u32 = BPF_LD | BPF_W | BPF_ABS;
@@ -249,8 +284,9 @@ pub(super) fn absent() -> BpfProgram {
     let number = |call: c_long| u32::try_from(call).unwrap_or(u32::MAX);
     vec![
         step(LOAD, (0, 0), 0),
-        step(BPF_JMP | BPF_JGT | BPF_K, (2, 0), number(new::HIGHEST)),
-        step(BPF_JMP | BPF_JEQ | BPF_K, (1, 0), number(SYS_clone3)),
+        step(BPF_JMP | BPF_JGT | BPF_K, (3, 0), number(new::HIGHEST)),
+        step(BPF_JMP | BPF_JEQ | BPF_K, (2, 0), number(SYS_clone3)),
+        step(BPF_JMP | BPF_JEQ | BPF_K, (1, 0), number(SYS_openat2)),
         step(BPF_RET | BPF_K, (0, 0), SECCOMP_RET_ALLOW),
         step(BPF_RET | BPF_K, (0, 0), SECCOMP_RET_ERRNO | ENOSYS.unsigned_abs()),
     ]
@@ -272,6 +308,11 @@ fn is(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> 
 
 fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Error> {
     Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)?)
+}
+
+/// Whether this bit is set.
+fn has(argument: u8, bit: u64) -> Result<SeccompCondition, seccompiler::Error> {
+    Ok(SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)?)
 }
 
 /// Whether an address is given.
@@ -311,6 +352,8 @@ mod tests {
             (434, there),
             (435, absent),
             (436, there),
+            (437, absent),
+            (438, there),
             (469, there),
             (470, absent),
             (0x4000_0027, absent),

@@ -116,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let group = rustix::process::getpgrp();
         let options = SandboxOptions { min_free_disk: u64::MAX, ..SandboxOptions::default() };
-        let cage = Cage::new(Vec::new(), Access::Read, options);
+        let cage = Cage::new(&crate::Workspace::new(folder.path()).unwrap(), Access::Read, options);
         let mut watch = Watch::new(group, &cage, Some(folder.path()), true);
         assert_eq!(watch.look(), None);
         watch.disks[0].spared = u64::MAX;
@@ -128,7 +128,11 @@ mod tests {
     fn memory_is_summed_up_where_nobody_else_counts_it() {
         let folder = tempfile::tempdir().unwrap();
         let group = rustix::process::getpgrp();
-        let cage = Cage::new(Vec::new(), Access::Read, SandboxOptions::default());
+        let cage = Cage::new(
+            &crate::Workspace::new(folder.path()).unwrap(),
+            Access::Read,
+            SandboxOptions::default(),
+        );
         let mut watch = Watch::new(group, &cage, Some(folder.path()), false);
         assert_eq!(watch.look(), None);
         watch.max_memory = Some(4096);

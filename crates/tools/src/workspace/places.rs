@@ -56,6 +56,9 @@ impl Places {
 
     /// Whether the call may look here. A place where it may not is counted.
     pub(crate) fn allow(&self, path: &Path) -> bool {
+        if self.workspace.left_out(path).is_some() {
+            return false;
+        }
         let is_allowed = self.rules.as_ref().is_none_or(|rules| rules.allow(path));
         self.left_out.fetch_add(usize::from(!is_allowed), Ordering::Relaxed);
         is_allowed

@@ -6,11 +6,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use archon_types::{SessionId, ToolContext, ToolError};
+use archon_types::{Preview, SessionId, ToolContext, ToolError};
 
 #[cfg(unix)]
 use crate::beneath::{Missing, Place};
-use crate::{Workspace, seen::Version, workspace::shown};
+use crate::{Workspace, control::control, seen::Version, workspace::shown};
 
 /// A file that a session wants to change: where it is, and what is there.
 pub(crate) struct Target {
@@ -21,6 +21,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// What is there.
     pub(crate) existing: Option<Existing>,
+    /// Why it decides what runs, if it does.
+    control: Option<&'static str>,
 }
 
 /// A file that is there.
@@ -56,6 +58,18 @@ impl Workspace {
         if real == root || path.ends_with('/') {
             return Err(is_directory(path));
         }
+        let control = real.strip_prefix(&root).ok().and_then(control);
+        // Whoever agrees to a path agrees to what it says, so a link to such a file is no name for it.
+        if let Some(why) = control
+            && !self.says(path, &real)
+        {
+            return Err(ToolError::PermissionDenied(format!(
+                "'{}' leads to '{}', and {why}. Such a file is written by its own path only, after a person has \
+                 agreed.",
+                shown(path),
+                self.display(&real)
+            )));
+        }
         let existing = match self.open_resolved(&real) {
             Ok(file) => {
                 let of = file.metadata().map_err(|e| unusable(path, &e))?;
@@ -67,7 +81,22 @@ impl Workspace {
             }
             Err(e) => return Err(unusable(path, &e)),
         };
-        Ok(Target { name: self.display(&real), real, root, existing })
+        Ok(Target { name: self.display(&real), real, root, existing, control })
+    }
+
+    /// Whether a path is the canonical one, but for dots in it and for the way to the workspace.
+    fn says(&self, path: &str, real: &Path) -> bool {
+        let mut plain = self.root().to_owned();
+        for part in Path::new(path).components() {
+            match part {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    plain.pop();
+                }
+                part => plain.push(part),
+            }
+        }
+        plain == real
     }
 
     /// Whether the session knows what it is about to change.
@@ -185,14 +214,22 @@ impl Workspace {
         }
         let all = behind.iter().rev().fold(real, |real, name| real.join(name));
         short_enough(path, &all)?;
-        Ok(all)
+        if self.contains(&all) { Ok(all) } else { Err(self.outside(path)) }
     }
 }
 
 impl Target {
-    /// Outside the first folder, which is the working directory.
-    pub(crate) fn is_outside(&self, workspace: &Workspace) -> bool {
-        !self.real.starts_with(workspace.root())
+    /// A preview with this verb in front, without the changes.
+    pub(crate) fn preview(&self, verb: &str, workspace: &Workspace) -> Preview {
+        let mut preview = Preview::new(format!("{verb} '{}'", self.name));
+        // Outside the first folder, which is the working directory.
+        preview.outside_cwd = !self.real.starts_with(workspace.root());
+        if let Some(why) = self.control {
+            let warning = format!("{why}, outside the sandbox, without anybody starting it");
+            preview.summary.push_str(&format!(" ({warning}; asked about each time)"));
+            preview.warning = Some(warning);
+        }
+        preview
     }
 }
 

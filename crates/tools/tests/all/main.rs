@@ -6,6 +6,8 @@ mod callers;
 mod cleanup;
 #[cfg(feature = "composite")]
 mod composite;
+#[cfg(all(target_os = "linux", feature = "bash"))]
+mod confine;
 mod consent;
 mod corrections;
 mod engine;

@@ -1,0 +1,508 @@
+//! What became of control files while a command ran, and putting it right: what the command should not have
+//! changed is put back, and what it should not have made gets another name, so that nothing is lost and
+//! nothing runs it.
+//!
+//! Where mounts hold the files that were there, this is for those that were not: nothing can be mounted on a
+//! name that is free. Where there are no mounts it is for all of them, and what a command changed is
+//! there until it ends.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    io::Read,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::{
+    Cage,
+    control::{Denied, Places, find},
+};
+use crate::{
+    beneath::{Missing, Place, open_regular},
+    control::control,
+};
+
+/// Bytes of a file that are kept so that it can be put back.
+const FILE: u64 = 1 << 20;
+/// Bytes of all files of one place that are kept.
+const ALL: u64 = 32 << 20;
+/// Files and folders of one place that are looked at.
+const ENTRIES: usize = 10_000;
+/// Entries that are looked through after a command: so many that it cannot hide one among others that it
+/// made.
+const AFTER: usize = 1_000_000;
+/// What happened that is told; of the rest the number is.
+const TOLD: usize = 20;
+
+/// Control files as they were before a command.
+#[derive(Debug)]
+pub(super) struct Before {
+    places: Places,
+    trees: BTreeMap<PathBuf, Tree>,
+    /// When the look began, in seconds as the system counts them.
+    since: i64,
+    /// Mounts hold what is there.
+    is_held: bool,
+}
+
+/// A file, or a folder and all that is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Tree {
+    id: (u64, u64),
+    holder: Option<Holder>,
+    /// By their paths below the place; its own is empty. Where mounts hold it, only what they do not hold is
+    /// noted.
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+/// The folder that a place is in, or for what is in a `.git` the folder that this is in, and the path from
+/// there.
+type Holder = ((u64, u64), PathBuf);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    File { content: Content, mode: u32 },
+    Folder,
+    Link(PathBuf),
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    Known(Vec<u8>),
+    /// Too much to be kept: its size and when it was changed.
+    Large(u64, i64, i64),
+}
+
+impl Before {
+    pub(super) fn new(places: Places, since: SystemTime, is_held: bool) -> Self {
+        let noted = |path: &PathBuf| {
+            let of = path.symlink_metadata().ok()?;
+            // Links cannot be held by a mount, and of a file with two names only one is held.
+            let is_loose = of.is_symlink() || (of.is_file() && of.nlink() > 1);
+            match is_held && !is_loose {
+                true => Some(Tree { id: id(&of), holder: holder(path), entries: BTreeMap::new() }),
+                false => Tree::of(path),
+            }
+        };
+        let trees = places.fixed.iter().filter_map(|path| Some((path.clone(), noted(path)?))).collect();
+        let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).cast_signed();
+        Self { places, trees, since, is_held }
+    }
+
+    /// Puts right what became of them, and says what it was, in sentences for the model.
+    pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
+        let after = find(cage, denied, AFTER);
+        let mut settling = Settling { before: self, after: &after, cage, denied, told: Vec::new() };
+        let moved: Vec<&PathBuf> =
+            self.trees.iter().filter(|(_, tree)| settling.is_moved(tree)).map(|(path, _)| path).collect();
+        for path in after.fixed.iter().filter(|path| moved.contains(path) || !self.trees.contains_key(*path))
+        {
+            settling.appeared(path);
+        }
+        for (path, tree) in self.trees.iter().filter(|(path, _)| !moved.contains(path)) {
+            settling.stayed(path, tree);
+        }
+        if self.places.is_partial || after.is_partial {
+            settling.told.push(
+                "the workspace has so many files that control files and what rules deny were looked for in a \
+                 part of it only"
+                    .to_owned(),
+            );
+        }
+        let mut told = settling.told;
+        let more = told.len().saturating_sub(TOLD);
+        told.truncate(TOLD);
+        told.extend((more > 0).then(|| format!("and {more} more of this kind")));
+        told
+    }
+}
+
+struct Settling<'s> {
+    before: &'s Before,
+    after: &'s Places,
+    cage: &'s Cage,
+    denied: &'s Denied,
+    told: Vec<String>,
+}
+
+impl Settling<'_> {
+    /// Whether a place of before is now where its folder was moved to.
+    fn is_moved(&self, tree: &Tree) -> bool {
+        let new = self.after.fixed.iter().filter(|now| !self.before.trees.contains_key(*now));
+        new.into_iter().any(|now| self.is_moved_to(tree, now))
+    }
+
+    /// Whether this is a place of before that moved with the folder that it was in, and is otherwise as it
+    /// was.
+    fn is_moved_to(&self, tree: &Tree, now: &Path) -> bool {
+        now.symlink_metadata().is_ok_and(|of| id(&of) == tree.id)
+            && tree.holder.is_some()
+            && holder(now) == tree.holder
+            && (self.before.is_held && tree.entries.is_empty()
+                || Tree::of(now).is_some_and(|now| now.entries == tree.entries))
+    }
+
+    fn appeared(&mut self, path: &Path) {
+        // What was not looked through before may have been there.
+        let is_old = self.before.places.is_partial
+            && path.symlink_metadata().is_ok_and(|of| of.ctime() < self.before.since);
+        let is_moved = || self.before.trees.values().any(|tree| self.is_moved_to(tree, path));
+        if is_old || is_moved() || self.is_harmless(path) {
+            return;
+        }
+        let why = self.why(path);
+        let told = match self.set_aside(path, Path::new("")) {
+            Ok(aside) => format!(
+                "the command made '{}', which it may not ({why}). It was set aside and is now '{}'. Use \
+                 write_file to make such a file: a person is asked",
+                self.name(path),
+                self.name(&aside)
+            ),
+            Err(e) => format!(
+                "the command made '{}', which it may not ({why}), and it cannot be set aside: {e}. Tell the \
+                 person",
+                self.name(path)
+            ),
+        };
+        self.told.push(told);
+    }
+
+    fn stayed(&mut self, path: &Path, tree: &Tree) {
+        let now = Tree::of(path);
+        if self.before.is_held && tree.entries.is_empty() {
+            if now.is_none_or(|now| now.id != tree.id) {
+                self.told.push(format!(
+                    "'{}' was replaced from outside while the command ran, so that it was not held any more. \
+                     Tell the person to look at it",
+                    self.name(path)
+                ));
+            }
+            return;
+        }
+        let nothing = BTreeMap::new();
+        let entries = now.as_ref().map_or(&nothing, |now| &now.entries);
+        let mut aside: Option<PathBuf> = None;
+        for below in entries.keys().filter(|below| !tree.entries.contains_key(*below)) {
+            if !aside.as_ref().is_some_and(|aside| below.starts_with(aside)) {
+                aside = Some(below.clone());
+                self.put_away(path, below);
+            }
+        }
+        for (below, entry) in &tree.entries {
+            if entries.get(below) != Some(entry) {
+                self.put_back(path, below, entry);
+            }
+        }
+    }
+
+    fn put_away(&mut self, path: &Path, below: &Path) {
+        let (why, name) = (self.why(path), self.name(&path.join(below)));
+        self.told.push(match self.set_aside(path, below) {
+            Ok(aside) => format!(
+                "the command made '{name}', which it may not ({why}). It was set aside and is now '{}'",
+                self.name(&aside)
+            ),
+            Err(e) => {
+                format!(
+                    "the command made '{name}', which it may not ({why}), and it cannot be set aside: {e}. \
+                     Tell the person"
+                )
+            }
+        });
+    }
+
+    fn put_back(&mut self, path: &Path, below: &Path, entry: &Entry) {
+        let place = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) };
+        let (why, name) = (self.why(path), self.name(&place));
+        let aside = match place.symlink_metadata() {
+            Ok(of) if !(of.is_dir() && *entry == Entry::Folder) => self.set_aside(path, below).map(Some),
+            _ => Ok(None),
+        };
+        let done = aside.and_then(|aside| self.restore(&place, entry).map(|()| aside));
+        self.told.push(match done {
+            Ok(None) => format!("the command removed '{name}', which it may not ({why}). It was put back"),
+            Ok(Some(aside)) => format!(
+                "the command changed '{name}', which it may not ({why}). It was put back, and what the \
+                 command made of it is now '{}'",
+                self.name(&aside)
+            ),
+            Err(e) => {
+                format!(
+                    "the command changed '{name}', which it may not ({why}), and it cannot be put back: {e}. \
+                     Tell the person"
+                )
+            }
+        });
+    }
+
+    fn restore(&self, place: &Path, entry: &Entry) -> io::Result<()> {
+        let (root, relative) = self.split(place)?;
+        let at = Place::find(root, relative, Missing::Create)?;
+        match entry {
+            Entry::File { content: Content::Known(content), mode } => {
+                let file = at.replace(content, None)?;
+                file.set_permissions(fs::Permissions::from_mode(*mode))
+            }
+            Entry::File { .. } => Err(io::Error::other("it was too large to be kept")),
+            Entry::Folder => Place::find(root, &relative.join("x"), Missing::Create).map(|_| ()),
+            Entry::Link(target) => at.make_link(target),
+            Entry::Other => Err(io::Error::other("it was no file, folder or link")),
+        }
+    }
+
+    /// Gives what is there a name beside the place by which nothing knows it.
+    fn set_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
+        let from = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) };
+        let names = path.file_name().into_iter().chain(below);
+        let name = names.map(|name| name.to_string_lossy()).collect::<Vec<_>>().join("-");
+        let (root, relative) = self.split(&from)?;
+        let old = Place::find(root, relative, Missing::Refuse)?;
+        for number in 0..1_000 {
+            let end = if number == 0 { String::new() } else { format!("-{number}") };
+            let aside = path.with_file_name(format!("{name}.set-aside{end}"));
+            let (root, relative) = self.split(&aside)?;
+            match old.move_to(&Place::find(root, relative, Missing::Refuse)?) {
+                Ok(()) => return Ok(aside),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::other("no name for it is free"))
+    }
+
+    /// Whether a place that appeared gives nobody anything to run that was not there before.
+    fn is_harmless(&self, path: &Path) -> bool {
+        let (Some(name), Some(folder)) = (path.file_name().and_then(|name| name.to_str()), path.parent())
+        else {
+            return false;
+        };
+        if self.denied_writing(path) {
+            return false;
+        }
+        let is_git = self.after.pinned.contains(folder) || self.cage.roots.iter().any(|root| root == folder);
+        let content = || self.content(path);
+        let leads_to_git =
+            |to: &str| folder.join(to.trim()).canonicalize().is_ok_and(|to| self.after.pinned.contains(&to));
+        let is_fine = match name {
+            "config" | "config.worktree" if is_git => {
+                content().is_some_and(|content| is_plain_config(&content))
+            }
+            "hooks" if is_git => Tree::of(path).is_some_and(|tree| tree.is_samples()),
+            "commondir" if is_git => content().is_some_and(|content| leads_to_git(&content)),
+            ".git" => {
+                content().is_some_and(|content| content.strip_prefix("gitdir:").is_some_and(leads_to_git))
+            }
+            _ => false,
+        };
+        is_fine || self.is_copy(path, name)
+    }
+
+    /// Whether all of it is what another place of the same name held before, as in a second worktree.
+    fn is_copy(&self, path: &Path, name: &str) -> bool {
+        let Some(copy) = Tree::of(path) else { return false };
+        self.before.trees.iter().filter(|(old, _)| old.file_name().is_some_and(|old| old == name)).any(
+            |(old, tree)| {
+                let held;
+                let entries = match self.before.is_held && tree.entries.is_empty() {
+                    true => {
+                        held = Tree::of(old).filter(|now| now.id == tree.id);
+                        held.as_ref().map(|held| &held.entries)
+                    }
+                    false => Some(&tree.entries),
+                };
+                entries.is_some_and(|old| {
+                    copy.entries
+                        .iter()
+                        .all(|(below, entry)| old.get(below).is_some_and(|old| old.says(entry)))
+                })
+            },
+        )
+    }
+
+    fn content(&self, path: &Path) -> Option<String> {
+        let (root, relative) = self.split(path).ok()?;
+        let file = Place::find(root, relative, Missing::Refuse).and_then(|place| place.open()).ok()?;
+        let mut content = String::new();
+        file.take(FILE).read_to_string(&mut content).ok()?;
+        Some(content)
+    }
+
+    fn denied_writing(&self, path: &Path) -> bool {
+        self.split(path).is_ok_and(|(_, relative)| control(relative).is_none()) && self.denied.writing(path)
+    }
+
+    fn why(&self, path: &Path) -> &'static str {
+        let why = self.split(path).ok().and_then(|(_, relative)| control(relative));
+        why.unwrap_or(if self.denied.writing(path) { "a rule denies it" } else { "git runs what it says" })
+    }
+
+    fn split<'p>(&self, path: &'p Path) -> io::Result<(&Path, &'p Path)> {
+        let root =
+            self.cage.roots.iter().find(|root| path.starts_with(root)).ok_or(io::ErrorKind::NotFound)?;
+        Ok((root, path.strip_prefix(root).map_err(io::Error::other)?))
+    }
+
+    fn name(&self, path: &Path) -> String {
+        let relative = self.cage.roots.first().and_then(|root| path.strip_prefix(root).ok()).unwrap_or(path);
+        crate::workspace::shown(&relative.to_string_lossy())
+    }
+}
+
+impl Tree {
+    fn of(path: &Path) -> Option<Self> {
+        let of = path.symlink_metadata().ok()?;
+        let mut entries = BTreeMap::new();
+        let (mut left, mut queue) = (ALL, vec![PathBuf::new()]);
+        while let Some(below) = queue.pop() {
+            let at = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(&below) };
+            let Ok(of) = at.symlink_metadata() else { continue };
+            if of.is_dir() {
+                let names = fs::read_dir(&at).into_iter().flatten().flatten().take(ENTRIES);
+                queue.extend(names.map(|entry| below.join(entry.file_name())));
+            }
+            entries.insert(below, Entry::of(&at, &of, &mut left));
+            if entries.len() > ENTRIES {
+                break;
+            }
+        }
+        Some(Self { id: id(&of), holder: holder(path), entries })
+    }
+
+    /// Whether these are the hooks that git makes with a repository, none of which it runs.
+    fn is_samples(&self) -> bool {
+        self.entries.iter().all(|(below, entry)| match entry {
+            Entry::Folder => below.as_os_str().is_empty(),
+            Entry::File { .. } => below.extension().is_some_and(|end| end == "sample"),
+            _ => false,
+        })
+    }
+}
+
+impl Entry {
+    fn of(at: &Path, of: &fs::Metadata, left: &mut u64) -> Self {
+        if of.is_symlink() {
+            return fs::read_link(at).map_or(Self::Other, Self::Link);
+        }
+        if of.is_dir() {
+            return Self::Folder;
+        }
+        if !of.is_file() {
+            return Self::Other;
+        }
+        let most = FILE.min(*left);
+        let read = || {
+            let mut content = Vec::new();
+            open_regular(at).and_then(|file| file.take(most + 1).read_to_end(&mut content)).ok()?;
+            Some(content).filter(|content| content.len() as u64 <= most)
+        };
+        let known = if of.len() <= most { read() } else { None };
+        let content = match known {
+            Some(content) => {
+                *left = left.saturating_sub(content.len() as u64);
+                Content::Known(content)
+            }
+            None => Content::Large(of.len(), of.mtime(), of.mtime_nsec()),
+        };
+        Self::File { content, mode: of.mode() & 0o7777 }
+    }
+
+    /// Whether it says the same, whatever its mode is.
+    fn says(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::File { content: Content::Known(a), .. },
+                Self::File { content: Content::Known(b), .. },
+            ) => a == b,
+            (Self::Folder, Self::Folder) => true,
+            (Self::Link(a), Self::Link(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// Nothing is moved into a folder on its own, so it can be told by its folder whether it moved with that.
+fn holder(path: &Path) -> Option<Holder> {
+    let of_git = path.ancestors().find(|parent| parent.file_name().is_some_and(|name| name == ".git"));
+    let folder = of_git.unwrap_or(path).parent()?;
+    Some((id(&folder.symlink_metadata().ok()?), path.strip_prefix(folder).ok()?.to_owned()))
+}
+
+fn id(of: &fs::Metadata) -> (u64, u64) {
+    (of.dev(), of.ino())
+}
+
+/// Whether the settings of a new repository hold nothing that git runs: only keys that say where things are.
+fn is_plain_config(text: &str) -> bool {
+    const PLAIN: &[(&str, &[&str])] = &[
+        (
+            "core",
+            &[
+                "repositoryformatversion",
+                "filemode",
+                "bare",
+                "logallrefupdates",
+                "ignorecase",
+                "precomposeunicode",
+                "symlinks",
+                "worktree",
+            ],
+        ),
+        ("remote", &["url", "fetch"]),
+        ("branch", &["remote", "merge", "rebase"]),
+        ("submodule", &["url", "active"]),
+        ("extensions", &["objectformat", "refstorage", "worktreeconfig"]),
+        ("user", &["name", "email"]),
+    ];
+    let mut section = "";
+    text.lines().map(str::trim).all(|line| {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let Some(header) = header.strip_suffix(']').filter(|header| !header.contains([']', '\\'])) else {
+                return false;
+            };
+            section = header.split_once(' ').map_or(header, |(name, _)| name);
+            return PLAIN.iter().any(|(known, _)| section.eq_ignore_ascii_case(known));
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let is_known = |keys: &[&str]| keys.iter().any(|known| key.trim().eq_ignore_ascii_case(known));
+        // A backslash goes on in the next line, and `::` names a program that fetches.
+        !value.contains('\\')
+            && !value.contains("::")
+            && PLAIN.iter().any(|(known, keys)| section.eq_ignore_ascii_case(known) && is_known(keys))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_plain_config_knows_what_git_would_run() {
+        for plain in [
+            "",
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+            "# a\n[remote \"origin\"]\n url = https://example.org/a\n fetch = +refs/heads/*:refs/remotes/origin/*\n",
+        ] {
+            assert!(is_plain_config(plain), "{plain}");
+        }
+        for other in [
+            "[core]\n fsmonitor = touch x",
+            "[core] fsmonitor = touch x",
+            "[core]\n bare = false \\\n[core]\n",
+            "[CORE]\n FSMonitor = x",
+            "[include]\n path = x",
+            "[remote \"a\"]\n url = ext::sh -c x",
+            "[remote \"a\"]\n uploadpack = x",
+            "[core]]\n",
+            "url = x",
+            "[user]\n[alias \"core\"]\n x = !y",
+        ] {
+            assert!(!is_plain_config(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Which places of the granted folders a command may not change or see: control files, what rules deny, and
+//! folders that belong to no workspace.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fs::{self, FileType},
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolSpec};
+
+use super::{Access, Cage};
+use crate::{
+    beneath::open_regular,
+    control::{GIT, named},
+};
+
+/// Entries that are looked through for such places before a command, the upper ones first.
+pub(super) const MOST: usize = 50_000;
+
+/// Folders in which they are not looked for: full of what others wrote, made and removed as a whole.
+const OF_OTHERS: &[&str] = &["node_modules", "target", ".venv", "venv"];
+
+/// The places in the granted folders that a command may not change or see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Files and folders that stay as they are.
+    pub(super) fixed: BTreeSet<PathBuf>,
+    /// Folders that stay where they are, because of what is in them.
+    pub(super) pinned: BTreeSet<PathBuf>,
+    /// What a command does not see.
+    pub(super) hidden: BTreeSet<PathBuf>,
+    /// There is more than was looked through.
+    pub(super) is_partial: bool,
+}
+
+/// What a person's rules deny, for one call.
+#[derive(Clone)]
+pub(super) struct Denied {
+    rules: Option<(Arc<dyn Ceiling>, Context)>,
+    root: PathBuf,
+    read: ToolSpec,
+    write: ToolSpec,
+}
+
+impl Denied {
+    pub(super) fn new(cage: &Cage, context: &ToolContext) -> Self {
+        let tool = |name: &str| ToolSpec::new(name, "", serde_json::json!({}));
+        Self {
+            rules: context.places.clone().map(|rules| (rules, context.run.clone())),
+            root: cage.roots.first().cloned().unwrap_or_default(),
+            read: tool("read_file"),
+            write: tool("write_file"),
+        }
+    }
+
+    fn reading(&self, path: &Path) -> bool {
+        self.is_denied(&self.read, path)
+    }
+
+    pub(super) fn writing(&self, path: &Path) -> bool {
+        self.is_denied(&self.write, path)
+    }
+
+    /// A rule about a tool as a whole is about that tool; one about paths is about the paths.
+    fn is_denied(&self, tool: &ToolSpec, path: &Path) -> bool {
+        let Some((rules, run)) = &self.rules else { return false };
+        let subject = Subject::Paths { root: self.root.clone(), paths: vec![path.to_owned()] };
+        matches!(rules.verdict(tool, &subject, run), Permit::Deny(rule) if rule.contains('('))
+    }
+}
+
+/// Looks for them in the workspace, among so many entries.
+pub(super) fn find(cage: &Cage, denied: &Denied, most: usize) -> Places {
+    let mut search = Search { cage, denied, places: Places::default(), queue: VecDeque::new(), left: most };
+    if cage.access == Access::Write || denied.rules.is_some() {
+        search.queue.extend(cage.roots.iter().map(|root| (root.clone(), root.clone(), true)));
+    }
+    let granted =
+        cage.options.write.iter().filter(|_| cage.access == Access::Write).chain(&cage.options.read);
+    search.places.hidden.extend(granted.filter(|folder| denied.reading(folder)).cloned());
+    while let Some((root, folder, goes_on)) = search.queue.pop_front() {
+        search.folder(&root, &folder, goes_on);
+    }
+    search.left_out();
+    search.places
+}
+
+struct Search<'s> {
+    cage: &'s Cage,
+    denied: &'s Denied,
+    places: Places,
+    /// A folder, the root that it is in, and whether the folders in it are looked at.
+    queue: VecDeque<(PathBuf, PathBuf, bool)>,
+    left: usize,
+}
+
+impl Search<'_> {
+    fn folder(&mut self, root: &Path, folder: &Path, goes_on: bool) {
+        let mut entries: Vec<_> = fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
+            .take(self.left + 1)
+            .collect();
+        if entries.len() > self.left {
+            self.places.is_partial = true;
+            entries.truncate(self.left);
+        }
+        self.left -= entries.len();
+        let is_git = is_git(&entries);
+        if is_git {
+            self.git(root, folder);
+        }
+        for (name, kind) in entries {
+            if is_git && ["objects", "refs", "logs"].iter().any(|known| name == *known) {
+                continue;
+            }
+            let is_control = named(folder.file_name().filter(|_| folder != root), &name).is_some();
+            // Most files are of no interest, and there are many.
+            if is_control || kind.is_dir() || self.denied.rules.is_some() || name.eq_ignore_ascii_case(".git")
+            {
+                self.entry(root, folder.join(&name), is_control, kind, goes_on);
+            }
+        }
+    }
+
+    fn entry(&mut self, root: &Path, path: PathBuf, is_control: bool, kind: FileType, goes_on: bool) {
+        if !kind.is_symlink() && self.denied.reading(&path) {
+            self.places.hidden.insert(path);
+            return;
+        }
+        let writes = self.cage.access == Access::Write;
+        let is = |known: &str| path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(known));
+        let is_denied = writes && self.denied.writing(&path);
+        if writes && !is_denied && kind.is_dir() && is(".git") {
+            self.git(root, &path);
+            for part in ["modules", "worktrees"] {
+                self.queue.push_back((root.to_owned(), path.join(part), true));
+            }
+            return;
+        }
+        if writes && (is_control || is(".git") || is_denied) {
+            self.places.fixed.insert(path);
+        } else if goes_on && kind.is_dir() {
+            let is_of_others = OF_OTHERS.iter().any(|of| is(of));
+            self.queue.push_back((root.to_owned(), path, !is_of_others));
+        }
+    }
+
+    /// Where git looks for what it runs. A folder looks like git's own whatever its name is.
+    fn git(&mut self, root: &Path, folder: &Path) {
+        if self.cage.access != Access::Write {
+            return;
+        }
+        if folder != root {
+            self.places.pinned.insert(folder.to_owned());
+        }
+        let parts = GIT.iter().map(|name| folder.join(name));
+        let parts =
+            parts.chain(["config", "config.worktree"].into_iter().flat_map(|name| named_in(folder, name)));
+        let is_there = |part: &PathBuf| part.symlink_metadata().is_ok();
+        let may_be_held = |part: &PathBuf| part.starts_with(root) && !folder.starts_with(part);
+        self.places.fixed.extend(parts.filter(is_there).filter(may_be_held));
+    }
+
+    /// Folders that belong to no workspace are hidden, and those that they are in stay where they are.
+    fn left_out(&mut self) {
+        for folder in self.cage.left_out_inside() {
+            let granted = self.cage.granted().find(|granted| folder.starts_with(granted)).cloned();
+            let between = folder.ancestors().skip(1).take_while(|parent| Some(*parent) != granted.as_deref());
+            if self.cage.access == Access::Write {
+                self.places.pinned.extend(between.map(Path::to_owned));
+            }
+            self.places.hidden.insert(folder);
+        }
+        let hidden = self.places.hidden.clone();
+        let is_hidden =
+            |path: &PathBuf| hidden.iter().any(|hidden| path != hidden && path.starts_with(hidden));
+        for places in [&mut self.places.fixed, &mut self.places.pinned, &mut self.places.hidden] {
+            places.retain(|path| !is_hidden(path));
+        }
+        self.places.fixed.retain(|path| !hidden.contains(path));
+    }
+}
+
+/// What a file of git's settings names as settings or hooks: git takes them from there. In a form that git
+/// itself writes; what a person wrote otherwise may be missed.
+fn named_in(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let Ok(file) = open_regular(&folder.join(name)) else { return Vec::new() };
+    let mut text = String::new();
+    // No more than anybody writes by hand.
+    if file.take(1 << 16).read_to_string(&mut text).is_err() {
+        return Vec::new();
+    }
+    let tree = folder.parent().unwrap_or(folder);
+    let mut includes = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            includes = section.get(..7).is_some_and(|section| section.eq_ignore_ascii_case("include"));
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim(), value.trim().trim_matches('"'));
+        // Made plain, because links in it are none of the settings.
+        let from = match key {
+            _ if key.eq_ignore_ascii_case("hookspath") => tree,
+            _ if includes && key.eq_ignore_ascii_case("path") => folder,
+            _ => continue,
+        };
+        found.extend(from.join(value).canonicalize());
+    }
+    found
+}
+
+fn is_git(entries: &[(std::ffi::OsString, FileType)]) -> bool {
+    let has = |wanted: &str| entries.iter().any(|(name, _)| name == wanted);
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+}

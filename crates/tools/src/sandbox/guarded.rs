@@ -1,0 +1,196 @@
+//! One command and the places that it may not change or see: looked for before it runs, held while it does,
+//! compared when it has ended, also when nobody waited for its end.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use archon_types::{ToolContext, ToolError};
+
+use super::{
+    Access, Cage,
+    compare::Before,
+    control::{Denied, MOST, Places, find},
+};
+
+/// How long what got SIGKILL may take to be gone.
+const DYING: Duration = Duration::from_millis(200);
+
+/// What is held for one command.
+pub(super) struct Guarded {
+    places: Arc<Guard>,
+    #[cfg(target_os = "linux")]
+    mounts: Option<super::mounts::Mounts>,
+    is_settled: bool,
+}
+
+struct Guard {
+    cage: Cage,
+    denied: Denied,
+    before: Before,
+}
+
+impl Guarded {
+    /// Looks for the places.
+    ///
+    /// # Errors
+    /// A folder that belongs to no workspace cannot be kept from the command.
+    pub(super) fn new(cage: &Cage, context: &ToolContext) -> Result<Self, ToolError> {
+        let is_held = cage.holds_places();
+        cage.make_left_out(is_held)?;
+        let denied = Denied::new(cage, context);
+        let since = SystemTime::now();
+        let places = find(cage, &denied, MOST);
+        #[cfg(target_os = "linux")]
+        let mounts = (is_held && (cage.access == Access::Write || !places.hidden.is_empty()))
+            .then(|| mounts(cage, &places));
+        let before = Before::new(places, since, is_held);
+        Ok(Self {
+            places: Arc::new(Guard { cage: cage.clone(), denied, before }),
+            #[cfg(target_os = "linux")]
+            mounts,
+            is_settled: false,
+        })
+    }
+
+    /// What is mounted for the command, with its scratch folder.
+    #[cfg(target_os = "linux")]
+    pub(super) fn mounts(&self, scratch: &Path) -> Option<super::mounts::Mounts> {
+        let mut mounts = self.mounts.clone()?;
+        mounts.scratch = Some((scratch.to_owned(), self.places.cage.options.max_scratch));
+        Some(mounts)
+    }
+
+    /// Puts right what became of the places, and says what that was.
+    pub(super) fn settle(&mut self) -> Vec<String> {
+        self.is_settled = true;
+        self.places.settle()
+    }
+}
+
+impl Guard {
+    fn settle(&self) -> Vec<String> {
+        match self.cage.access {
+            Access::Read => Vec::new(),
+            Access::Write => self.before.settle(&self.cage, &self.denied),
+        }
+    }
+
+    fn settle_alone(&self) {
+        for told in self.settle() {
+            tracing::warn!(target: "archon::tools", "{told}");
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if self.is_settled {
+            return;
+        }
+        self.places.settle_alone();
+        // What was just killed may still be at its last system call, for which nobody should wait.
+        let places = self.places.clone();
+        let again = std::thread::Builder::new().name("archon-settle".to_owned()).spawn(move || {
+            std::thread::sleep(DYING);
+            places.settle_alone();
+        });
+        if let Err(e) = again {
+            tracing::warn!(target: "archon::tools", "control files are not compared again: {e}");
+        }
+    }
+}
+
+impl Cage {
+    /// Whether mounts hold what is there of control files and hide what is denied.
+    pub(super) fn holds_places(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.is_closed() && super::mounts::missing().is_none();
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    /// The folders that were granted.
+    pub(super) fn granted(&self) -> impl Iterator<Item = &PathBuf> {
+        self.roots.iter().chain(&self.options.read).chain(&self.options.write)
+    }
+
+    /// The folders that belong to no workspace and lie in one that was granted.
+    pub(super) fn left_out_inside(&self) -> BTreeSet<PathBuf> {
+        let is_inside = |folder: &&PathBuf| self.granted().any(|granted| folder.starts_with(granted));
+        let there = self.left_out.iter().map(|(folder, _)| folder).filter(is_inside);
+        there.filter(|folder| folder.symlink_metadata().is_ok()).cloned().collect()
+    }
+
+    /// Makes those that are not there, so that they can be hidden: a command could make them, and fill them,
+    /// otherwise.
+    fn make_left_out(&self, is_held: bool) -> Result<(), ToolError> {
+        let refused = |folder: &Path, what: &str, why: &str| {
+            Err(ToolError::PermissionDenied(format!(
+                "'{}' lies in what commands may use and belongs to no workspace ({what}), and it cannot be kept from \
+                 them: {why}. The command was not run. Use the file tools, or ask the person to take another workspace.",
+                folder.display()
+            )))
+        };
+        for (folder, what) in self.left_out.iter() {
+            if self.granted().any(|granted| granted.starts_with(folder)) {
+                return refused(folder, what, "the workspace is in it");
+            }
+            if !self.granted().any(|granted| folder.starts_with(granted)) {
+                continue;
+            }
+            let is_read_only =
+                |granted: &&PathBuf| self.options.read.contains(granted) && !self.roots.contains(granted);
+            if !is_held
+                && self
+                    .granted()
+                    .filter(|granted| folder.starts_with(granted))
+                    .all(|granted| is_read_only(&granted))
+            {
+                continue;
+            }
+            if !is_held {
+                return refused(folder, what, "this user can make no mounts here");
+            }
+            if self.access == Access::Write
+                && folder.symlink_metadata().is_err()
+                && let Err(e) = make_folder(folder)
+            {
+                return refused(folder, what, &format!("it cannot be made: {e}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For its owner alone.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+#[cfg(target_os = "linux")]
+fn mounts(cage: &Cage, places: &Places) -> super::mounts::Mounts {
+    let roots = cage.roots.iter().chain(&cage.options.write);
+    let write =
+        roots.filter(|_| cage.access == Access::Write).filter_map(|folder| folder.canonicalize().ok());
+    let write: Vec<PathBuf> = write.collect();
+    // A mount on a link is one on what it leads to.
+    let held = |path: &PathBuf| match path.symlink_metadata().ok()?.is_symlink() {
+        false => Some(path.clone()),
+        true => path.canonicalize().ok().filter(|to| {
+            write.iter().any(|root| to.starts_with(root) && to != root) && !to.join("HEAD").exists()
+        }),
+    };
+    super::mounts::Mounts {
+        pinned: places.pinned.iter().cloned().collect(),
+        fixed: places.fixed.iter().filter_map(held).collect::<BTreeSet<_>>().into_iter().collect(),
+        hidden: places.hidden.iter().cloned().collect(),
+        scratch: None,
+        write,
+    }
+}

@@ -1,0 +1,682 @@
+//! What a command may not change or see within the workspace, with real commands and real git, and what of it
+//! file tools ask about.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command, sync::Arc};
+
+use archon_testkit::VirtualClock;
+use archon_tools::{
+    EngineOptions, Permissions, ToolEngine, Workspace,
+    builtin::{Bash, BashOptions, file_tools},
+    sandbox,
+};
+use archon_types::{
+    Answer, ApprovalRequest, Approver, BoxFuture, Decision, Json, Prepared, Tool, ToolCall, ToolResult,
+    ToolResultStatus, Toolbox,
+};
+use expect_test::expect;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    fixture::{call_id, context_at, engine, run_call},
+    sandbox::{Watch, as_nobody, can_be_held, run},
+};
+
+/// A repository with a file, one commit and a branch, `ws`, beside a folder that nobody granted.
+struct Project {
+    outer: TempDir,
+    engine: ToolEngine,
+}
+
+const ANNA: [(&str, &str); 6] = [
+    ("GIT_AUTHOR_NAME", "Anna"),
+    ("GIT_AUTHOR_EMAIL", "anna@example.org"),
+    ("GIT_COMMITTER_NAME", "Anna"),
+    ("GIT_COMMITTER_EMAIL", "anna@example.org"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+];
+
+fn git(folder: &Path, arguments: &str) -> String {
+    let done =
+        Command::new("git").args(arguments.split(' ')).current_dir(folder).envs(ANNA).output().unwrap();
+    assert!(done.status.success(), "git {arguments}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn project() -> Project {
+    project_with(Permissions::new(), |workspace, _| workspace)
+}
+
+fn project_with(rules: Permissions, change: impl FnOnce(Workspace, &Path) -> Workspace) -> Project {
+    let outer = TempDir::new().unwrap();
+    let root = outer.path().join("ws");
+    for folder in ["", "secrets", "src", ".vscode"] {
+        fs::create_dir(root.join(folder)).unwrap();
+    }
+    git(&root, "init -q -b main");
+    for (file, text) in [
+        ("a.txt", "one\n"),
+        ("AGENTS.md", "be good\n"),
+        (".vscode/tasks.json", "{}\n"),
+        ("secrets/key", "treasure\n"),
+        (".env", "treasure\n"),
+        ("src/lib.rs", "//! nothing\n"),
+    ] {
+        fs::write(root.join(file), text).unwrap();
+    }
+    git(&root, "add a.txt AGENTS.md .vscode src");
+    git(&root, "commit -q -m first");
+    // Git would leave it to a process of its own.
+    git(&root, "config maintenance.auto false");
+    git(&root, "config user.name Anna");
+    git(&root, "config user.email anna@example.org");
+    fs::create_dir(outer.path().join("outside")).unwrap();
+    fs::write(outer.path().join("outside/f"), "as it was").unwrap();
+    let workspace = change(Workspace::new(&root).unwrap(), &root);
+    let mut tools = file_tools(&workspace);
+    tools.push(Arc::new(Bash::new(workspace.clone(), BashOptions::default())));
+    tools.push(Arc::new(Bash::read_only(workspace, BashOptions::default())));
+    let mut options = EngineOptions::default().granting(["shell_exec", "fs_write"]);
+    options.permissions = rules;
+    Project { engine: engine(tools).with_options(options), outer }
+}
+
+impl Project {
+    fn root(&self) -> std::path::PathBuf {
+        self.outer.path().join("ws")
+    }
+
+    async fn call(&self, tool: &str, arguments: Json) -> ToolResult {
+        run_call(&self.engine, &ToolCall::new("c", tool, arguments), &run()).await
+    }
+
+    async fn bash(&self, command: &str) -> String {
+        self.call("bash", json!({ "command": command })).await.text()
+    }
+}
+
+/// Content, mode and link target of all control files, and names of all other files but git's own.
+fn controls(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut queue = vec![root.to_owned()];
+    while let Some(folder) = queue.pop() {
+        for entry in fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            let relative = path.strip_prefix(root).unwrap();
+            let is_folder = entry.file_type().unwrap().is_dir();
+            if archon_tools::is_control_file(relative) && relative != Path::new(".git") && !is_folder {
+                use std::os::unix::fs::PermissionsExt;
+                let mode = entry.metadata().unwrap().permissions().mode();
+                let content = String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
+                found.push(format!(
+                    "{} {mode:o} {:?} {content}",
+                    relative.display(),
+                    fs::read_link(&path).ok()
+                ));
+            }
+            if is_folder {
+                queue.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Each is a way to change a control file that is there, or to make one.
+const CHANGES: &[&str] = &[
+    "printf '[core]\\nfsmonitor = touch pwned\\n' > data.txt; sort -o .git/config data.txt",
+    "git config core.fsmonitor 'touch pwned'",
+    "echo 'touch pwned' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    "mv .git old; git init -q; git config core.fsmonitor 'touch pwned'",
+    "cp -r .git new; git config -f new/config core.fsmonitor 'touch pwned'; mv .git old; mv new .git",
+    "rm -rf .git/hooks; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+    "mv .git/hooks .git/h2; mkdir .git/hooks; echo x > .git/hooks/pre-commit",
+    "ln .git/config c; echo '[core] fsmonitor=x' >> c",
+    "rm .git/config; ln -s ../data.txt .git/config",
+    "mkdir -p evil; printf '[core]\\nrepositoryformatversion=0\\nfsmonitor=x\\n' > evil/config; echo ../evil > .git/commondir",
+    "printf '[core]\\nfsmonitor=x\\n' > .git/config.worktree",
+    "echo x >> AGENTS.md",
+    "rm AGENTS.md",
+    "mv AGENTS.md b; echo evil > AGENTS.md",
+    "mv AGENTS.md CLAUDE.md",
+    "mv .git/config .git/config.worktree",
+    "echo '* filter=x' > .git/info/attributes",
+    "echo evil > .vscode/tasks.json",
+    "echo evil > .vscode/settings.json",
+    "mv .vscode v; mkdir .vscode; echo evil > .vscode/tasks.json",
+    "chmod 777 AGENTS.md",
+    "echo evil > .envrc",
+    "echo evil > archon.toml",
+    "echo evil > src/CLAUDE.md",
+    "mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml",
+    "mkdir -p src/.git/hooks; echo x > src/.git/hooks/post-checkout",
+    "git init -q sub; git -C sub config core.fsmonitor 'touch pwned'",
+    "git init -q --bare bare; printf '[core]\\nbare=true\\nfsmonitor=x\\n' > bare/config",
+    "mkdir e; ln -s ../src/lib.rs e/AGENTS.md",
+    "mkdir real; echo 'x' > real/tasks.json; ln -s real .zed",
+    "echo 'gitdir: ../src' > src/.git",
+    "(sleep 0.2; echo late > .envrc) & sleep 0.1; echo early > .mcp.json; sleep 0.2",
+];
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_changes_no_control_file_and_makes_none() {
+    if !can_be_held() {
+        return;
+    }
+    for change in CHANGES {
+        let project = project();
+        let before = controls(&project.root());
+        let text = project.bash(change).await;
+        let after: Vec<String> = controls(&project.root());
+        // A new repository may stay, with the hooks that git does not run and a plain configuration.
+        let may_stay = |file: &str| {
+            file.contains(".sample") || (file.contains("/config ") && !file.contains("fsmonitor"))
+        };
+        let new: Vec<_> = after.iter().filter(|file| !before.contains(file) && !may_stay(file)).collect();
+        assert_eq!(new, Vec::<&String>::new(), "{change}: {text}");
+        assert!(before.iter().all(|file| after.contains(file)), "{change}: {text}\n{before:#?}\n{after:#?}");
+        git(&project.root(), "status");
+        assert!(!project.root().join("pwned").exists(), "{change}: {text}");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn in_a_workspace_too_large_to_be_looked_through_nothing_of_a_person_s_is_set_aside() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    let root = project.root();
+    fs::create_dir_all(root.join("deep/er")).unwrap();
+    fs::write(root.join("deep/er/AGENTS.md"), "be nice\n").unwrap();
+    for number in 0..50_100 {
+        fs::write(root.join(format!("deep/{number}")), "").unwrap();
+    }
+    // The time of a change is counted in seconds.
+    while fs::metadata(root.join("deep/er/AGENTS.md")).unwrap().ctime() >= seconds() {
+        std::thread::yield_now();
+    }
+    let text = project.bash("rm deep/?????; echo evil > .envrc; echo evil > deep/er/CLAUDE.md").await;
+    assert!(text.contains("looked for in a part of it only"), "{text}");
+    assert!(root.join("deep/er/AGENTS.md").exists(), "{text}");
+    assert!(!root.join(".envrc").exists() && !root.join("deep/er/CLAUDE.md").exists(), "{text}");
+}
+
+fn seconds() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    now.as_secs().cast_signed()
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn what_the_settings_of_git_name_is_held_like_them() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    let root = project.root();
+    fs::create_dir(root.join("tools")).unwrap();
+    fs::write(root.join("tools/pre-commit"), "true\n").unwrap();
+    fs::write(root.join("more.ini"), "[user]\nname = Anna\n").unwrap();
+    git(&root, "config core.hooksPath tools");
+    git(&root, "config include.path ../more.ini");
+    for change in [
+        "echo evil >> tools/pre-commit",
+        "echo evil > tools/post-commit",
+        "mv tools t; mkdir tools; echo evil > tools/pre-commit",
+        "rm -rf tools; mkdir tools; echo evil > tools/pre-commit",
+        "printf '[core]\\nfsmonitor=x\\n' > more.ini",
+    ] {
+        let text = project.bash(change).await;
+        let hooks = fs::read_dir(root.join("tools")).unwrap().count();
+        assert_eq!(hooks, 1, "{change}: {text}");
+        assert_eq!(fs::read_to_string(root.join("tools/pre-commit")).unwrap(), "true\n", "{change}: {text}");
+        assert!(
+            !fs::read_to_string(root.join("more.ini")).unwrap().contains("fsmonitor"),
+            "{change}: {text}"
+        );
+    }
+}
+
+/// Without mounts it is compared and put back: the test above again, as nobody.
+// spec: TE-39
+#[test]
+fn what_an_ordinary_user_s_command_changes_is_put_back() {
+    if can_be_held() {
+        as_nobody("confine::a_command_changes_no_control_file_and_makes_none");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_that_made_a_control_file_says_what_became_of_it() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    let result = project.call("bash", json!({ "command": "echo done; echo evil > .envrc" })).await;
+    expect![[r#"
+        done
+        [the command made '.envrc', which it may not (a shell runs what it says). It was set aside and is now '.envrc.set-aside'. Use write_file to make such a file: a person is asked]"#]]
+    .assert_eq(&result.text());
+    assert_eq!(result.metadata["sandbox_notes"], 1);
+    assert_eq!(fs::read_to_string(project.root().join(".envrc.set-aside")).unwrap(), "evil\n");
+    assert_eq!(project.bash("true").await, "(no output)", "it is said once");
+}
+
+/// What an agent does with git all day.
+const FLOW: &str = "set -e; echo two >> a.txt; echo new > b.txt; git add .; git commit -q -m second; git switch -q -c topic; \
+    echo three >> a.txt; git stash -q; git switch -q main; git switch -q topic; git stash pop -q; git commit -q -a -m third; \
+    git worktree add -q wt -b side; cd wt; echo four >> a.txt; git add a.txt; git commit -q -m fourth; git log --oneline | wc -l; \
+    git status --short; cd ..; git mv b.txt c.txt; git commit -q -m moved; git merge -q --no-edit side; git tag v1; git gc -q; \
+    git rebase -q main; git status --short | grep -v '^??' || true; mkdir p; mv src p/src; git add -A p src; git commit -q -m m; \
+    git init -q inner; git clone -q . p/clone; echo end";
+
+// spec: TE-39
+#[tokio::test]
+async fn a_whole_flow_of_git_works_in_the_sandbox() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    fs::write(project.root().join(".gitignore"), "secrets\n.env\nwt\n").unwrap();
+    let text = project.bash(FLOW).await;
+    assert_eq!(text, "4\nend\n");
+    // The worktree is there by now, and what makes it one is held.
+    let text = project
+        .bash("cd wt && echo five >> a.txt && git commit -q -a -m fifth && git log --oneline | wc -l")
+        .await;
+    assert_eq!(text, "5\n");
+    let before = controls(&project.root());
+    let text = project
+        .bash("echo ../../../evil > .git/worktrees/wt/commondir; echo 'gitdir: ../evil' > wt/.git")
+        .await;
+    assert_eq!(controls(&project.root()), before, "{text}");
+    assert_eq!(git(&project.root().join("wt"), "log -1 --format=%s"), "fifth\n");
+}
+
+// spec: TE-39
+#[test]
+fn a_whole_flow_of_git_works_for_an_ordinary_user() {
+    if can_be_held() {
+        as_nobody("confine::a_whole_flow_of_git_works_in_the_sandbox");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_folder_with_a_control_file_in_it_can_be_moved() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    fs::write(project.root().join("src/AGENTS.md"), "be nice\n").unwrap();
+    let text = project.bash("mv src lib && cat lib/AGENTS.md && mv lib/lib.rs a.rs && echo moved").await;
+    assert_eq!(text, "be nice\nmoved\n");
+    let text = project.bash("mv lib b && mkdir lib && echo evil > lib/AGENTS.md").await;
+    assert!(text.contains("the command made 'lib/AGENTS.md'"), "{text}");
+    assert_eq!(fs::read_to_string(project.root().join("b/AGENTS.md")).unwrap(), "be nice\n");
+}
+
+/// Only mounts hold what Landlock does not see; `sandbox::not_held` says so elsewhere.
+fn can_be_mounted() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    assert!(!root || sandbox::not_held().is_none(), "{:?}", sandbox::not_held());
+    can_be_held() && sandbox::not_held().is_none()
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn modes_and_times_outside_of_the_workspace_cannot_be_changed() {
+    if !can_be_mounted() {
+        return;
+    }
+    let project = project();
+    let outside = project.outer.path().join("outside");
+    let look = || {
+        [outside.clone(), outside.join("f")].map(|path| {
+            let of = fs::metadata(path).unwrap();
+            (of.mode(), of.mtime(), of.mtime_nsec(), of.atime())
+        })
+    };
+    let before = look();
+    for command in [
+        "chmod 000 OUT",
+        "chmod 777 OUT/f",
+        "touch -d 2001-01-01 OUT/f",
+        "touch -a -d 2001-01-01 OUT",
+        "chmod 700 /usr",
+    ] {
+        let text = project.bash(&command.replace("OUT", outside.to_str().unwrap())).await;
+        assert!(text.contains("Read-only file system"), "{command}: {text}");
+        assert_eq!(look(), before, "{command}");
+    }
+    let text = project.bash("chmod 600 a.txt && touch -d 2001-01-01 a.txt && stat -c '%a %Y' a.txt && echo x > $TMPDIR/f && chmod 700 $TMPDIR/f && echo fine").await;
+    assert!(text.starts_with("600 ") && text.ends_with("fine\n"), "{text}");
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_makes_no_program_that_runs_as_its_owner() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    // mknod(2) of a file.
+    let make = if cfg!(target_arch = "x86_64") {
+        "perl -e 'syscall(133, my $s = \"s5\", 0104755, 0) == 0 or print $!'"
+    } else {
+        "echo Operation not permitted"
+    };
+    let open = if cfg!(target_arch = "x86_64") {
+        "perl -e 'use Fcntl; sysopen(F, \"s6\", O_RDWR|O_CREAT, 04755) or print $!'"
+    } else {
+        "echo Operation not permitted"
+    };
+    for command in [
+        "cp /bin/true s1; chmod 4755 s1",
+        "cp /bin/true s2; chmod u+s s2",
+        "install -m 4755 /bin/true s3",
+        "perl -e 'open(F, q(>), q(s4)); chmod(04755, *F) or print $!'",
+        make,
+        open,
+    ] {
+        let text = project.bash(command).await;
+        assert!(text.contains("Operation not permitted"), "{command}: {text}");
+        for entry in fs::read_dir(project.root()).unwrap().flatten() {
+            assert_eq!(entry.metadata().unwrap().mode() & 0o4000, 0, "{command}: {entry:?}");
+        }
+    }
+    assert_eq!(
+        project
+            .bash("cp /bin/ls l && chmod 2755 src && chmod 755 l && umask 022 && echo x > m && echo fine")
+            .await,
+        "fine\n"
+    );
+}
+
+// spec: TE-39, TE-30
+#[tokio::test]
+async fn what_a_cancelled_command_made_is_set_aside_too() {
+    if !can_be_held() {
+        return;
+    }
+    let project = project();
+    let mut context = run();
+    let cancel = context.cancel.clone();
+    context.sink = Arc::new(Watch(Box::new(move |_| cancel.cancel())));
+    let command = json!({ "command": "echo evil > .envrc; echo made; sleep 60" });
+    let result = run_call(&project.engine, &ToolCall::new("c", "bash", command), &context).await;
+    assert_eq!(result.status, ToolResultStatus::Cancelled);
+    assert!(!project.root().join(".envrc").exists() && project.root().join(".envrc.set-aside").exists());
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn the_scratch_folder_has_an_end() {
+    if !can_be_mounted() {
+        return;
+    }
+    let outer = TempDir::new().unwrap();
+    let mut options = BashOptions::default();
+    options.sandbox.max_scratch = 1 << 20;
+    let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash::new(Workspace::new(outer.path()).unwrap(), options))];
+    let engine = engine(bash).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let command =
+        json!({ "command": "head -c 900000 /dev/zero > $TMPDIR/a && head -c 900000 /dev/zero > $TMPDIR/b" });
+    let text = run_call(&engine, &ToolCall::new("c", "bash", command), &run()).await.text();
+    assert!(text.contains("No space left on device"), "{text}");
+}
+
+fn rules(deny: &[&str]) -> Permissions {
+    Permissions::parse(deny.iter().copied(), [], ["bash"]).unwrap()
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn what_a_rule_denies_to_read_no_command_reads() {
+    if !can_be_mounted() {
+        return;
+    }
+    let project =
+        project_with(rules(&["read_file(secrets/**)", "read_file(.env)"]), |workspace, _| workspace);
+    for command in [
+        "cat secrets/key",
+        "cat .env",
+        "cat ./s*/key",
+        "grep -rh treasure .",
+        "cp .env b; cat b",
+        "cp -r secrets s; cat s/key",
+        "mv secrets t; cat t/key",
+        "ln .env hard; cat hard",
+        "ln -s .env soft; cat soft",
+        "tar c . | tr -d '\\0'",
+        "cat /proc/self/root$PWD/.env",
+    ] {
+        for tool in ["bash", "bash_readonly"] {
+            let text = project.call(tool, json!({ "command": command })).await.text();
+            assert!(!text.contains("treasure"), "{command}: {text}");
+        }
+    }
+    assert_eq!(fs::read_to_string(project.root().join("secrets/key")).unwrap(), "treasure\n");
+    assert_eq!(fs::read_to_string(project.root().join(".env")).unwrap(), "treasure\n");
+    assert_eq!(project.bash("cat a.txt").await, "one\n");
+}
+
+// spec: AP-11
+#[tokio::test]
+async fn what_a_rule_denies_to_write_no_command_writes() {
+    if !can_be_held() {
+        return;
+    }
+    let deny = ["write_file(secrets/**)", "write_file(*.lock)"];
+    let project = project_with(rules(&deny), |workspace, root| {
+        fs::write(root.join("Cargo.lock"), "locked\n").unwrap();
+        workspace
+    });
+    for command in [
+        "echo x > secrets/key",
+        "echo x > secrets/new",
+        "ln -s secrets s2; echo x > s2/new4",
+        "mv secrets t; mkdir secrets; echo x > secrets/key",
+        "echo x | tee Cargo.lock",
+        "cp a.txt other.lock",
+        "rm -rf secrets",
+    ] {
+        let text = project.bash(command).await;
+        let there: Vec<_> = fs::read_dir(project.root().join("secrets")).unwrap().flatten().collect();
+        assert_eq!(there.len(), 1, "{command}: {text}");
+        assert_eq!(
+            fs::read_to_string(project.root().join("secrets/key")).unwrap(),
+            "treasure\n",
+            "{command}: {text}"
+        );
+        assert_eq!(
+            fs::read_to_string(project.root().join("Cargo.lock")).unwrap(),
+            "locked\n",
+            "{command}: {text}"
+        );
+        assert!(!project.root().join("other.lock").exists(), "{command}: {text}");
+    }
+    assert_eq!(project.bash("cat secrets/key").await, "treasure\n", "it may be read");
+}
+
+// spec: AP-11
+#[test]
+fn what_a_rule_denies_to_write_no_command_of_an_ordinary_user_writes() {
+    if can_be_held() {
+        as_nobody("confine::what_a_rule_denies_to_write_no_command_writes");
+    }
+}
+
+/// The folders of Archon's own in the workspace, as when it is the home folder.
+fn home() -> Project {
+    project_with(Permissions::new(), |workspace, root| {
+        fs::create_dir_all(root.join(".local/share/archon")).unwrap();
+        fs::write(root.join(".local/share/archon/log"), "treasure").unwrap();
+        workspace
+            .without(root.join(".local/share/archon"), "Archon's data")
+            .without(root.join(".config/archon"), "Archon's settings")
+    })
+}
+
+// spec: TE-48
+#[tokio::test]
+async fn folders_that_belong_to_no_workspace_are_not_there_for_commands() {
+    if !can_be_mounted() {
+        return;
+    }
+    let project = home();
+    for command in [
+        "cat .local/share/archon/log",
+        "grep -rh treasure .local",
+        "echo x > .local/share/archon/log",
+        "mkdir -p .config/archon; echo x > .config/archon/permissions.toml",
+        "mv .config c2; mkdir -p .config/archon; echo x > .config/archon/permissions.toml",
+        "mv .local l2; cat l2/share/archon/log; mkdir -p .local/share/archon; echo x > .local/share/archon/y",
+        "mv .local/share/archon a2; rm -rf .local .config",
+        "chmod 777 .local/share/archon",
+    ] {
+        let text = project.bash(command).await;
+        let list = |folder: &str| fs::read_dir(project.root().join(folder)).unwrap().count();
+        assert_eq!((list(".local/share/archon"), list(".config/archon")), (1, 0), "{command}: {text}");
+        assert_eq!(fs::read_to_string(project.root().join(".local/share/archon/log")).unwrap(), "treasure");
+        assert!(!text.contains("treasure"), "{command}: {text}");
+    }
+    assert_eq!(project.bash("echo x > .config/app && cat .config/app").await, "x\n");
+}
+
+// spec: TE-48
+#[tokio::test]
+async fn where_such_a_folder_cannot_be_hidden_commands_are_refused() {
+    if !can_be_held() || sandbox::not_held().is_none() {
+        return;
+    }
+    let project = home();
+    let text = project.bash("true").await;
+    assert!(text.contains("belongs to no workspace (Archon's data)"), "{text}");
+}
+
+// spec: TE-48
+#[test]
+fn an_ordinary_user_has_no_commands_where_archon_s_own_folders_are() {
+    if can_be_held() {
+        as_nobody("confine::where_such_a_folder_cannot_be_hidden_commands_are_refused");
+    }
+}
+
+// spec: TE-48
+#[tokio::test]
+async fn folders_that_belong_to_no_workspace_are_refused_by_file_tools() {
+    let project = home();
+    for (tool, arguments) in [
+        ("read_file", json!({ "path": ".local/share/archon/log" })),
+        ("list_files", json!({ "path": ".local/share/archon" })),
+        ("search", json!({ "path": ".local/share/archon", "pattern": "treasure" })),
+        ("write_file", json!({ "path": ".local/share/archon/x.json", "content": "x" })),
+        ("write_file", json!({ "path": ".config/archon/permissions.toml", "content": "x" })),
+        ("write_file", json!({ "path": "src/../.config/archon/permissions.toml", "content": "x" })),
+    ] {
+        let text = project.call(tool, arguments.clone()).await.text();
+        assert!(text.contains("belongs to no workspace: Archon's "), "{tool} {arguments}: {text}");
+    }
+    let listed = project.call("glob", json!({ "pattern": "**", "path": ".local" })).await.text();
+    assert!(!listed.contains("archon/log"), "{listed}");
+    let listed = project.call("list_files", json!({ "path": ".local/share" })).await.text();
+    assert!(!listed.contains("share/archon"), "{listed}");
+}
+
+/// Says yes to everything, and remembers what it was asked.
+#[derive(Default)]
+struct Yes(std::sync::Mutex<Vec<ApprovalRequest>>);
+
+impl Approver for Yes {
+    fn decide<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision> {
+        self.0.lock().unwrap().push(request.clone());
+        Box::pin(std::future::ready(Decision::Now(Answer::Approve)))
+    }
+}
+
+// spec: TE-01, AP-11
+#[tokio::test]
+async fn a_file_tool_asks_about_a_control_file_each_time_whatever_rules_say() {
+    let project = project_with(
+        Permissions::parse([], [], ["write_file", "edit_file", "write_file(**)"]).unwrap(),
+        |workspace, _| workspace,
+    );
+    let mut run = context_at(Arc::new(VirtualClock::new()));
+    run.trusted = Arc::new(["write_file".to_owned()]);
+    let write = |path: &str| ToolCall::new("c", "write_file", json!({ "path": path, "content": "evil\n" }));
+    for path in
+        [".git/hooks/pre-commit", ".envrc", "src/../archon.toml", "src/AGENTS.md", ".github/workflows/ci.yml"]
+    {
+        let refused = run_call(&project.engine, &write(path), &run).await.text();
+        assert!(refused.contains("there is nobody to ask"), "{path}: {refused}");
+        assert!(!project.root().join(path).exists(), "{path}");
+    }
+    assert!(!run_call(&project.engine, &write("plain.txt"), &run).await.is_error());
+    let yes = Arc::new(Yes::default());
+    let engine = project.engine.clone().with_approver(yes.clone());
+    for _ in 0..2 {
+        let result = run_call(&engine, &write(".git/hooks/pre-commit"), &run).await;
+        assert!(!result.is_error(), "{}", result.text());
+    }
+    let asked = std::mem::take(&mut *yes.0.lock().unwrap());
+    assert_eq!(asked.len(), 2, "a yes is for one call");
+    expect!["Create '.git/hooks/pre-commit' (git runs what it says, outside the sandbox, without anybody starting it; asked about each time)"]
+        .assert_eq(&asked[0].action_summary);
+    assert!(asked.iter().all(|asked| asked.rules.is_empty()), "no rule is offered");
+    assert_eq!(
+        asked[0].details["preview"]["warning"],
+        "git runs what it says, outside the sandbox, without anybody starting it"
+    );
+}
+
+// spec: TE-01
+#[tokio::test]
+async fn a_control_file_is_written_by_its_own_path_only() {
+    let project = project();
+    std::os::unix::fs::symlink(".git/hooks", project.root().join("docs")).unwrap();
+    let engine = project.engine.clone().with_approver(Arc::new(Yes::default()));
+    let call = ToolCall::new("c", "write_file", json!({ "path": "docs/post-commit", "content": "evil" }));
+    let text = run_call(&engine, &call, &run()).await.text();
+    expect!["Error: 'docs/post-commit' leads to '.git/hooks/post-commit', and git runs what it says. Such a file is written by its own path only, after a person has agreed."]
+        .assert_eq(&text);
+    // The link may also come when a person has agreed.
+    fs::remove_file(project.root().join("docs")).unwrap();
+    fs::create_dir(project.root().join("docs")).unwrap();
+    let Prepared::Ready(ready) = engine.prepare(call_id(), &call, &run()).await else { panic!() };
+    fs::remove_dir(project.root().join("docs")).unwrap();
+    std::os::unix::fs::symlink(".git/hooks", project.root().join("docs")).unwrap();
+    let done = engine.execute(ready, &run()).await;
+    assert!(format!("{done:?}").contains("by its own path only"), "{done:?}");
+    assert!(!project.root().join(".git/hooks/post-commit").exists());
+}
+
+/// For a look by hand: `cargo test -p archon-tools --all-features how_long -- --ignored --nocapture`.
+#[tokio::test]
+#[ignore = "a measurement"]
+async fn how_long_a_command_takes() {
+    let project = project();
+    for files in [0, 5_000, 50_000] {
+        for number in 0..files {
+            let folder = project.root().join(format!("many/{}", number / 50));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(format!("{number}.txt")), "").unwrap();
+        }
+        for tool in ["bash", "bash_readonly"] {
+            let mut times = Vec::new();
+            for _ in 0..20 {
+                let started = std::time::Instant::now();
+                project.call(tool, json!({ "command": "true" })).await;
+                times.push(started.elapsed());
+            }
+            times.sort();
+            println!("{tool} among {files} files: median {:?}", times[10]);
+        }
+    }
+}
