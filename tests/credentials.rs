@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use archon::{
-    OutcomeStatus, RunOptions, ToolContext, ToolError, ToolResult,
-    store::MemoryCredentials,
+    Archon, OutcomeStatus, RunOptions, ToolContext, ToolError, ToolResult,
+    store::{MemoryCredentials, MemoryJournal},
     tools::FnTool,
-    types::{CredentialKey, CredentialStore, Json, ProviderError, Secret, ToolSpec},
+    types::{CredentialKey, CredentialStore, Journal, Json, ProviderError, Secret, ToolSpec},
 };
-use archon_testkit::{FnProvider, VirtualClock};
+use archon_testkit::{FnProvider, MockResponse, MockServer, RecordingSink, SeededIds, VirtualClock};
 use serde_json::json;
 
-use crate::stage::{Show, Stage, call};
+use crate::{
+    stage::{Show, Stage, call},
+    wire,
+};
 
 const CANARY: &str = "canary-\"7f3a91\"-key";
 
@@ -159,4 +162,77 @@ async fn an_agent_without_credentials_says_so_too() {
     });
     let (_, show) = stage.with(|b| b.tool(careless()).tool(refreshing())).play("List them.").await;
     assert!(show.results().iter().all(|text| text.contains("No 'github' account is connected")));
+}
+
+/// `sk-canary-1234567` as it is, in base64 alone and behind a word, in a URL and in hex.
+const KEY: &str = "sk-canary-1234567";
+const KEY_FORMS: [&str; 5] = [
+    KEY,
+    "c2stY2FuYXJ5LTEyMzQ1Njc=",
+    "a2V5IHNrLWNhbmFyeS0xMjM0NTY3",
+    "%73%6b%2d%63%61%6e%61%72%79%2d%31%32%33%34%35%36%37",
+    "736B2D63616E6172792D31323334353637",
+];
+/// What of them must be nowhere; the first digits of the third say something of the word in front.
+const TRACES: [&str; 5] =
+    ["canary", "c2stY2FuYXJ5", "NrLWNhbmFyeS0x", "%73%6b%2d%63%61", "736B2D63616E617279"];
+
+// spec: CR-05, P-05
+#[tokio::test]
+async fn the_key_of_a_model_is_kept_and_shown_nowhere_in_no_form_whoever_says_it() {
+    let forms = KEY_FORMS.join(" ");
+    // Every delta ends in the middle of the key.
+    let pieces: Vec<String> = forms.split_inclusive("23").map(wire::text).collect();
+    let thinking = json!({"choices": [{"index": 0, "delta": {"reasoning_content": forms}}]}).to_string();
+    let mut asks = vec![thinking];
+    asks.extend(pieces.clone());
+    asks.push(wire::call(0, "c0", "look", &json!({"key": KEY, KEY: [forms]}).to_string()));
+    asks.extend([wire::finish("tool_calls"), "[DONE]".to_owned()]);
+    let answers = pieces.into_iter().chain([wire::finish("stop"), "[DONE]".to_owned()]);
+    let refused = MockResponse::json(401, &json!({"error": {"message": forms}}));
+    let server =
+        MockServer::start([MockResponse::events(asks), MockResponse::events(answers), refused]).await;
+    // A tool that finds the key in a file.
+    let work = |arguments: Json, context: ToolContext| async move {
+        let forms = KEY_FORMS.join(" ");
+        context.on_progress(forms.clone());
+        context.on_update(ToolResult::success(forms.clone()));
+        let mut result =
+            ToolResult::success(format!("{forms} {arguments}")).with_metadata(KEY, json!([forms]));
+        result.error_message = Some(forms);
+        Ok::<_, ToolError>(result)
+    };
+    let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
+    let (journal, sink) = (MemoryJournal::new(), RecordingSink::new());
+    let agent = Archon::builder()
+        .model(format!("openai-compatible@{}/v1:mock", server.url()))
+        .api_keys([KEY])
+        .journal(Arc::new(journal.clone()))
+        .clock(Arc::new(VirtualClock::new()))
+        .ids(Arc::new(SeededIds::new(1)))
+        .system(format!("The key is {KEY}."))
+        .tool(Arc::new(FnTool::new(spec, work)) as Arc<dyn archon::Tool>)
+        .build()
+        .unwrap();
+    let mut seen = String::new();
+    for status in [OutcomeStatus::Finished, OutcomeStatus::Failed] {
+        let options = RunOptions::default().watched_by(Arc::new(sink.clone()));
+        let outcome = agent.run_with(format!("Look: {forms}"), options).await.unwrap();
+        assert_eq!(outcome.status, status, "{outcome:?}");
+        seen += &format!("{outcome:?}\n");
+        for record in journal.read(&outcome.run).await.unwrap() {
+            seen += &serde_json::to_string(&record).unwrap();
+            seen.push('\n');
+        }
+    }
+    seen += &format!("{:?} {}", sink.events(), sink.texts().concat());
+    for trace in TRACES {
+        let found = seen.lines().find(|line| line.contains(trace));
+        assert_eq!(found, None, "{trace}");
+    }
+    assert!(seen.contains("**** **** a2V5IH**** **** ****"), "{seen}");
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+        assert!(!request.text.contains("canary"), "{}", request.text);
+    }
 }

@@ -197,6 +197,7 @@ impl Archon {
             context.tenant = tenant;
         }
         context.credentials.clone_from(&self.credentials);
+        self.agent.secrets().for_each(|secrets| context.redactor.include(&secrets));
         context
     }
 

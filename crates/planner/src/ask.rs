@@ -101,13 +101,17 @@ async fn ask(
     request: Request,
     context: &Context,
 ) -> Result<AssistantMessage, ProviderError> {
+    provider.secrets().iter().for_each(|secrets| context.redactor.include(secrets));
     let mut stream = provider.stream(request, context.cancel.clone());
     while let Some(event) = stream.next().await {
-        match event? {
+        match event.map_err(|error| error.with_text(|text| context.redactor.clean(text)))? {
             ModelEvent::Done(answer) if answer.stop_reason == StopReason::Aborted => {
                 return Err(ProviderError::Cancelled);
             }
-            ModelEvent::Done(answer) => return Ok(*answer),
+            ModelEvent::Done(mut answer) => {
+                context.redactor.clean_answer(&mut answer);
+                return Ok(*answer);
+            }
             _ => {}
         }
     }

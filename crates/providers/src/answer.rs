@@ -8,7 +8,7 @@ use archon_types::{
     Timestamp, ToolCall, ToolSpec, Usage,
 };
 
-use crate::{http::time_of, tool_names};
+use crate::{answer_limits::Said, http::time_of, tool_names};
 
 /// An answer on its way.
 pub(crate) struct Answer {
@@ -19,6 +19,7 @@ pub(crate) struct Answer {
     prose: Prose,
     /// Whether a call of the tool that stands for the answer was begun.
     formed: bool,
+    said: Said,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -57,6 +58,7 @@ impl Answer {
             apart: false,
             prose: Prose::Said,
             formed: false,
+            said: Said::default(),
             tools: request.tools.clone(),
             clock,
         }
@@ -65,6 +67,11 @@ impl Answer {
     /// What was said so far, and who was asked.
     pub(crate) fn message(&self) -> &AssistantMessage {
         &self.message
+    }
+
+    /// How much came so far.
+    pub(crate) fn said(&self) -> Said {
+        self.said
     }
 
     /// The model as the service names it.
@@ -106,6 +113,7 @@ impl Answer {
 
     /// More text; it joins the text right before it.
     pub(crate) fn text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.said.text_bytes += delta.len();
         match &mut self.prose {
             Prose::Said => self.push_text(delta, out),
             Prose::Held(prose) => prose.push_str(&delta),
@@ -123,6 +131,7 @@ impl Answer {
     /// More of the answer that was asked for as a call. What was said beside it is left out: whoever asked for
     /// JSON reads nothing else.
     pub(crate) fn form(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.said.text_bytes += delta.len();
         self.prose = Prose::Dropped;
         self.push_text(delta, out);
     }
@@ -149,6 +158,7 @@ impl Answer {
 
     /// More thinking; it joins the thinking right before it unless that is signed, and then complete.
     pub(crate) fn thinking(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.said.thinking_bytes += delta.len();
         if delta.is_empty() {
             return;
         }
@@ -164,13 +174,17 @@ impl Answer {
     pub(crate) fn sign(&mut self, text: String) {
         let apart = mem::take(&mut self.apart);
         match self.message.content.last_mut() {
-            Some(Content::Thinking { signature: signature @ None, .. }) if !apart => *signature = Some(text),
+            Some(Content::Thinking { signature: signature @ None, .. }) if !apart => {
+                self.said.thinking_bytes += text.len();
+                *signature = Some(text);
+            }
             _ => self.sign_apart(text),
         }
     }
 
     /// A signed block without text.
     pub(crate) fn sign_apart(&mut self, text: String) {
+        self.said.thinking_bytes += text.len();
         self.message.content.push(Content::Thinking { thinking: String::new(), signature: Some(text) });
     }
 
@@ -185,6 +199,8 @@ impl Answer {
         // It leads to the call.
         self.release_prose(out);
         let place = self.calls.len();
+        self.said.calls += 1;
+        self.said.argument_bytes += id.len() + wire_name.len();
         let id = match id {
             "" => format!("manual-id-{}-{place}", self.now().as_millis()),
             id => id.to_owned(),
@@ -202,6 +218,7 @@ impl Answer {
     pub(crate) fn arguments(&mut self, call: usize, text: String, out: &mut VecDeque<ModelEvent>) {
         let open = self.calls.get_mut(call).filter(|open| !open.closed && !text.is_empty());
         let Some(open) = open else { return };
+        self.said.argument_bytes += text.len();
         open.arguments.push_str(&text);
         out.push_back(ModelEvent::ToolCallDelta { index: number(call), arguments: text });
     }
@@ -275,4 +292,27 @@ impl Answer {
 
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-35
+    #[test]
+    fn said_counts_all_that_came_also_what_is_held_back_or_left_out() {
+        let mut answer = Answer::new(&Request::new("m", Vec::new()), "p", None);
+        let out = &mut VecDeque::new();
+        answer.hold_prose();
+        answer.text("held".to_owned(), out);
+        answer.form("form".to_owned(), out);
+        answer.text("dropped".to_owned(), out);
+        answer.thinking("hm".to_owned(), out);
+        answer.sign("signed".to_owned());
+        answer.sign_apart("sealed".to_owned());
+        let call = answer.begin_call("id", "name", out);
+        answer.arguments(call, "{}".to_owned(), out);
+        let Said { text_bytes, thinking_bytes, calls, argument_bytes } = answer.said();
+        assert_eq!((text_bytes, thinking_bytes, calls, argument_bytes), (15, 14, 1, 8));
+    }
 }

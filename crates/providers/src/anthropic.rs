@@ -12,7 +12,8 @@ mod wire;
 use std::{mem, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request, Secret,
+    ApiErrorKind, BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request,
+    Secret,
 };
 
 #[cfg(feature = "bedrock")]
@@ -155,6 +156,10 @@ impl Anthropic {
 impl Provider for Anthropic {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(

@@ -4,7 +4,7 @@ mod auth;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
 
 pub use auth::AzureAuth;
 
@@ -172,6 +172,10 @@ impl AzureOpenAi {
 impl Provider for AzureOpenAi {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(

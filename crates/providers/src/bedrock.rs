@@ -12,7 +12,9 @@ mod wire;
 
 use std::{mem, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{
+    BoxStream, CancellationToken, Json, ModelEvent, Provider, ProviderError, Redactor, Request,
+};
 
 pub use {
     credentials::{AwsCredentialSource, AwsCredentials, BedrockAuth},
@@ -132,7 +134,7 @@ impl Bedrock {
         let connect = mem::take(&mut options.connect);
         let key = match options.auth {
             BedrockAuth::ApiKey => SentAs::Bearer,
-            BedrockAuth::Signed(_) | BedrockAuth::SignedBy(_) => SentAs::Nothing,
+            BedrockAuth::Signed(_) | BedrockAuth::SignedBy(_) => SentAs::Later,
         };
         let service = connect.service_with("bedrock", base_url, "/model", key, |transport| {
             if let BedrockAuth::Signed(credentials) = &options.auth {
@@ -162,6 +164,10 @@ impl Bedrock {
 impl Provider for Bedrock {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(
@@ -202,8 +208,8 @@ async fn signed(inner: Arc<Inner>, mut request: reqwest::Request) -> Result<reqw
         BedrockAuth::SignedBy(source) => {
             fetched = source().await?;
             let redactor = &service.transport.redactor;
-            redactor.add_later(&fetched.secret_access_key);
-            fetched.session_token.iter().for_each(|token| redactor.add_later(token));
+            redactor.add_expiring(&fetched.secret_access_key);
+            fetched.session_token.iter().for_each(|token| redactor.add_expiring(token));
             &fetched
         }
         BedrockAuth::ApiKey => return Ok(request),

@@ -7,7 +7,7 @@ use archon_types::{
     AssistantMessage, Clock, ModelEvent, ProviderError, Request, StopReason, Timestamp, Usage,
 };
 
-use crate::answer::Answer;
+use crate::{answer::Answer, answer_limits::Said};
 
 /// An answer on its way, by the numbers of its blocks.
 pub(crate) struct Blocks {
@@ -158,6 +158,11 @@ impl Blocks {
     /// What was said so far, and who was asked.
     pub(crate) fn message(&self) -> &AssistantMessage {
         self.answer.message()
+    }
+
+    /// How much came so far.
+    pub(crate) fn said(&self) -> Said {
+        self.answer.said()
     }
 
     /// The time on the provider's clock.

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use archon_types::{ApiErrorKind, Json, ProviderError};
+use archon_types::{ApiErrorKind, Json, ProviderError, Redactor};
 
-use crate::{
-    content_filter,
-    redact::{CUT, Redactor},
-};
+use crate::content_filter;
+
+/// Stands where a text was cut: a secret may have been cut with it.
+pub(crate) const CUT: char = '…';
 
 /// Phrases, in lower case, by which services say that the conversation does not fit. The second part
 /// names who says it so.
@@ -115,7 +115,7 @@ impl Failure {
             // The status says something else than the body: show both.
             Some(said) if (200..300).contains(&self.status) => {
                 let seen = self.excerpt(body);
-                with_text(self.said(said), |message| format!("{message} ({seen})"))
+                self.said(said).with_text(|message| format!("{message} ({seen})"))
             }
             Some(said) => self.said(said),
             None => {
@@ -320,26 +320,7 @@ pub(crate) fn first_words(text: &str) -> String {
 
 /// The error with every secret taken out of its text.
 pub(crate) fn redacted(error: ProviderError, redactor: &Redactor) -> ProviderError {
-    with_text(error, |text| redactor.clean(text))
-}
-
-/// The error with its text changed.
-fn with_text(error: ProviderError, change: impl FnOnce(String) -> String) -> ProviderError {
-    use ProviderError as E;
-    match error {
-        E::RateLimited { retry_after, message } => E::RateLimited { retry_after, message: change(message) },
-        E::Overloaded { status, retry_after, message } => {
-            E::Overloaded { status, retry_after, message: change(message) }
-        }
-        E::Api { status, kind, message } => E::Api { status, kind, message: change(message) },
-        E::Network(text) => E::Network(change(text)),
-        E::Timeout(text) => E::Timeout(change(text)),
-        E::Auth(text) => E::Auth(change(text)),
-        E::ContextOverflow(text) => E::ContextOverflow(change(text)),
-        E::Protocol(text) => E::Protocol(change(text)),
-        E::Other(text) => E::Other(change(text)),
-        other => other,
-    }
+    error.with_text(|text| redactor.clean_cut(text, CUT))
 }
 
 #[cfg(test)]

@@ -243,7 +243,7 @@ fn a_redirect_says_where_it_leads() {
 // spec: P-05
 #[test]
 fn no_kind_of_error_shows_a_key() {
-    let mut redactor = Redactor::default();
+    let redactor = Redactor::default();
     redactor.add(&"sk-canary".into());
     redactor.add(&"x".into());
     let text = || "the key sk-canary, sk-canary is wrong".to_owned();

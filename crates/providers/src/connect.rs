@@ -87,7 +87,8 @@ impl ConnectOptions {
             (SentAs::Header(name), Some(key)) => {
                 transport.set_header(name, &Secret::from(key.expose().trim()))?;
             }
-            (SentAs::Nothing, _) | (_, None) => {}
+            (SentAs::Later, _) => transport.check_way("a key or a token")?,
+            (_, None) => {}
         }
         own(&mut transport)?;
         for (name, value) in &self.headers {
@@ -116,8 +117,8 @@ pub(crate) enum SentAs {
     Bearer,
     /// Alone in this header.
     Header(&'static str),
-    /// Not at all.
-    Nothing,
+    /// By something that is made for each request, for instance a token.
+    Later,
 }
 
 /// A service that requests can be sent to.

@@ -15,6 +15,7 @@ pub use gemini::GeminiEmbedder;
 pub use openai::OpenAiEmbedder;
 
 use crate::{
+    classify::CUT,
     connect::{ConnectOptions, SentAs, Service, connect_choices},
     error::SetupError,
     http::{
@@ -126,7 +127,7 @@ impl Remote {
     fn failed(&self, problem: String) -> MemoryError {
         MemoryError::Embedding {
             embedder: self.id.clone(),
-            problem: self.service.transport.redactor.clean(problem),
+            problem: self.service.transport.redactor.clean_cut(problem, CUT),
         }
     }
 }

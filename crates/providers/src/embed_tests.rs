@@ -78,9 +78,9 @@ async fn texts_are_sent_in_batches_and_vectors_come_in_their_order() {
 
 #[tokio::test]
 async fn an_id_names_the_model_and_the_length() {
-    let embedder = openai("http://h", options()).unwrap();
+    let embedder = openai("http://localhost", options()).unwrap();
     assert_eq!((embedder.id(), embedder.dimensions()), ("openai-compatible:text-embedding-3-small:2", 2));
-    assert_eq!(gemini("http://h", options()).unwrap().id(), "gemini:gemini-embedding-001:2");
+    assert_eq!(gemini("http://localhost", options()).unwrap().id(), "gemini:gemini-embedding-001:2");
     assert!(openai("no-scheme", options()).is_err());
 }
 
@@ -132,7 +132,8 @@ async fn what_goes_wrong_is_said_without_the_key() {
         embedding with gemini:gemini-embedding-001:2 failed: no list of vectors came: expected ident at line 1 column 2 (status 200, no content type: the key **** and **** are wrong)
         embedding with gemini:gemini-embedding-001:2 failed: network: request or response body error: error reading a body from connection: unexpected EOF during chunk size line
     "#]].assert_eq(&table);
-    let shown = format!("{:?} {:?}", options(), OpenAiEmbedder::new("http://h", "m", 1, options()).unwrap());
+    let shown =
+        format!("{:?} {:?}", options(), OpenAiEmbedder::new("http://localhost", "m", 1, options()).unwrap());
     assert!(!shown.contains("canary"), "{shown}");
 }
 

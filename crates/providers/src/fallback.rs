@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request,
+    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor,
+    Request,
 };
 
 use crate::attempts::{Attempts, at_once};
@@ -30,6 +31,11 @@ impl FallbackProvider {
 impl Provider for FallbackProvider {
     fn id(&self) -> &str {
         self.first.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        let all = std::iter::once(&self.first).chain(self.others.iter().map(|(provider, _)| provider));
+        all.flat_map(|provider| provider.secrets()).collect()
     }
 
     fn stream(

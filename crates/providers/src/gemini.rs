@@ -10,7 +10,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
 
 use crate::{
     answer::Answer,
@@ -118,6 +118,10 @@ impl Contents {
 impl Provider for Gemini {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(

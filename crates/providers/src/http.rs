@@ -18,7 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use archon_types::{Clock, ProviderError, Secret, Timestamp};
+use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
 use reqwest::{
     Method, Request, Response, Url,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -26,7 +26,7 @@ use reqwest::{
 
 use client::ClientPool;
 
-use crate::{error::SetupError, redact::Redactor};
+use crate::{answer_limits::AnswerLimits, error::SetupError};
 
 /// How a provider reaches its service. Providers that are given clones of one value share one pool of
 /// connections.
@@ -35,6 +35,11 @@ use crate::{error::SetupError, redact::Redactor};
 pub struct HttpOptions {
     /// Time limits.
     pub timeouts: Timeouts,
+    /// How much one answer may say.
+    pub limits: AnswerLimits,
+    /// Lets keys, tokens and headers be sent over `http://` to other machines, where everybody on the way can read
+    /// them: for a private network. Without it only this machine is sent them so.
+    pub allow_plain_http: bool,
     /// A proxy for all requests, for instance `http://user:password@proxy:3128`. Without one the
     /// variables `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` count; a server on this machine is then
     /// never reached through a proxy.
@@ -49,6 +54,18 @@ impl HttpOptions {
     /// The same with these time limits.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
+        self
+    }
+
+    /// The same with these limits on one answer.
+    pub fn with_limits(mut self, limits: AnswerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The same, which sends keys over `http://` to other machines, too.
+    pub fn with_plain_http(mut self) -> Self {
+        self.allow_plain_http = true;
         self
     }
 
@@ -71,11 +88,12 @@ impl HttpOptions {
 pub struct Timeouts {
     /// For a connection; 10 seconds.
     pub connect: Duration,
-    /// For the first byte of the answer; 2 minutes, because a local server reads the prompt first.
+    /// For the first byte of the answer; 2 minutes, because a local server reads the prompt first. The comments by
+    /// which a service keeps a connection alive do not count, here and below.
     pub first_byte: Duration,
     /// Between two pieces of the answer; 60 seconds.
     pub idle: Duration,
-    /// For the whole answer; unlimited.
+    /// For the whole answer; 10 minutes.
     pub total: Option<Duration>,
 }
 
@@ -85,7 +103,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(10),
             first_byte: Duration::from_secs(120),
             idle: Duration::from_secs(60),
-            total: None,
+            total: Some(Duration::from_secs(600)),
         }
     }
 }
@@ -110,17 +128,38 @@ impl Transport {
             let joined = format!("{start}{path}");
             url.set_path(&joined);
         }
-        let mut redactor = Redactor::default();
+        let redactor = Redactor::default();
         if let Some(proxy) = &options.proxy {
             redactor.add(proxy);
             // Some proxies repeat what they refuse.
-            let password =
-                Url::parse(proxy.expose().trim()).ok().and_then(|url| url.password().map(Secret::from));
-            password.iter().for_each(|password| redactor.add(password));
+            if let Ok(url) = Url::parse(proxy.expose().trim())
+                && let Some(password) = url.password()
+            {
+                redactor.add(&Secret::from(password));
+                redactor.add(&Secret::new(format!("{}:{password}", url.username())));
+            }
         }
-        query_secrets(&url).iter().for_each(|secret| redactor.add(secret));
+        let in_query = query_secrets(&url);
+        in_query.iter().for_each(|secret| redactor.add(secret));
         client::check(&options, &url, |name| std::env::var(name).ok())?;
-        Ok(Self { url, headers: HeaderMap::new(), options, redactor })
+        let transport = Self { url, headers: HeaderMap::new(), options, redactor };
+        if !in_query.is_empty() {
+            transport.check_way("what its query says")?;
+        }
+        Ok(transport)
+    }
+
+    /// Whether something secret may be sent on this way.
+    pub(crate) fn check_way(&self, what: &str) -> Result<(), SetupError> {
+        let open = self.url.scheme() == "http" && !is_this_machine(&self.url);
+        if !open || self.options.allow_plain_http {
+            return Ok(());
+        }
+        let reason = format!(
+            "{what} would be sent unencrypted to another machine; use https, or for a private network allow it with \
+             `HttpOptions::allow_plain_http`"
+        );
+        Err(SetupError::BaseUrl { url: self.shown_url(), reason })
     }
 
     /// Says that bodies are JSON.
@@ -130,6 +169,7 @@ impl Transport {
 
     /// Sends the key as a bearer token with every request.
     pub(crate) fn set_bearer(&mut self, key: &Secret) -> Result<(), SetupError> {
+        self.check_way("the key")?;
         // Keys are often read from files, with their line ends.
         let key = Secret::from(key.expose().trim());
         let bearer = Secret::new(format!("Bearer {}", key.expose()));
@@ -149,9 +189,11 @@ impl Transport {
 
     /// Adds a header to every request. The value is treated as a secret.
     pub(crate) fn set_header(&mut self, name: &str, value: &Secret) -> Result<(), SetupError> {
-        let what = || format!("header {name:?}");
-        let name: HeaderName = name.parse().map_err(|_| setting(&what(), "is not a header's name"))?;
-        let sent = sensitive(value).ok_or_else(|| setting(&what(), "has a value that cannot be sent"))?;
+        let what = |name: &dyn fmt::Debug| format!("header {name:?}");
+        let name: HeaderName = name.parse().map_err(|_| setting(&what(&name), "is not a header's name"))?;
+        let sent =
+            sensitive(value).ok_or_else(|| setting(&what(&name), "has a value that cannot be sent"))?;
+        self.check_way(&what(&name))?;
         self.headers.insert(name, sent);
         self.redactor.add(value);
         // Of `Bearer KEY` a service may repeat the key alone.
@@ -163,6 +205,10 @@ impl Transport {
 
     pub(crate) fn timeouts(&self) -> Timeouts {
         self.options.timeouts
+    }
+
+    pub(crate) fn limits(&self) -> AnswerLimits {
+        self.options.limits
     }
 
     /// The address without what may be secret in it.
@@ -338,7 +384,7 @@ mod tests {
     // spec: P-15, P-35
     #[test]
     fn what_an_address_or_a_header_holds_is_not_shown_again() {
-        let base = "http://h/v1?key=hunter%2F2&api-version=2024-10-21";
+        let base = "http://localhost/v1?key=hunter%2F2&api-version=2024-10-21";
         let mut transport = Transport::new(base, "/chat", HttpOptions::default()).unwrap();
         transport.set_header("authorization", &Secret::from("Bearer swordfish")).unwrap();
         let said = "redirects to /v2?key=hunter%2F2; hunter/2 and swordfish are wrong for 2024-10-21";
@@ -381,8 +427,8 @@ mod tests {
     #[test]
     fn addresses_are_shown_without_their_query() {
         let options = HttpOptions::default();
-        let transport = Transport::new("http://h:8/v1?key=hunter2", "/models", options).unwrap();
-        assert_eq!(transport.shown_url(), "http://h:8/v1/models");
+        let transport = Transport::new("http://localhost:8/v1?key=hunter2", "/models", options).unwrap();
+        assert_eq!(transport.shown_url(), "http://localhost:8/v1/models");
         assert!(!format!("{transport:?}").contains("hunter2"));
     }
 
@@ -396,6 +442,41 @@ mod tests {
         let options = HttpOptions { proxy: Some("::hunter2".into()), ..HttpOptions::default() };
         let error = Transport::new("http://h", "/x", options).unwrap_err().to_string();
         assert_eq!(error, "proxy: has no scheme; write http://HOST:PORT");
+    }
+
+    // spec: P-05
+    #[test]
+    fn what_is_secret_goes_over_plain_http_to_this_machine_only_unless_it_is_allowed() {
+        let refused = |base: &str, options: HttpOptions| {
+            let key = Secret::from("swordfish");
+            let transport = || Transport::new(base, "/chat", options.clone());
+            let ways: [Result<(), SetupError>; 5] = [
+                transport().map(|_| ()),
+                transport().and_then(|mut transport| transport.set_bearer(&key)),
+                transport().and_then(|mut transport| transport.set_header("x-api-key", &key)),
+                transport().and_then(|transport| transport.check_way("a key or a token")),
+                Transport::new(&format!("{base}?key=swordfish"), "/chat", options.clone()).map(|_| ()),
+            ];
+            ways.map(|way| way.map_err(|e| e.to_string()))
+        };
+        for base in ["http://localhost:8/v1", "http://127.0.0.2/v1", "http://[::1]/v1"] {
+            assert!(refused(base, HttpOptions::default()).iter().all(Result::is_ok), "{base}");
+        }
+        assert!(refused("http://gpu/v1", HttpOptions::default().with_plain_http()).iter().all(Result::is_ok));
+        for base in ["http://gpu:8000/v1", "http://10.0.0.7/v1", "http://localhost.example.com"] {
+            let ways = refused(base, HttpOptions::default());
+            assert_eq!(ways[0], Ok(()), "without anything secret");
+            for way in &ways[1..] {
+                let error = way.as_ref().unwrap_err();
+                let advice =
+                    "use https, or for a private network allow it with `HttpOptions::allow_plain_http`";
+                assert!(
+                    error.contains("unencrypted to another machine") && error.contains(advice),
+                    "{error}"
+                );
+                assert!(!error.contains("swordfish"), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::{
 };
 
 use archon_types::{
-    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request,
+    ApiErrorKind, BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor,
+    Request,
 };
 
 use crate::attempts::{Attempts, at_once};
@@ -41,6 +42,10 @@ impl KeyRotationProvider {
 impl Provider for KeyRotationProvider {
     fn id(&self) -> &str {
         self.keys[0].id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.keys.iter().flat_map(|provider| provider.secrets()).collect()
     }
 
     fn stream(

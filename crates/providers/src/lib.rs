@@ -73,6 +73,8 @@ mod thinking_tags;
 
 #[cfg(feature = "http")]
 mod answer;
+#[cfg(feature = "http")]
+mod answer_limits;
 #[cfg(feature = "anthropic")]
 mod anthropic;
 #[cfg(feature = "azure")]
@@ -105,8 +107,6 @@ mod openai_compatible;
 mod openai_responses;
 #[cfg(feature = "http")]
 mod protocols;
-#[cfg(feature = "http")]
-mod redact;
 #[cfg(feature = "http")]
 mod resolve;
 #[cfg(any(feature = "anthropic", feature = "gemini"))]
@@ -161,6 +161,7 @@ pub use embed::OpenAiEmbedder;
 pub use gemini::{GEMINI_URL, Gemini, GeminiOptions, SafetySetting};
 #[cfg(feature = "http")]
 pub use {
+    answer_limits::AnswerLimits,
     classify::{OVERFLOW_PHRASES, is_context_overflow},
     connect::ConnectOptions,
     http::{HttpOptions, Timeouts, is_local_address},

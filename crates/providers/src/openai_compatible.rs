@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use archon_types::{
     ApiErrorKind, AssistantMessage, BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider,
-    ProviderError, Request,
+    ProviderError, Redactor, Request,
 };
 
 use crate::{
@@ -76,6 +76,10 @@ impl OpenAiCompatible {
 impl Provider for OpenAiCompatible {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(

@@ -11,7 +11,9 @@ mod wire;
 
 use std::sync::Arc;
 
-use archon_types::{BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{
+    BoxStream, CancellationToken, Clock, ModelEvent, Provider, ProviderError, Redactor, Request,
+};
 
 use crate::{
     blocks::Blocks,
@@ -111,6 +113,10 @@ impl OpenAiResponses {
 impl Provider for OpenAiResponses {
     fn id(&self) -> &str {
         &self.0.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.0.service.transport.redactor.clone()]
     }
 
     fn stream(

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
-    TokenBucket,
+    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Redactor,
+    Request, TokenBucket,
 };
 use tokio::sync::Mutex;
 
@@ -69,6 +69,10 @@ impl RateLimitProvider {
 impl Provider for RateLimitProvider {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
     }
 
     fn stream(

@@ -8,8 +8,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Request, Secret,
-    StopReason,
+    BoxStream, CancellationToken, Capabilities, ModelEvent, Provider, ProviderError, Redactor, Request,
+    Secret, StopReason,
 };
 
 use crate::{
@@ -79,6 +79,10 @@ impl RecordingProvider {
 impl Provider for RecordingProvider {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
     }
 
     fn stream(

@@ -92,7 +92,7 @@ fn every_protocol_of_this_build_is_found_by_its_name() {
     };
     for protocol in PROTOCOLS {
         let name = match protocol.name {
-            "openai-compatible" => "openai-compatible@http://h/v1:m".to_owned(),
+            "openai-compatible" => "openai-compatible@https://h/v1:m".to_owned(),
             name => format!("{name}:m"),
         };
         match resolve(&name, all_set, options()) {

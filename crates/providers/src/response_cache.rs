@@ -7,8 +7,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Message, ModelEvent, Provider, ProviderError, Request,
-    StopReason, Usage,
+    BoxStream, CancellationToken, Capabilities, Message, ModelEvent, Provider, ProviderError, Redactor,
+    Request, StopReason, Usage,
 };
 
 use crate::tap::{Heard, Tap, played};
@@ -103,6 +103,10 @@ impl CachingProvider {
 impl Provider for CachingProvider {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
     }
 
     fn stream(

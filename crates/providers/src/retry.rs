@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Request,
-    RetryConfig,
+    BoxStream, CancellationToken, Capabilities, Clock, ModelEvent, Provider, ProviderError, Redactor,
+    Request, RetryConfig,
 };
 
 use crate::attempts::{Attempts, at_once};
@@ -61,6 +61,10 @@ impl RetryProvider {
 impl Provider for RetryProvider {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
     }
 
     fn stream(

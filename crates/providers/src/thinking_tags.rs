@@ -9,7 +9,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxStream, CancellationToken, Capabilities, Content, ModelEvent, Provider, ProviderError, Request,
+    BoxStream, CancellationToken, Capabilities, Content, ModelEvent, Provider, ProviderError, Redactor,
+    Request,
 };
 use futures_core::Stream;
 
@@ -38,6 +39,10 @@ impl ThinkingTagsProvider {
 impl Provider for ThinkingTagsProvider {
     fn id(&self) -> &str {
         self.inner.id()
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        self.inner.secrets()
     }
 
     fn stream(

@@ -18,7 +18,7 @@ pub(crate) async fn with_token(
     transport: Arc<Transport>,
 ) -> Result<Request, ProviderError> {
     let token = Secret::from(token().await?.expose().trim());
-    transport.redactor.add_later(&token);
+    transport.redactor.add_expiring(&token);
     let bearer = sensitive(&Secret::new(format!("Bearer {}", token.expose())));
     let bearer =
         bearer.ok_or_else(|| ProviderError::Auth("the access token holds what cannot be sent".to_owned()))?;

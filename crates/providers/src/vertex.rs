@@ -4,7 +4,7 @@
 
 use std::{fmt, sync::Arc};
 
-use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Request};
+use archon_types::{BoxStream, CancellationToken, ModelEvent, Provider, ProviderError, Redactor, Request};
 
 use crate::{
     connect::{ConnectOptions, SentAs, connect_choices},
@@ -93,7 +93,7 @@ impl Vertex {
     pub fn new(place: &VertexPlace, token: TokenSource, options: VertexOptions) -> Result<Self, SetupError> {
         let VertexOptions { connect, base_url, safety } = options;
         let base_url = base_url.unwrap_or_else(|| place.base_url());
-        let service = connect.service("vertex", &base_url, &place.models_path()?, SentAs::Nothing)?;
+        let service = connect.service("vertex", &base_url, &place.models_path()?, SentAs::Later)?;
         let contents = Contents { service, id_prefix: "vertex-fc", own_ids: true, safety };
         Ok(Self { contents: Arc::new(contents), token })
     }
@@ -102,6 +102,10 @@ impl Vertex {
 impl Provider for Vertex {
     fn id(&self) -> &str {
         &self.contents.service.id
+    }
+
+    fn secrets(&self) -> Vec<Redactor> {
+        vec![self.contents.service.transport.redactor.clone()]
     }
 
     fn stream(

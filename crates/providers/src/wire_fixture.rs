@@ -28,7 +28,7 @@ use http_body::Frame;
 pub(crate) use orders::assert_survives;
 
 /// Where a provider under test believes its service to be.
-pub(crate) const BASE_URL: &str = "http://fixture.invalid/base";
+pub(crate) const BASE_URL: &str = "http://localhost/base";
 
 /// A response as a service sends it.
 #[derive(Clone, Debug)]

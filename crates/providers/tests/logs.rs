@@ -90,7 +90,7 @@ fn failures() -> Vec<MockResponse> {
         MockResponse::new(200).header("content-type", "application/vnd.amazon.eventstream").chunk(KEY),
         MockResponse::sse(format!("data: {KEY}")).close(),
         MockResponse::new(401).header("x-echo", KEY).chunk(KEY).close(),
-        MockResponse::sse(format!(": {KEY}\n\n")).hang(),
+        MockResponse::sse(format!(": {KEY}\nid: {KEY}\n\n")).hang(),
         MockResponse::nothing(),
     ]);
     all
@@ -173,11 +173,12 @@ async fn no_log_and_no_error_holds_a_key() {
     // Through a proxy that repeats its password.
     let proxy = MockServer::start([MockResponse::new(407).chunk(KEY), MockResponse::nothing()]).await;
     let mut proxied = options.clone();
+    proxied.http.allow_plain_http = true;
     proxied.http = proxied.http.with_proxy(proxy.url().replace("http://", &format!("http://me:{KEY}@")));
     for _ in 0..2 {
         shown += &fails("openai-compatible@http://service.invalid/v1:m", |_| None, proxied.clone()).await;
     }
-    for which in 0..embedders("http://h", &options).len() {
+    for which in 0..embedders("http://localhost", &options).len() {
         let server = MockServer::start(failures()).await;
         let embedder = embedders(&server.url(), &options).swap_remove(which);
         for _ in failures() {

@@ -10,8 +10,8 @@ use archon_types::{
     Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said, ToolMode, Toolbox,
-    TurnTrigger,
+    Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said, ToolMode,
+    Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -194,6 +194,12 @@ impl ReactAgent {
         self.driver.approver.as_ref()
     }
 
+    /// Who knows the keys of every service that the agent may ask. Whoever begins a run with several agents includes
+    /// them in [`Context::redactor`] before anything is kept; a run of this agent alone does so itself.
+    pub fn secrets(&self) -> impl Iterator<Item = Redactor> {
+        self.driver.secrets()
+    }
+
     /// The same agent, whose answers must be JSON of a form, and are sent back so often as `check` says if they
     /// are not.
     pub fn with_form(mut self, form: ResponseFormat, check: FormCheck) -> Self {
@@ -265,6 +271,10 @@ impl ReactAgent {
         }
         let (mut log, records) = self.open_log(bodies, context).await?;
         let parts = self.context_parts.clone();
+        if let RecordBody::RunStarted(kept) = &records[0].body {
+            // As a fold of the log sees it: without secrets.
+            started.clone_from(kept);
+        }
         let mut machine = ReactMachine::with_parts(&started, records[0].at, history, parts);
         for record in &records[1..] {
             machine.apply(record);
@@ -418,6 +428,8 @@ impl ReactAgent {
     fn own(&self, context: &Context) -> Context {
         let mut own = cancelled_alone(context);
         own.can_ask |= self.driver.approver.is_some();
+        // Before anything is kept: a call that a crash cut off may read a key before any model is asked.
+        self.secrets().for_each(|secrets| own.redactor.include(&secrets));
         own
     }
 

@@ -170,7 +170,7 @@ impl Driver {
         let run = &watch.context().run;
         match watch.wait_for(self.instructions.as_ref()?.read()).await? {
             Ok(text) => {
-                let text = text.unwrap_or_default();
+                let text = watch.context().redactor.clean(text.unwrap_or_default());
                 (text != machine.instructions()).then_some(RecordBody::InstructionsRead { text })
             }
             Err(error) => {
@@ -217,6 +217,7 @@ impl Driver {
                 message: Box::new(decode_answer(signed(answer, provider, machine, context), mode, command)),
             },
             Err(error) => {
+                let error = error.with_text(|text| context.redactor.clean(text));
                 tracing::warn!(run = %context.run, attempt, model = machine.model(), %error, "no answer");
                 let mut failure = ModelFailure::new(&error, draw_jitter(context));
                 failure.partial = deltas.any();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use archon_types::{Approver, Hooks, Instructions, Journal, Provider, RunMemory, ToolCall, Toolbox};
+use archon_types::{
+    Approver, Hooks, Instructions, Journal, Provider, Redactor, RunMemory, ToolCall, Toolbox,
+};
 
 use crate::{Fallback, History, ReactMachine, fallback};
 
@@ -63,6 +65,14 @@ impl Driver {
             Some(hooks) => hooks.before_tool(call).await,
             None => true,
         }
+    }
+
+    /// Who knows the keys of every service that may be asked.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Redactor> {
+        let own = std::iter::once(&self.provider).chain(&self.keys);
+        let others =
+            self.fallbacks.iter().flat_map(|other| std::iter::once(&other.provider).chain(&other.keys));
+        own.chain(others).flat_map(|provider| provider.secrets())
     }
 
     /// Who answers the machine's next request. None when the run was begun with a model or a key that

@@ -51,6 +51,7 @@ mod opening;
 mod parallel;
 mod post;
 mod queues;
+mod redacted;
 mod repetition;
 mod replay;
 mod resume;

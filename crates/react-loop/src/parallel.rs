@@ -87,6 +87,13 @@ impl Parallel {
         Some(lease)
     }
 
+    /// The context of the loop's own run, which keeps what is said to the branches.
+    fn own(&self, context: &Context) -> Context {
+        let own = cancelled_alone(context);
+        self.branches.iter().flat_map(ReactAgent::secrets).for_each(|secrets| own.redactor.include(&secrets));
+        own
+    }
+
     /// Says the prompts to every branch and waits until one is chosen; without prompts the branches
     /// answer what the conversation ends with. `context` names the run of the parallel loop, and its token
     /// stops all branches.
@@ -102,7 +109,7 @@ impl Parallel {
         origin: Origin,
         context: &Context,
     ) -> Result<ParallelOutcome, LoopError> {
-        let context = &cancelled_alone(context);
+        let context = &self.own(context);
         let (history, earlier) = fold_chain(&*self.journal, &origin).await?;
         let mut started = self.branches[0].started(origin.clone(), earlier, None, context);
         if let Some(limits) = &self.limits {
@@ -145,7 +152,7 @@ impl Parallel {
             let (run, given) = (context.run.clone(), self.branches.len());
             return Err(LoopError::OtherBranches { run, found, given });
         }
-        let mut context = cancelled_alone(context);
+        let mut context = self.own(context);
         context.session = started.session.clone();
         let origin = started.origin.clone();
         let (history, _) = fold_chain(&*self.journal, &origin).await?;

@@ -1,11 +1,14 @@
-//! One request to a model, from its sending to the whole answer.
+//! One request to a model, from its sending to the whole answer. No secret of the run comes through here.
 
 use std::{task::Poll, time::Duration};
 
 use archon_types::{AssistantMessage, Context, ModelEvent, Provider, ProviderError, Request};
 use futures_util::StreamExt;
 
-use crate::interrupt::{Interrupt, Watch};
+use crate::{
+    interrupt::{Interrupt, Watch},
+    redacted::RedactedEvents,
+};
 
 /// How long a provider may take to notice a cancelled token before its stream is dropped.
 const MODEL_GRACE: Duration = Duration::from_millis(200);
@@ -18,13 +21,21 @@ pub(crate) async fn ask(
     watch: &mut Watch<'_>,
     context: &Context,
 ) -> Result<AssistantMessage, ProviderError> {
+    provider.secrets().iter().for_each(|secrets| context.redactor.include(secrets));
+    let mut redacted = RedactedEvents::new(&context.redactor);
     let mut stream = provider.stream(request, context.cancel.clone());
     std::future::poll_fn(|task| {
         loop {
             match stream.poll_next_unpin(task) {
-                Poll::Ready(Some(Ok(ModelEvent::Done(answer)))) => return Poll::Ready(Ok(*answer)),
-                Poll::Ready(Some(Ok(event))) => on_event(event),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(Some(Ok(ModelEvent::Done(mut answer)))) => {
+                    redacted.push(ModelEvent::Done(Box::default()), &mut on_event);
+                    context.redactor.clean_answer(&mut answer);
+                    return Poll::Ready(Ok(*answer));
+                }
+                Poll::Ready(Some(Ok(event))) => redacted.push(event, &mut on_event),
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Err(error.with_text(|text| context.redactor.clean(text))));
+                }
                 Poll::Ready(None) => {
                     let text = "the provider's stream ended without a final message";
                     return Poll::Ready(Err(ProviderError::Protocol(text.into())));

@@ -322,8 +322,10 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// The model learns with which arguments a call ran that are not its own.
+    /// The result without secrets, which not every toolbox takes out. The model learns with which arguments a call ran
+    /// that are not its own.
     fn marked(&self, id: CallId, mut result: ToolResult) -> ToolResult {
+        self.context.redactor.clean_result(&mut result);
         let call = self.machine.calls().iter().find(|call| call.id == id);
         if let Some(edited) = call.and_then(|call| call.consent.as_ref()?.edited.as_ref()) {
             let text = format!("[A person changed the arguments of this call to {edited}]");

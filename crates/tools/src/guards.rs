@@ -39,7 +39,7 @@ pub(crate) const GUARDS: &[&dyn Guard] = &[
     &consent::Consent,              // a person agrees, where one has to
     // Here the tool runs: `execute.rs`; outside a run perhaps again: `retry.rs`.
     &facts::Facts,           // times, attempts, version
-    &secrets::Secrets,       // credentials that the tool was given are blacked out
+    &secrets::Secrets,       // the secrets of the run are blacked out
     &markup::Markup,         // tags that a result may not have are taken out
     &format::Format,         // as much detail as is wanted, large data in a file
     &statistics::Statistics, // counted for the tool

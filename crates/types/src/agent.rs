@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, RunId, SeenResult,
+    Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, Redactor, RunId, SeenResult,
     SessionId, Sink, Spending, Subject, TenantId, ToolSpec, Usage,
 };
 
@@ -140,6 +140,9 @@ pub struct Context {
     pub ids: Arc<dyn Ids>,
     /// The tenant's accounts, if the application gave any.
     pub credentials: Option<Arc<dyn CredentialStore>>,
+    /// The secrets that the run holds: its providers' keys, and the credentials that its tools are given. They are
+    /// taken out of everything before it is kept or shown.
+    pub redactor: Redactor,
     /// Writes down the processes that the run's calls start; set by the loop that runs them.
     pub processes: Option<Arc<dyn ProcessLog>>,
     /// The call that the run works for; in the context of a tool that is an agent, the call under way.
@@ -192,6 +195,7 @@ impl Context {
             clock,
             ids,
             credentials: None,
+            redactor: Redactor::default(),
             processes: None,
             delegation: None,
             can_ask: false,

@@ -1,10 +1,10 @@
 //! Accounts that tools act with, kept apart by tenant.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_core::future::BoxFuture;
 
-use crate::{Json, Secret, TenantId, Timestamp, ToolError};
+use crate::{Json, Redactor, Secret, TenantId, Timestamp, ToolError};
 
 /// Which account: whose, at which service, under which name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,22 +124,18 @@ pub enum CredentialError {
 }
 
 /// A tenant's accounts as a tool reaches them: [`ToolContext::credentials`](crate::ToolContext::credentials). A tool
-/// cannot name another tenant, and what a call was given is blacked out in whatever it says.
+/// cannot name another tenant, and what a call was given is blacked out in whatever its run keeps or shows from then on.
 #[derive(Clone)]
 pub struct Credentials {
     store: Option<Arc<dyn CredentialStore>>,
     tenant: TenantId,
-    handed: Handed,
+    redactor: Redactor,
 }
 
 impl Credentials {
     /// The tenant's accounts in a store.
-    pub(crate) fn new(
-        store: Option<Arc<dyn CredentialStore>>,
-        tenant: TenantId,
-        handed: Option<Handed>,
-    ) -> Self {
-        Self { store, tenant, handed: handed.unwrap_or_default() }
+    pub(crate) fn new(store: Option<Arc<dyn CredentialStore>>, tenant: TenantId, redactor: Redactor) -> Self {
+        Self { store, tenant, redactor }
     }
 
     /// The `primary` account at a service.
@@ -162,7 +158,7 @@ impl Credentials {
             None => None,
         };
         let found = found.ok_or_else(|| not_connected(service, account))?;
-        self.handed.note(found.expose());
+        self.redactor.add_credentials(found.expose());
         Ok(found)
     }
 
@@ -190,7 +186,7 @@ impl Credentials {
         account: &str,
         credentials: Secret<Json>,
     ) -> Result<(), ToolError> {
-        self.handed.note(credentials.expose());
+        self.redactor.add_credentials(credentials.expose());
         let Some(store) = &self.store else {
             return Err(ToolError::Failed(format!(
                 "The credentials of '{service}' cannot be kept: the application keeps none."
@@ -220,50 +216,4 @@ fn not_connected(service: &str, account: &str) -> ToolError {
 
 fn unusable(service: &str, error: &CredentialError) -> ToolError {
     ToolError::Failed(format!("The credentials for '{service}' cannot be used: {error}"))
-}
-
-/// What a call was given that nobody may read: every text in it of some length.
-#[derive(Clone, Default)]
-pub(crate) struct Handed(Arc<Mutex<Vec<String>>>);
-
-/// Shorter texts are words, such as the name of a scheme, and would be blacked out where they mean something else.
-const SHORTEST: usize = 8;
-
-impl Handed {
-    fn note(&self, credentials: &Json) {
-        let mut handed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        collect(credentials, &mut handed);
-        // The longest first, so that no part of one is left when it holds another.
-        handed.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        handed.dedup();
-    }
-
-    /// The text with everything blacked out that was handed out; `None` if there is nothing of it.
-    pub(crate) fn blacked_out(&self, text: &str) -> Option<String> {
-        let handed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut clean = None;
-        for secret in handed.iter() {
-            let seen = clean.as_deref().unwrap_or(text);
-            if seen.contains(secret.as_str()) {
-                clean = Some(seen.replace(secret.as_str(), "****"));
-            }
-        }
-        clean
-    }
-}
-
-fn collect(value: &Json, into: &mut Vec<String>) {
-    match value {
-        Json::String(text) if text.len() >= SHORTEST => {
-            into.push(text.clone());
-            // As it stands inside of JSON.
-            let quoted = Json::from(text.as_str()).to_string();
-            if quoted.len() > text.len() + 2 {
-                into.push(quoted[1..quoted.len() - 1].to_owned());
-            }
-        }
-        Json::Array(items) => items.iter().for_each(|item| collect(item, into)),
-        Json::Object(entries) => entries.values().for_each(|item| collect(item, into)),
-        _ => {}
-    }
 }

@@ -36,6 +36,7 @@
 //! | round | [`ConversationRound`] | a question with its thoughts, calls and answer: a fold over records |
 //! | approval | [`Approver`], [`ApprovalRequest`], [`PendingApproval`] | a person's answer before harm is done |
 //! | pool | [`PoolIndex`], [`AgentStatus`] | finds the runs of a tenant that wait for people |
+//! | secret | [`Secret`], [`Redactor`] | what nobody may see, and who takes it out of what is kept and shown |
 //! | time, identity | [`Clock`], [`Ids`], [`Timestamp`] | inputs, so that tests decide them |
 //!
 //! Traits have three required methods at most and can be made into trait objects.
@@ -87,6 +88,7 @@ mod process;
 mod projection;
 mod provider;
 mod record;
+mod redactor;
 mod refusal;
 mod report;
 mod retry;
@@ -184,6 +186,7 @@ pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,
     RunConfig, RunStarted, SideQuestion, ToolMode, TurnTrigger,
 };
+pub use redactor::{RedactedStream, Redactor};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};

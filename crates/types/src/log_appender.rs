@@ -1,5 +1,5 @@
 //! Appending to the log of a run that is being driven: records are numbered and dated, go to the journal first, and
-//! then to whoever watches. Every driver writes through it.
+//! then to whoever watches. Every driver writes through it, and no secret of the run gets past it.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ impl LogAppender {
     ///
     /// # Errors
     /// The journal could not keep the records: nothing that depends on them may happen.
-    pub async fn append(&mut self, bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
+    pub async fn append(&mut self, mut bodies: Vec<RecordBody>) -> Result<Vec<Arc<Record>>, JournalError> {
+        self.context.redactor.clean_records(&mut bodies);
         let synced = bodies.iter().any(RecordBody::needs_sync);
         let durability = if synced { Durability::Synced } else { Durability::Buffered };
         let at = self.context.clock.now();

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AssistantMessage, Encoded, Json, Message, ModelPrice, ToolSpec, Transcript, content_hash::ContentHash,
+    AssistantMessage, Encoded, Json, Message, ModelPrice, Redactor, ToolSpec, Transcript,
+    content_hash::ContentHash,
 };
 
 /// A service or an engine that runs models.
@@ -30,6 +31,12 @@ pub trait Provider: Send + Sync {
     /// What the model can do; the default is everything that a loop needs.
     fn capabilities(&self, _model: &str) -> Capabilities {
         Capabilities::default()
+    }
+
+    /// Who knows the keys and tokens that are sent to the service, also those that come later. A run takes them out of
+    /// what it keeps and shows, so a wrapper has to say those of the providers that it wraps.
+    fn secrets(&self) -> Vec<Redactor> {
+        Vec::new()
     }
 }
 
@@ -387,6 +394,26 @@ impl ProviderError {
             self,
             Self::RateLimited { .. } | Self::Overloaded { .. } | Self::Network(_) | Self::Timeout(_)
         )
+    }
+
+    /// The same error with its text changed.
+    pub fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::RateLimited { retry_after, message } => {
+                Self::RateLimited { retry_after, message: change(message) }
+            }
+            Self::Overloaded { status, retry_after, message } => {
+                Self::Overloaded { status, retry_after, message: change(message) }
+            }
+            Self::Api { status, kind, message } => Self::Api { status, kind, message: change(message) },
+            Self::Network(text) => Self::Network(change(text)),
+            Self::Timeout(text) => Self::Timeout(change(text)),
+            Self::Auth(text) => Self::Auth(change(text)),
+            Self::ContextOverflow(text) => Self::ContextOverflow(change(text)),
+            Self::Protocol(text) => Self::Protocol(change(text)),
+            Self::Other(text) => Self::Other(change(text)),
+            Self::Cancelled => Self::Cancelled,
+        }
     }
 
     /// What kind of refusal it was, if the service refused the request.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ApprovalRequest, Ceiling, Content, Context, Credentials, Json, Preview, Processes, ToolCallId,
-    ToolResult, credentials::Handed, metadata,
+    ApprovalRequest, Ceiling, Context, Credentials, Json, Preview, Processes, ToolCallId, ToolResult,
+    metadata,
 };
 
 /// Something that a model can call.
@@ -291,15 +291,12 @@ pub struct ToolContext {
     /// What the call worked on when rules and people let it through; none where nobody had to know. A tool that arrives
     /// elsewhere by now, because a link was changed meanwhile, must not go on.
     pub subject: Option<Arc<Subject>>,
-    /// What the call was given that it may not say; none where there are no credentials.
-    handed: Option<Handed>,
 }
 
 impl ToolContext {
     /// A context for one call of `run`. The call's token ends with the run's.
     pub fn new(run: Context, tool_call_id: ToolCallId, tool_name: impl Into<String>) -> Self {
         let cancel = run.cancel.child_token();
-        let handed = run.credentials.as_ref().map(|_| Handed::default());
         let tool_name = tool_name.into();
         Self {
             tool_call_id,
@@ -310,26 +307,18 @@ impl ToolContext {
             processes: None,
             places: None,
             subject: None,
-            handed,
         }
     }
 
     /// The accounts of the run's tenant.
     pub fn credentials(&self) -> Credentials {
-        Credentials::new(self.run.credentials.clone(), self.run.tenant.clone(), self.handed.clone())
+        Credentials::new(self.run.credentials.clone(), self.run.tenant.clone(), self.run.redactor.clone())
     }
 
-    /// Blacks out what the call was given by [`credentials`](Self::credentials), wherever it stands in a result. An
-    /// engine does it with every result, and progress is looked through before anybody hears it.
+    /// Blacks out the secrets of the run, such as what [`credentials`](Self::credentials) gave, wherever they stand in a
+    /// result. An engine does it with every result, and progress is looked through before anybody hears it.
     pub fn hide_secrets(&self, result: &mut ToolResult) {
-        let Some(handed) = &self.handed else { return };
-        for block in &mut result.content {
-            if let Content::Text { text } | Content::Thinking { thinking: text, .. } = block {
-                hide(handed, text);
-            }
-        }
-        result.error_message.iter_mut().for_each(|text| hide(handed, text));
-        result.metadata.values_mut().for_each(|value| hide_in(handed, value));
+        self.run.redactor.clean_result(result);
     }
 
     /// Hands over the process group that `leader` leads, so that it ends when the call does, however that
@@ -350,9 +339,7 @@ impl ToolContext {
     /// Tells a person what the tool is doing.
     pub fn on_progress(&self, text: impl Into<String>) {
         if let Some(progress) = &self.progress {
-            let mut text = text.into();
-            self.handed.iter().for_each(|handed| hide(handed, &mut text));
-            progress(Progress::Text(text));
+            progress(Progress::Text(self.run.redactor.clean(text.into())));
         }
     }
 
@@ -362,21 +349,6 @@ impl ToolContext {
             self.hide_secrets(&mut partial);
             progress(Progress::Partial(partial));
         }
-    }
-}
-
-fn hide(handed: &Handed, text: &mut String) {
-    if let Some(clean) = handed.blacked_out(text) {
-        *text = clean;
-    }
-}
-
-fn hide_in(handed: &Handed, value: &mut Json) {
-    match value {
-        Json::String(text) => hide(handed, text),
-        Json::Array(items) => items.iter_mut().for_each(|item| hide_in(handed, item)),
-        Json::Object(entries) => entries.values_mut().for_each(|item| hide_in(handed, item)),
-        _ => {}
     }
 }
 

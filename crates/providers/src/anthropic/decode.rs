@@ -6,6 +6,7 @@ use archon_types::{AssistantMessage, Json, ModelEvent, ProviderError, StopReason
 use eventsource_stream::Event as SseEvent;
 
 use super::wire::{Block, Delta, Event, Message, StopDetails};
+use crate::answer_limits::Said;
 use crate::{
     answer::Answer,
     classify,
@@ -271,6 +272,10 @@ impl Decoder for MessagesDecoder {
 
     fn answer(&self) -> &AssistantMessage {
         self.answer.message()
+    }
+
+    fn said(&self) -> Said {
+        self.answer.said()
     }
 
     fn now(&self) -> Timestamp {

@@ -24,7 +24,7 @@ impl AzureAuth {
         match self {
             Self::ApiKey => SentAs::Header("api-key"),
             Self::Bearer => SentAs::Bearer,
-            Self::BearerFrom(_) => SentAs::Nothing,
+            Self::BearerFrom(_) => SentAs::Later,
         }
     }
 }

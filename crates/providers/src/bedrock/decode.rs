@@ -9,6 +9,7 @@ use super::{
     frames::{Frame, FrameKind, Frames},
     wire::{BlockDelta, BlockStart, BlockStop, Delta, Exception, MessageStop, Metadata},
 };
+use crate::answer_limits::Said;
 use crate::{
     blocks::{Blocks, Stop},
     classify,
@@ -149,6 +150,10 @@ impl Decoder for ConverseDecoder {
 
     fn answer(&self) -> &AssistantMessage {
         self.blocks.message()
+    }
+
+    fn said(&self) -> Said {
+        self.blocks.said()
     }
 
     fn now(&self) -> Timestamp {

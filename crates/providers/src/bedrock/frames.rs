@@ -58,6 +58,8 @@ impl Framing for Frames {
 
     const BEGINS: &'static [&'static [u8]] = &[];
 
+    const HAS_COMMENTS: bool = false;
+
     fn new(body: Body) -> Self {
         Self { body, cutter: Cutter::default(), ended: false }
     }

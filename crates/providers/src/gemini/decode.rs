@@ -6,6 +6,7 @@ use archon_types::{ApiErrorKind, AssistantMessage, Json, ModelEvent, ProviderErr
 use eventsource_stream::Event;
 
 use super::wire::{Candidate, Chunk, FunctionCall, Part};
+use crate::answer_limits::Said;
 use crate::{
     answer::Answer,
     classify,
@@ -218,6 +219,10 @@ impl Decoder for ChunkDecoder {
 
     fn answer(&self) -> &AssistantMessage {
         self.answer.message()
+    }
+
+    fn said(&self) -> Said {
+        self.answer.said()
     }
 
     fn now(&self) -> Timestamp {

@@ -12,9 +12,9 @@ use http_body::Body as _;
 use super::watch::{Interrupt, Watch};
 
 /// The most bytes that one answer may have. No model says that much; a broken server might.
-const MOST_BYTES: usize = 256 << 20;
+pub(super) const MOST_BYTES: usize = 256 << 20;
 /// The most bytes of a body that is read whole: an error or an answer that was not streamed.
-const MOST_WHOLE_BYTES: usize = 32 << 20;
+pub(super) const MOST_WHOLE_BYTES: usize = 32 << 20;
 
 /// Why no more bytes come.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Body {
     body: reqwest::Body,
     watch: Watch,
     left: usize,
+    /// Where in its lines the body is, if comments do not count as a sign of life.
+    line: Option<Line>,
 }
 
 impl Body {
@@ -48,7 +50,12 @@ impl Body {
 
     /// A body that need not have come over a connection.
     pub(crate) fn of(body: reqwest::Body, watch: Watch) -> Self {
-        Self { ahead: None, body, watch, left: MOST_BYTES }
+        Self { ahead: None, body, watch, left: MOST_BYTES, line: None }
+    }
+
+    /// From here on only what is neither a comment of an event stream nor an empty line counts as a sign of life.
+    pub(crate) fn ignore_comments(&mut self) {
+        self.line = Some(Line::Start);
     }
 
     /// The next bytes as they come, empty pieces included.
@@ -59,9 +66,11 @@ impl Body {
         loop {
             match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
-                    self.watch.touch();
                     // Trailers say nothing that is needed.
                     let Ok(bytes) = frame.into_data() else { continue };
+                    if self.line.as_mut().is_none_or(|line| line.says_something(&bytes)) {
+                        self.watch.touch();
+                    }
                     let Some(left) = self.left.checked_sub(bytes.len()) else {
                         return Poll::Ready(Some(Err(BodyError::TooLong)));
                     };
@@ -114,5 +123,58 @@ impl Body {
             }
         };
         (String::from_utf8_lossy(&all).into_owned(), end)
+    }
+}
+
+/// Where in its lines an event stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Start,
+    /// In a comment: a line that begins with a colon.
+    Comment,
+    Other,
+}
+
+impl Line {
+    /// Goes on over these bytes; whether any of them is neither in a comment nor in an empty line.
+    fn says_something(&mut self, bytes: &[u8]) -> bool {
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        let mut says_something = false;
+        for line in bytes.split_inclusive(ends) {
+            *self = match (*self, line.first()) {
+                (Self::Start, Some(b':')) => Self::Comment,
+                (Self::Start, Some(first)) if !ends(first) => Self::Other,
+                (line, _) => line,
+            };
+            says_something |= *self == Self::Other && !line.first().is_some_and(ends);
+            if line.last().is_some_and(ends) {
+                *self = Self::Start;
+            }
+        }
+        says_something
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: P-35
+    #[test]
+    fn says_something_is_true_for_lines_that_are_no_comments_however_they_are_cut() {
+        for (text, expected) in [
+            ("", false),
+            (": keep-alive\n\n", false),
+            (":\r\n\r\n: data: x\r\n", false),
+            (": a\ndata: x\n\n", true),
+            ("data: x\n\n: a\n", true),
+            ("event: ping\n", true),
+            ("\n\n{", true),
+        ] {
+            assert_eq!(Line::Start.says_something(text.as_bytes()), expected, "{text:?}");
+            let mut line = Line::Start;
+            let said = text.bytes().fold(false, |said, byte| line.says_something(&[byte]) | said);
+            assert_eq!(said, expected, "{text:?} byte by byte");
+        }
     }
 }

@@ -22,11 +22,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     Pending, Transport,
-    body::{Body, BodyError},
+    body::{Body, BodyError, MOST_BYTES, MOST_WHOLE_BYTES},
     retry_after::retry_after,
     watch::{Interrupt, Watch},
 };
 use crate::{
+    answer_limits::Said,
     catalogue,
     classify::{self, Failure},
 };
@@ -49,6 +50,9 @@ pub(crate) trait Framing:
 
     /// How such a body begins that does not call itself so, where it can be told.
     const BEGINS: &'static [&'static [u8]];
+
+    /// Whether lines that begin with a colon say nothing: services send them to keep a connection alive.
+    const HAS_COMMENTS: bool;
 
     /// The events of this body.
     fn new(body: Body) -> Self;
@@ -88,6 +92,9 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 
     /// The answer so far: who was asked stands in it.
     fn answer(&self) -> &AssistantMessage;
+
+    /// How much of the answer came, also of what is held back or left out.
+    fn said(&self) -> Said;
 
     /// The time, for dates in headers.
     fn now(&self) -> Timestamp;
@@ -263,7 +270,10 @@ impl<D: Decoder> Exchange<D> {
             self.say_start();
         }
         let transport = self.transport.clone();
-        let body = Body::new(response, *watch);
+        let mut body = Body::new(response, *watch);
+        if D::Frames::HAS_COMMENTS {
+            body.ignore_comments();
+        }
         self.phase = Phase::Judging(Box::pin(async move {
             if status.is_success() {
                 judge_success(body, calls_itself_events, D::Frames::BEGINS, failure, &transport).await
@@ -291,7 +301,7 @@ impl<D: Decoder> Exchange<D> {
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
-        match read.and_then(|_| self.decoder.end(&mut self.out)) {
+        match read.and_then(|_| self.check_limits()).and_then(|()| self.decoder.end(&mut self.out)) {
             Ok(()) => {}
             // Nothing broke off: it is complete, and something else.
             Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown)),
@@ -304,7 +314,8 @@ impl<D: Decoder> Exchange<D> {
 
     fn event(&mut self, event: <D::Frames as Framing>::Event) {
         self.odd = None;
-        match self.decoder.event(event, &mut self.out) {
+        let read = self.decoder.event(event, &mut self.out);
+        match read.and_then(|progress| self.check_limits().map(|()| progress)) {
             Ok(Progress::More) => {}
             Ok(Progress::Last) => {
                 if let Phase::Reading(events) = mem::replace(&mut self.phase, Phase::Ended) {
@@ -312,6 +323,17 @@ impl<D: Decoder> Exchange<D> {
                 }
             }
             Err(e) => self.fail(e),
+        }
+    }
+
+    fn check_limits(&mut self) -> Result<(), ProviderError> {
+        match self.transport.limits().exceeded(self.decoder.said()) {
+            Some(reason) => {
+                // What is too much is not handed on either.
+                self.out.clear();
+                Err(ProviderError::Other(reason))
+            }
+            None => Ok(()),
         }
     }
 
@@ -364,7 +386,7 @@ impl<D: Decoder> Exchange<D> {
         if let ModelEvent::Done(message) = &mut event
             && let Some(because) = &mut message.error_message
         {
-            *because = self.transport.redactor.clean(mem::take(because));
+            *because = self.transport.redactor.clean_cut(mem::take(because), classify::CUT);
         }
         event
     }
@@ -465,7 +487,10 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
         BodyError::Interrupted(limit) => timeout(limit),
         BodyError::Transport(e) => transport.failure(e),
         BodyError::TooLong => {
-            ProviderError::Protocol("the answer has no end that can be believed".to_owned())
+            let (all, whole) = (MOST_BYTES >> 20, MOST_WHOLE_BYTES >> 20);
+            ProviderError::Protocol(format!(
+                "the answer has no end that can be believed: it may have {all} MiB, and {whole} MiB in one piece"
+            ))
         }
         BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned()),
     }

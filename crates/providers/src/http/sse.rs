@@ -25,6 +25,8 @@ impl Framing for Sse {
     /// A field, a comment, or a byte order mark.
     const BEGINS: &'static [&'static [u8]] = &[b"data", b"event", b"id", b"retry", b":", b"\xEF\xBB\xBF"];
 
+    const HAS_COMMENTS: bool = true;
+
     fn new(body: Body) -> Self {
         Self(EventStream::new(SseBytes::new(body)))
     }

@@ -13,6 +13,7 @@ use super::{
     wire::{Call, Chunk, Delta, Function, Word},
 };
 use crate::{
+    answer_limits::Said,
     classify, content_filter,
     http::{
         events::{Decoder, Progress},
@@ -38,6 +39,7 @@ pub(crate) struct ChatDecoder {
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
     named_model: bool,
+    said: Said,
 }
 
 /// Who says what the model thinks. Native reasoning wins: then thinking between tags is left out.
@@ -89,6 +91,7 @@ impl ChatDecoder {
             tools,
             clock,
             named_model: false,
+            said: Said::default(),
         }
     }
 
@@ -148,6 +151,7 @@ impl ChatDecoder {
             self.text(refusal.text, out);
         }
         for detail in delta.reasoning_details.into_iter().flatten() {
+            self.said.thinking_bytes += detail.to_string().len();
             self.details.add(detail);
         }
         for call in delta.tool_calls.into_iter().flatten() {
@@ -172,13 +176,17 @@ impl ChatDecoder {
     fn piece(&mut self, piece: Piece, out: &mut VecDeque<ModelEvent>) {
         match piece {
             Piece::Text(text) => self.push_text(text, out),
-            Piece::Thinking(text) if self.thinking.native => self.thinking.left_out.push_str(&text),
+            Piece::Thinking(text) if self.thinking.native => {
+                self.said.thinking_bytes += text.len();
+                self.thinking.left_out.push_str(&text);
+            }
             Piece::Thinking(text) => self.push_thinking(text, out),
             Piece::ThinkingEnd => self.thinking.left_out.clear(),
         }
     }
 
     fn push_text(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.said.text_bytes += delta.len();
         match self.message.content.last_mut() {
             Some(Content::Text { text }) => text.push_str(&delta),
             _ => self.message.content.push(Content::text(delta.as_str())),
@@ -187,6 +195,7 @@ impl ChatDecoder {
     }
 
     fn push_thinking(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.said.thinking_bytes += delta.len();
         match self.message.content.last_mut() {
             Some(Content::Thinking { thinking, .. }) => thinking.push_str(&delta),
             _ => self.message.content.push(Content::Thinking { thinking: delta.clone(), signature: None }),
@@ -197,6 +206,7 @@ impl ChatDecoder {
     fn call(&mut self, call: Call<'_>, out: &mut VecDeque<ModelEvent>) {
         let id = Word::non_empty(&call.id).unwrap_or_default();
         let name = call.function.as_ref().and_then(|f| Word::non_empty(&f.name)).unwrap_or_default();
+        self.said.argument_bytes += id.len() + name.len();
         let place = match call.index {
             Some(index) => self.calls.iter().rposition(|open| open.wire_index == Some(index)),
             // Without a number, a piece with a name begins a call and one without goes on.
@@ -223,6 +233,7 @@ impl ChatDecoder {
     /// The field of before there were parallel calls: one call, without a number or an id.
     fn legacy_call(&mut self, function: Function<'_>, out: &mut VecDeque<ModelEvent>) {
         let name = Word::non_empty(&function.name).unwrap_or_default();
+        self.said.argument_bytes += name.len();
         let place = match self.calls.iter().position(|call| call.wire_index.is_none()) {
             Some(place) => {
                 self.calls[place].add_name(name);
@@ -241,6 +252,7 @@ impl ChatDecoder {
         out: &mut VecDeque<ModelEvent>,
     ) -> usize {
         let index = self.calls.len();
+        self.said.calls += 1;
         let id = match wire_id {
             "" => format!("manual-id-{}-{index}", self.now().as_millis()),
             id => id.to_owned(),
@@ -257,6 +269,7 @@ impl ChatDecoder {
 
     fn arguments(&mut self, place: usize, text: String, out: &mut VecDeque<ModelEvent>) {
         if !text.is_empty() {
+            self.said.argument_bytes += text.len();
             self.calls[place].arguments.push_str(&text);
             out.push_back(ModelEvent::ToolCallDelta { index: number(place), arguments: text });
         }
@@ -381,6 +394,10 @@ impl Decoder for ChatDecoder {
 
     fn answer(&self) -> &AssistantMessage {
         &self.message
+    }
+
+    fn said(&self) -> Said {
+        self.said
     }
 
     fn now(&self) -> Timestamp {

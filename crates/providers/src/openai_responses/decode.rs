@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::wire::{
     ArgumentsDone, CallStart, Delta, ItemEvent, Kind, Output, PartAdded, Response, ResponseEvent,
 };
+use crate::answer_limits::Said;
 use crate::{
     blocks::{Blocks, Part, Stop},
     classify, content_filter,
@@ -268,6 +269,10 @@ impl Decoder for ResponsesDecoder {
 
     fn answer(&self) -> &AssistantMessage {
         self.blocks.message()
+    }
+
+    fn said(&self) -> Said {
+        self.blocks.said()
     }
 
     fn now(&self) -> Timestamp {

@@ -135,7 +135,13 @@ async fn silence_is_a_timeout() {
     let silent = || MockResponse::new(200).header("content-type", "text/event-stream");
     for (timeouts, response, said) in [
         (limits(quick, long, None), silent().hang(), "nothing came for 0.04 s"),
+        (limits(quick, long, None), silent().chunk(": keep-alive\n\n").hang(), "nothing came for 0.04 s"),
         (limits(long, quick, None), silent().chunk(text).hang(), "nothing came for 0.04 s"),
+        (
+            limits(long, quick, None),
+            silent().chunk(format!("{text}: ping\n\n")).hang(),
+            "nothing came for 0.04 s",
+        ),
         (limits(long, long, Some(quick)), silent().chunk(text).hang(), "no complete answer in 0.04 s"),
     ] {
         let server = MockServer::start([response]).await;
@@ -146,6 +152,54 @@ async fn silence_is_a_timeout() {
         assert_eq!(error, ProviderError::Timeout(said.to_owned()));
         server.until_gone(1).await;
     }
+}
+
+// spec: P-35
+#[tokio::test]
+async fn an_answer_that_is_past_a_limit_ends_with_the_limit_and_its_setting() {
+    let text = |text: &str| json!({"choices": [{"delta": {"content": text}}]}).to_string();
+    let thinking = |text: &str| json!({"choices": [{"delta": {"reasoning_content": text}}]}).to_string();
+    let tagged = text(&format!("<think>{}", "x".repeat(40)));
+    let call = |index: u32, arguments: &str| {
+        let function = json!({"name": "f", "arguments": arguments});
+        let call = json!({"index": index, "id": format!("c{index}"), "function": function});
+        json!({"choices": [{"delta": {"tool_calls": [call]}}]}).to_string()
+    };
+    let detail = json!({"type": "reasoning.encrypted", "data": "x".repeat(40)});
+    let detail = json!({"choices": [{"delta": {"reasoning_details": [detail]}}]}).to_string();
+    let mut http = HttpOptions::default();
+    (http.limits.text_bytes, http.limits.thinking_bytes) = (20, 30);
+    (http.limits.calls, http.limits.argument_bytes) = (3, 25);
+    for (events, said) in [
+        (
+            vec![text("0123456789"), text("0123456789"), text("x")],
+            "20 bytes of text; `HttpOptions::limits.text_bytes`",
+        ),
+        (
+            vec![thinking("0123456789"), thinking("0123456789"), thinking("01234567890")],
+            "30 bytes of thinking; `HttpOptions::limits.thinking_bytes`",
+        ),
+        (vec![tagged], "30 bytes of thinking; `"),
+        (vec![detail], "30 bytes of thinking; `"),
+        ((0..4).map(|n| call(n, "")).collect(), "3 tool calls; `HttpOptions::limits.calls`"),
+        (
+            vec![call(0, "0123456789"), call(0, "0123456789")],
+            "25 bytes of arguments; `HttpOptions::limits.argument_bytes`",
+        ),
+    ] {
+        let done = [r#"{"choices":[{"finish_reason":"stop","delta":{}}]}"#.to_owned(), "[DONE]".to_owned()];
+        let server = MockServer::start([MockResponse::events(events.into_iter().chain(done))]).await;
+        let mut compat = archon_providers::Compat::default();
+        compat.think_tags = true;
+        let options = options().with_http(http.clone()).with_compat(compat);
+        let provider = OpenAiCompatible::new(&server.url(), options).unwrap();
+        let error = finish(start(&provider, ask())).await.1.unwrap_err();
+        assert!(!error.is_retryable() && error.to_string().contains(said), "{error}");
+    }
+    let limits = HttpOptions::default().limits;
+    assert_eq!((limits.text_bytes, limits.thinking_bytes), (8 << 20, 8 << 20));
+    assert_eq!((limits.calls, limits.argument_bytes), (128, 1 << 20));
+    assert_eq!(Timeouts::default().total, Some(Duration::from_secs(600)));
 }
 
 // spec: P-05
@@ -160,7 +214,16 @@ async fn the_key_is_sent_and_never_shown() {
     let events = MockResponse::events([format!(r#"{{"error":"{KEY}"}}"#)]);
     let garbage = MockResponse::events([format!("garbage {KEY}")]);
     let redirect = MockResponse::new(302).header("location", &format!("http://h/?key={KEY}"));
-    let script = [echo(401), echo(400), echo(429), echo(500), echo(200), page, events, garbage, redirect];
+    // `sk-canary-1234` in base64, alone and behind `Bearer `, in a URL, and in hex.
+    let encoded = [
+        "c2stY2FuYXJ5LTEyMzQ=",
+        "QmVhcmVyIHNrLWNhbmFyeS0xMjM0",
+        "%73%6B%2D%63%61%6E%61%72%79%2D%31%32%33%34",
+        "736b2d63616e6172792d31323334",
+    ];
+    let encoded = MockResponse::json(401, &json!({"error": {"message": encoded.join(" ")}}));
+    let script =
+        [echo(401), echo(400), echo(429), echo(500), echo(200), page, events, garbage, redirect, encoded];
     let ways = script.len();
     let server = MockServer::start(script).await;
     let options = options().with_header("x-team", secret);
@@ -172,6 +235,7 @@ async fn the_key_is_sent_and_never_shown() {
     }
     assert!(!shown.contains("canary"), "{shown}");
     assert!(shown.contains("the key **** and the header **** are wrong"));
+    assert!(shown.contains("not authorised: **** QmVhcmVyIH**** **** **** "), "{shown}");
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!(request.header("x-team"), Some(secret));
@@ -277,7 +341,7 @@ async fn a_proxy_that_was_named_is_used_and_its_password_never_shown() {
     let refused = MockResponse::new(407).chunk("who are you, me:hunter2?");
     let proxy = MockServer::start([MockResponse::sse(body), refused]).await;
     let address = proxy.url().replace("http://", "http://me:hunter2@");
-    let options = options().with_http(HttpOptions::default().with_proxy(address));
+    let options = options().with_http(HttpOptions::default().with_proxy(address).with_plain_http());
     let provider = OpenAiCompatible::new("http://service.invalid/v1", options).unwrap();
     assert_eq!(finish(start(&provider, ask())).await.1.unwrap().text(), "a");
     assert!(proxy.requests()[0].header("proxy-authorization").is_some());

@@ -22,6 +22,11 @@ pub trait SearchBackend: Send + Sync {
     /// Up to `count` pages for a query, the best first.
     fn search<'a>(&'a self, query: &'a str, count: usize)
     -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>>;
+
+    /// The key that is sent to the service, if there is one: nothing that the run keeps or shows may hold it.
+    fn key(&self) -> Option<&Secret> {
+        None
+    }
 }
 
 /// A page that was found.
@@ -108,8 +113,9 @@ impl Tool for WebSearch {
     fn call<'a>(
         &'a self,
         arguments: Json,
-        _: &'a ToolContext,
+        context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        self.backend.key().into_iter().for_each(|key| context.run.redactor.add(key));
         Box::pin(self.search(arguments))
     }
 }
@@ -254,6 +260,10 @@ impl SearchBackend for BraveSearch {
         count: usize,
     ) -> BoxFuture<'a, Result<Vec<SearchHit>, ToolError>> {
         Box::pin(self.ask(query, count))
+    }
+
+    fn key(&self) -> Option<&Secret> {
+        Some(&self.key)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Blacks out the credentials that a tool was given, so that no transcript, log or prompt holds them.
+//! Blacks out the secrets of the run, such as credentials that a tool was given, so that no transcript, log or prompt
+//! holds them.
 
 use archon_types::ToolResult;
 

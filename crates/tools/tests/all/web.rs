@@ -213,11 +213,11 @@ async fn without_a_network_known_pages_are_found_by_their_words() {
     assert_eq!(search(many, json!({ "query": "same", "num_results": 50 })).await.lines().count(), 15);
 }
 
-// spec: TE-46
+// spec: TE-46, CR-05
 #[tokio::test]
-async fn a_search_service_is_asked_with_its_key_and_its_failures_are_told() {
+async fn a_search_service_is_asked_with_its_key_which_is_not_shown_and_its_failures_are_told() {
     let answer = json!({ "web": { "results": [
-        { "title": "A <strong>ship</strong>", "description": "It sails.", "url": "https://example.com/a", "age": 1 },
+        { "title": "A <strong>ship</strong>", "description": "It sails by k-12345678.", "url": "https://example.com/a", "age": 1 },
     ] } });
     let server = Server::start(move |path| {
         let status = if path.contains("q=busy") {
@@ -232,18 +232,18 @@ async fn a_search_service_is_asked_with_its_key_and_its_failures_are_told() {
     let brave = || {
         let mut options = WebOptions::default();
         options.private_servers = vec![server.address.clone()];
-        BraveSearch::at(server.url("/search"), Secret::new("k-123".to_owned()), options).unwrap()
+        BraveSearch::at(server.url("/search"), Secret::new("k-12345678".to_owned()), options).unwrap()
     };
     assert_eq!(
         search(brave(), json!({ "query": "a ship & more", "num_results": 3 })).await,
-        "1. A ship\n   https://example.com/a\n   It sails."
+        "1. A ship\n   https://example.com/a\n   It sails by ****."
     );
     let asked = server.asked.lock().unwrap()[0].to_lowercase();
     assert!(asked.starts_with("get /search?q=a+ship+%26+more&count=3 http/1.1"), "{asked}");
-    assert!(asked.contains("x-subscription-token: k-123"), "{asked}");
+    assert!(asked.contains("x-subscription-token: k-12345678"), "{asked}");
     assert_eq!(
         search(brave(), json!({ "query": "denied" })).await,
         "Error: The search service does not take the key."
     );
-    assert!(!format!("{:?}", brave()).contains("k-123"));
+    assert!(!format!("{:?}", brave()).contains("k-12345678"));
 }

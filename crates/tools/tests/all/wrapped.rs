@@ -69,7 +69,7 @@ impl CredentialStore for Account {
 
 // spec: CR-05, TE-53
 #[tokio::test]
-async fn no_result_says_what_its_call_was_given() {
+async fn no_result_says_what_a_call_of_its_run_was_given() {
     let talks = tool(spec("talks"), |context| async move {
         let key = context.credentials().get("mail").await?;
         let key = key.expose()["key"].as_str().unwrap().to_owned();
@@ -88,9 +88,11 @@ async fn no_result_says_what_its_call_was_given() {
         assert!(!shown.contains("swordfish"), "{shown}");
         assert!(shown.contains("****"), "{shown}");
     }
-    // A call that was not given it hides nothing.
+    // Nor what another call of the run was given; another run knows nothing of it.
     let says = tool(spec("says"), |_| async { Ok("swordfish-42".into()) });
-    let result =
-        run_call(&crate::fixture::engine([says]), &ToolCall::new("c", "says", json!({})), &run).await;
-    assert_eq!(result.text(), "swordfish-42");
+    let engine = crate::fixture::engine([says]);
+    for (run, shown) in [(run, "****"), (context(), "swordfish-42")] {
+        let result = run_call(&engine, &ToolCall::new("c", "says", json!({})), &run).await;
+        assert_eq!(result.text(), shown);
+    }
 }
