@@ -1,7 +1,10 @@
 //! Calls that need a person's consent: asked at once, answered now or later, never run without a yes.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -447,6 +450,35 @@ async fn one_call_at_a_time_is_enough_for_a_yes() {
     let (outcome, _) = stage.play("Write.").await;
     assert_eq!(outcome.answer, "send_email done for Ann");
     assert_eq!(clock.now(), started);
+}
+
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// Drops a table for good.
+#[archon::tool(destructive)]
+async fn drop_table(table: String) -> String {
+    DROPPED.fetch_add(1, Ordering::SeqCst);
+    format!("dropped {table}")
+}
+
+// spec: AP-09, AP-15
+#[tokio::test]
+async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_runs_unasked() {
+    let stage = || {
+        let stage = Stage::new(|n, request| match n {
+            0 => call("c0", "drop_table", json!({"table": "users"})),
+            _ => FnProvider::text(&last(request)),
+        });
+        stage.with(|b| b.tool(drop_table))
+    };
+    let (refused, _) = stage().play("Tidy up.").await;
+    assert!(refused.answer.contains("there is nobody to ask"), "{}", refused.answer);
+    let (waits, _) = stage().with(|b| b.approver(Arc::new(AskLater))).play("Tidy up.").await;
+    assert_eq!(waits.status, OutcomeStatus::Suspended);
+    assert_eq!(DROPPED.load(Ordering::SeqCst), 0);
+    let person = Person::saying([now(Answer::Approve)]);
+    let (agreed, _) = stage().with(|b| b.approver(Arc::new(person))).play("Tidy up.").await;
+    assert_eq!((agreed.answer.as_str(), DROPPED.load(Ordering::SeqCst)), ("dropped users", 1));
 }
 
 // spec: AP-05
