@@ -1,7 +1,10 @@
 //! Calls that need a person's consent: asked at once, answered now or later, never run without a yes.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,8 +13,8 @@ use archon::{
     react_loop::replay,
     tools::FnTool,
     types::{
-        Answer, ApprovalRequest, ApprovalSettings, Approver, BoxFuture, Clock, Decision, Json, Message,
-        OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
+        Answer, ApprovalRequest, ApprovalSettings, Approver, AskLater, BoxFuture, Clock, Decision, Json,
+        Message, OnDeny, OnExpiry, RecordBody, Request, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, VirtualClock};
@@ -422,10 +425,7 @@ impl archon::types::Sink for Tells {
         let Event::Record { run, record } = event else { return };
         let RecordBody::ToolAsked { request, .. } = &record.body else { return };
         let show = self.0.lock().unwrap().clone().unwrap();
-        let told = archon::types::InboxRequest::Answer {
-            request_id: request.request_id.clone(),
-            answer: Answer::Approve,
-        };
+        let told = request.answered(Answer::Approve);
         let entry = archon::types::InboxEntry::new(request.request_id.clone(), record.at, told);
         let inbox = archon::Journal::inbox(&show.journal).unwrap();
         // The inbox in memory is ready at once.
@@ -450,4 +450,51 @@ async fn one_call_at_a_time_is_enough_for_a_yes() {
     let (outcome, _) = stage.play("Write.").await;
     assert_eq!(outcome.answer, "send_email done for Ann");
     assert_eq!(clock.now(), started);
+}
+
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// Drops a table for good.
+#[archon::tool(destructive)]
+async fn drop_table(table: String) -> String {
+    DROPPED.fetch_add(1, Ordering::SeqCst);
+    format!("dropped {table}")
+}
+
+// spec: AP-09, AP-15
+#[tokio::test]
+async fn a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set_and_never_runs_unasked() {
+    let stage = || {
+        let stage = Stage::new(|n, request| match n {
+            0 => call("c0", "drop_table", json!({"table": "users"})),
+            _ => FnProvider::text(&last(request)),
+        });
+        stage.with(|b| b.tool(drop_table))
+    };
+    let (refused, _) = stage().play("Tidy up.").await;
+    assert!(refused.answer.contains("there is nobody to ask"), "{}", refused.answer);
+    let (waits, _) = stage().with(|b| b.approver(Arc::new(AskLater))).play("Tidy up.").await;
+    assert_eq!(waits.status, OutcomeStatus::Suspended);
+    assert_eq!(DROPPED.load(Ordering::SeqCst), 0);
+    let person = Person::saying([now(Answer::Approve)]);
+    let (agreed, _) = stage().with(|b| b.approver(Arc::new(person))).play("Tidy up.").await;
+    assert_eq!((agreed.answer.as_str(), DROPPED.load(Ordering::SeqCst)), ("dropped users", 1));
+}
+
+// spec: AP-05
+#[tokio::test]
+async fn an_answer_to_what_the_question_was_bound_to_before_is_not_heard() {
+    let (done, clock) = (Done::default(), VirtualClock::new());
+    let stage = Stage::new(|n, request| match n {
+        0 => call("c0", "send_email", json!({"to": "Ann"})),
+        _ => FnProvider::text(&last(request)),
+    });
+    let stage = stage.with(|b| b.tool(careful("send_email", &done)).approver(Arc::new(AskLater)));
+    let (outcome, show) = stage.play("Write.").await;
+    let mut pending = show.agent.approvals(None).await.unwrap().remove(0);
+    pending.request.binding = "something else".to_owned();
+    assert!(show.agent.answer_pending(&pending, Answer::Approve).await.unwrap());
+    let resumed = again(&show, &done, &clock, Person::default()).resume(outcome.run).await.unwrap();
+    assert_eq!(resumed.outcome().await.unwrap().status, OutcomeStatus::Suspended);
+    assert!(did(&done).is_empty());
 }

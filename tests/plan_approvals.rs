@@ -398,10 +398,10 @@ async fn who_answers_below_while_the_plan_is_at_work_need_not_take_it_up_again()
     assert_eq!(open.len(), 2);
     assert!(archon.answer_pending(&open[1], Answer::Approve).await.unwrap());
     // The other answer comes when the second letter is out, and the plan has looked at the first, too.
-    let (journal, asker, id) =
-        (office.journal.clone(), open[0].asker().clone(), open[0].request.request_id.clone());
+    let (journal, asker, question) =
+        (office.journal.clone(), open[0].asker().clone(), open[0].request.clone());
     let then = Arc::new(move || {
-        let request = InboxRequest::Answer { request_id: id.clone(), answer: Answer::Approve };
+        let request = question.answered(Answer::Approve);
         let entry = InboxEntry::new("in_late", Timestamp::default(), request);
         journal.inbox().unwrap().post(&asker, entry).now_or_never().unwrap().unwrap();
     });

@@ -6,7 +6,7 @@ use std::{fs, sync::Arc, time::Duration};
 use archon::{
     RunOptions, SessionId, Tool, ToolContext, ToolError, ToolResult,
     providers::{Anthropic, AnthropicOptions},
-    tools::{Composite, EngineOptions, FnTool, ToolEngine, ToolNode, ToolRegistry, Workspace, builtin},
+    tools::{Ask, Composite, EngineOptions, FnTool, ToolEngine, ToolNode, ToolRegistry, Workspace, builtin},
     types::{Clock, Json, OutputLevel, ToolAnnotations, ToolInvocationRequest, ToolSpec},
 };
 use archon_testkit::{FnProvider, MockResponse, MockServer, VirtualClock};
@@ -225,7 +225,7 @@ async fn a_file_is_not_overwritten_before_it_was_read_nor_after_somebody_changed
     });
     let workspace = Workspace::new(folder.path()).unwrap();
     let (read, write) = (builtin::ReadFile::new(workspace.clone()), builtin::WriteFile::new(workspace));
-    let options = EngineOptions::default().granting(["fs_write"]);
+    let options = EngineOptions::default().granting(["fs_write"]).asking(Ask::WhereRequired);
     let stage = stage.with(|b| b.tool(read).tool(write).engine_options(options));
     let (outcome, show) = stage.play("Rewrite a.txt.").await;
     assert!(outcome.is_finished());

@@ -45,7 +45,10 @@ const PURPOSES: &[(&str, &str)] = &[
     ("futures-core", "the trait of streams"),
     ("futures-util", "waiting for one of several things"),
     ("heck", "names of types in the macro's output"),
-    ("hmac-sha256", "names of large values that are kept apart, and of turns that are remembered"),
+    (
+        "hmac-sha256",
+        "names of large values and of remembered turns, seals on messages, and what was agreed to",
+    ),
     ("html2text", "pages as text that a model can read"),
     ("http-body", "the frames of a response's body"),
     ("ignore", "which files a search leaves out"),

@@ -59,9 +59,7 @@ impl Approvals {
         if pending.request.is_expired(self.clock.now()) || self.is_answered(pending).await? {
             return Ok(false);
         }
-        let request_id = pending.request.request_id.clone();
-        let request = InboxRequest::Answer { request_id, answer };
-        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request);
+        let entry = InboxEntry::new(self.ids.fresh("in"), self.clock.now(), pending.request.answered(answer));
         archon_react_loop::post(&*self.journal, pending.asker(), entry).await?;
         Ok(true)
     }
@@ -74,7 +72,7 @@ impl Approvals {
             return Ok(true);
         }
         let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if *request_id == pending.request.request_id);
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if pending.request.is_meant(request_id, binding));
         Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
     }
 }

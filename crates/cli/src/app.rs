@@ -2,10 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use archon::{providers::HttpOptions, store::JsonlJournal};
+use archon::{
+    providers::HttpOptions,
+    store::{InboxKey, JsonlJournal},
+};
 
 use crate::{
     config::{Config, Sources},
+    failure::Failure,
     output::Output,
 };
 
@@ -28,9 +32,36 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// With these settings, said by flags, and no terminal, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(settings: crate::config::Settings) -> Self {
+        Self {
+            output: Arc::new(Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()))),
+            config: Config::of(settings, &crate::config::Origin::Flag(String::new())),
+            sources: Sources::default(),
+            data_dir: PathBuf::from("/nowhere/archon"),
+            json: false,
+            ask_later: false,
+            http: HttpOptions::default(),
+        }
+    }
+
     /// The journal, for reading: nothing is created.
     pub(crate) fn journal(&self) -> JsonlJournal {
-        JsonlJournal::new(&self.data_dir)
+        self.sealing(JsonlJournal::new(&self.data_dir))
+    }
+
+    /// The journal, for runs.
+    ///
+    /// # Errors
+    /// Its folder cannot be made.
+    pub(crate) fn open_journal(&self) -> Result<JsonlJournal, Failure> {
+        Ok(self.sealing(JsonlJournal::open(&self.data_dir)?))
+    }
+
+    /// Answers in a person's name come from this program alone: who has no key is not heard.
+    fn sealing(&self, journal: JsonlJournal) -> JsonlJournal {
+        journal.with_inbox_key(InboxKey::in_file(self.data_dir.join("inbox.key")))
     }
 
     /// An environment variable that is set and not empty.

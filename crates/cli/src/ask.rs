@@ -52,6 +52,13 @@ impl Prompt {
         }
     }
 
+    /// What is typed after a question that stands on one line.
+    pub(crate) fn line(&self, question: &str) -> Option<String> {
+        self.forget_typed();
+        self.output.note_piece(Look::Plain, question);
+        (self.lines)()
+    }
+
     fn ask_all(&self, requests: &[ApprovalRequest]) -> Vec<Decision> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() > 1 {

@@ -14,12 +14,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use archon::{
     providers::{
         ConnectOptions, LocalServer, ModelRef, OpenAiCompatible, OpenAiOptions, PROFILES, PROTOCOLS, Profile,
-        ServerAnswer, SetupError, ask_local_servers,
+        ServerAnswer, SetupError, ask_local_servers, is_local_address,
     },
     types::{FallbackModel, Provider, Secret},
 };
 
-use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local};
+use crate::{app::App, config::Origin, exit::Exit, failure::Failure, local, text::visible};
 
 pub(crate) use keys::key_variables;
 use keys::{further_keys, is_foreign, keys, named_keys, own_keys};
@@ -190,7 +190,9 @@ fn other(
         (None, false) => further_keys(app, parts.protocol.key_variables),
         _ => named.collect(),
     };
-    Ok((with(first)?, further.into_iter().map(|key| with(Some(key))).collect::<Result<_, _>>()?))
+    let first = with(first)?;
+    warn_of_plain(app, url.filter(|_| !foreign));
+    Ok((first, further.into_iter().map(|key| with(Some(key))).collect::<Result<_, _>>()?))
 }
 
 fn cannot_connect(e: SetupError) -> Failure {
@@ -375,9 +377,22 @@ fn connect(
         options.connect.http = app.http.clone();
         Ok(Arc::new(OpenAiCompatible::new(url.unwrap_or(own), options).map_err(cannot_connect)?))
     };
+    let has_key = !keys.is_empty();
     let mut keys = keys.into_iter();
     let first = with(keys.next())?;
+    warn_of_plain(app, url.filter(|_| has_key));
     Ok((first, keys.map(|key| with(Some(key))).collect::<Result<_, _>>()?))
+}
+
+/// Says that whoever is on the way to this address reads the key that is sent there.
+fn warn_of_plain(app: &App, url: Option<&str>) {
+    if let Some(url) = url
+        && url.to_lowercase().starts_with("http://")
+        && !is_local_address(url)
+    {
+        let host = visible(url.split('/').nth(2).unwrap_or_default());
+        app.output.warn(format!("the key goes to {host} in the clear: use an https:// address"));
+    }
 }
 
 fn known_address(url: &str) -> Option<&'static Profile> {

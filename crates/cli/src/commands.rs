@@ -14,6 +14,7 @@ mod schema;
 mod sessions;
 mod team;
 mod tools;
+mod trust;
 
 use std::path::PathBuf;
 
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     /// Fetch and show models that run in this program
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Agree to what a project's archon.toml chooses, or take that back
+    Trust(trust::TrustArgs),
     /// Show what was found on this machine, and what would be used and why
     Doctor(doctor::DoctorArgs),
     /// Print the JSON Schema of what this program writes or reads
@@ -70,9 +73,9 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The settings that the command's flags make.
-    pub(crate) fn settings(&self) -> Settings {
-        match self {
+    /// The settings that the command's flags make; none for a command that does nothing that settings choose.
+    pub(crate) fn settings(&self) -> Option<Settings> {
+        Some(match self {
             Self::Run(args) => args.settings(),
             Self::Plan(args) => args.settings(),
             Self::Resume(args) => args.settings(),
@@ -86,8 +89,9 @@ impl Command {
             | Self::Replay(_)
             | Self::Sessions(_)
             | Self::Model(_)
-            | Self::Schema(_) => Settings::default(),
-        }
+            | Self::Trust(_)
+            | Self::Schema(_) => return None,
+        })
     }
 
     /// Does it.
@@ -105,6 +109,7 @@ impl Command {
             Self::Tools(command) => command.run(app).await,
             Self::Models(command) => command.run(app).await,
             Self::Model(command) => command.run(app).await,
+            Self::Trust(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
             Self::Schema(command) => command.run(app),
         }
@@ -217,6 +222,8 @@ impl ToolFlags {
         settings.workspace.clone_from(&self.workspace);
     }
 }
+
+pub(crate) use trust::warning;
 
 /// Whom runs of this command ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //! Later layers win. Every value remembers its layer, so that `archon doctor` can say why something
 //! is as it is. A project's file comes with somebody else's code: see [`trust`] for what it may not do.
 
+mod agreed;
 mod file;
 mod rules;
 mod trust;
@@ -18,7 +19,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::failure::Failure;
+pub(crate) use agreed::Agreements;
 pub(crate) use rules::PermissionRules;
+pub(crate) use trust::{Asks, asks};
 use value::FromText;
 pub(crate) use value::{EmbedderChoice, LocalServers, Mode, ToolSelection};
 
@@ -43,6 +46,14 @@ macro_rules! settings {
                     self.$name = layer.$name;
                     origins.insert(stringify!($name), origin.named(stringify!($name)));
                 })+
+            }
+
+            /// Leaves one setting to the layers below; false if the layer does not say it.
+            fn forget(&mut self, key: &str) -> bool {
+                match key {
+                    $(stringify!($name) => self.$name.take().is_some(),)+
+                    _ => false,
+                }
             }
 
             /// Sets one setting from text, as an environment variable holds it.
@@ -138,6 +149,8 @@ pub(crate) struct Config {
     /// What holds in the end.
     pub(crate) settings: Settings,
     origins: Origins,
+    /// What the project's file asks for and nobody has agreed to, so that it does not hold.
+    pub(crate) asks: Option<Asks>,
 }
 
 /// Where settings are looked for; an input, so that tests decide it.
@@ -173,15 +186,18 @@ impl Config {
     /// A file cannot be read or says something wrong, or a variable does.
     pub(crate) fn load(sources: &Sources, flags: Settings) -> Result<Self, Failure> {
         let mut config = Self::default();
-        if let Some((path, layer)) = file::read(sources.user.as_deref())? {
-            config.add(layer, &Origin::User(path));
+        if let Some(file) = file::read(sources.user.as_deref())? {
+            config.add(file.settings, &Origin::User(file.path));
         }
-        if let Some((path, layer)) = file::read(sources.project.as_deref())? {
-            trust::check(&path, &layer)?;
-            config.add(layer, &Origin::Project(path));
+        let own =
+            [(from_env(&sources.env)?, Origin::Env(String::new())), (flags, Origin::Flag(String::new()))];
+        if let Some(mut file) = file::read(sources.project.as_deref())? {
+            let mut without = config.clone();
+            own.iter().for_each(|(layer, origin)| without.add(layer.clone(), origin));
+            config.asks = trust::restrict(&mut file, &without, sources)?;
+            config.add(file.settings, &Origin::Project(file.path));
         }
-        config.add(from_env(&sources.env)?, &Origin::Env(String::new()));
-        config.add(flags, &Origin::Flag(String::new()));
+        own.into_iter().for_each(|(layer, origin)| config.add(layer, &origin));
         Ok(config)
     }
 

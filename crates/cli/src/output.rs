@@ -1,6 +1,7 @@
 //! The one way to the terminal: answers on stdout, all else on stderr, a spinner in between.
 
 use std::{
+    collections::BTreeSet,
     io::{self, IsTerminal, Write},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -16,6 +17,8 @@ use crate::{
 /// Where text goes, and how it may look there.
 pub(crate) struct Output {
     streams: Mutex<Streams>,
+    /// The warnings that stood on stderr already.
+    warned: Mutex<BTreeSet<String>>,
     /// Whether stdout is a terminal.
     pub(crate) live: bool,
     /// Whether stderr is a terminal.
@@ -60,6 +63,7 @@ impl Output {
                 board: None,
                 target: ProgressDrawTarget::stderr,
             }),
+            warned: Mutex::default(),
             asks: spins && io::stdin().is_terminal(),
             live: io::stdout().is_terminal(),
             spins: spins && !dumb,
@@ -78,6 +82,7 @@ impl Output {
                 board: None,
                 target: ProgressDrawTarget::hidden,
             }),
+            warned: Mutex::default(),
             asks: false,
             live: false,
             spins: false,
@@ -102,6 +107,14 @@ impl Output {
     /// Writes a line to stderr.
     pub(crate) fn note(&self, look: Look, text: impl AsRef<str>) {
         self.note_piece(look, &format!("{}\n", text.as_ref()));
+    }
+
+    /// Writes a warning to stderr, once, however many parts of the program say it.
+    pub(crate) fn warn(&self, text: impl AsRef<str>) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(text.as_ref().to_owned()) {
+            self.note(Look::Warning, format!("warning: {}", text.as_ref()));
+        }
     }
 
     /// Writes to stderr what is not a whole line yet.

@@ -6,10 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use archon::tools::Permissions;
+use archon::{
+    tools::{Permissions, Ruling},
+    types::{Effect, Subject},
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{app::App, failure::Failure};
+use crate::{app::App, failure::Failure, toolset::Tools};
 
 /// All rules that hold.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
@@ -24,6 +27,17 @@ pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
     Permissions::parse(&rules.deny, &rules.ask, &rules.allow).map_err(|e| {
         Failure::usage(e.to_string(), "write rules as bash(git status:*), write_file(src/**) or read_file")
     })
+}
+
+/// Says which tools that change something are allowed whatever they do.
+pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
+    for spec in tools.iter().map(|tool| tool.spec()) {
+        let annotations = &spec.annotations;
+        let asks = annotations.destructive || annotations.effect != Effect::ReadOnly;
+        if asks && rules.ruling(&spec.name, &Subject::Unknown, &[]) == Ruling::Allow {
+            app.output.warn(format!("a rule allows every call of {}: no person is asked", spec.name));
+        }
+    }
 }
 
 /// The rules that were answered with `always`: beside the user's settings, each for the workspace that it was given in.

@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     app::App,
     args::{Args, GlobalArgs},
+    commands,
     config::{Config, Sources},
     exit::Exit,
     failure::Failure,
@@ -28,7 +29,9 @@ pub(crate) fn run(args: Args) -> Exit {
 
 fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     let sources = Sources::system();
-    let mut flags = args.command.settings();
+    let flags = args.command.settings();
+    let is_by_settings = flags.is_some();
+    let mut flags = flags.unwrap_or_default();
     flags.data_dir = args.global.data_dir.clone();
     let config = Config::load(&sources, flags)?;
     let data_dir = config.data_dir(&sources)?;
@@ -41,6 +44,9 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         ask_later: args.global.ask_later,
         http: HttpOptions::default(),
     };
+    if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
+        app.output.warn(warning);
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
             |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),

@@ -7,34 +7,28 @@ use archon::{
     types::{Tool, nearest},
 };
 
-use crate::{
-    config::{Settings, ToolSelection},
-    failure::Failure,
-};
+use crate::{app::App, config::ToolSelection, failure::Failure};
 
 /// Tools, ready to be called.
 pub(crate) type Tools = Vec<Arc<dyn Tool>>;
 
 /// The tools that the settings choose; those that change nothing where they choose none.
-pub(crate) fn chosen(settings: &Settings) -> Result<Tools, Failure> {
-    match &settings.tools {
-        None => Ok(builtin::default_tools(&workspace(settings)?)),
+pub(crate) fn chosen(app: &App) -> Result<Tools, Failure> {
+    match &app.config.settings.tools {
+        None => Ok(builtin::default_tools(&workspace(app)?)),
         Some(ToolSelection::None) => Ok(Vec::new()),
-        Some(ToolSelection::All) => Ok(all(&workspace(settings)?)),
-        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), settings),
+        Some(ToolSelection::All) => Ok(all(&workspace(app)?)),
+        Some(ToolSelection::Names(names)) => recorded(names.iter().map(String::as_str), app),
     }
 }
 
 /// The tools of these names, for instance of a run that is taken up again.
-pub(crate) fn recorded<'a>(
-    names: impl Iterator<Item = &'a str>,
-    settings: &Settings,
-) -> Result<Tools, Failure> {
+pub(crate) fn recorded<'a>(names: impl Iterator<Item = &'a str>, app: &App) -> Result<Tools, Failure> {
     let mut names = names.peekable();
     if names.peek().is_none() {
         return Ok(Vec::new());
     }
-    let all = all(&workspace(settings)?);
+    let all = all(&workspace(app)?);
     names.map(|name| by_name(name, &all)).collect()
 }
 
@@ -58,8 +52,8 @@ fn all(workspace: &Workspace) -> Tools {
 }
 
 /// The names of all there are.
-pub(crate) fn names(settings: &Settings) -> Result<Vec<String>, Failure> {
-    Ok(all(&workspace(settings)?).iter().map(|tool| tool.spec().name.clone()).collect())
+pub(crate) fn names(app: &App) -> Result<Vec<String>, Failure> {
+    Ok(all(&workspace(app)?).iter().map(|tool| tool.spec().name.clone()).collect())
 }
 
 fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> {
@@ -72,8 +66,8 @@ fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> 
     })
 }
 
-fn workspace(settings: &Settings) -> Result<Workspace, Failure> {
-    let path = settings.workspace.as_deref().unwrap_or(Path::new("."));
+fn workspace(app: &App) -> Result<Workspace, Failure> {
+    let path = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
     Workspace::new(path).map_err(|e| {
         Failure::usage(e.to_string(), "name a folder that you may read: --workspace DIR, or use --tools none")
     })
@@ -82,11 +76,11 @@ fn workspace(settings: &Settings) -> Result<Workspace, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Exit;
+    use crate::{config::Settings, exit::Exit};
 
     fn names_of(selection: ToolSelection) -> Result<Vec<String>, Failure> {
         let settings = Settings { tools: Some(selection), ..Settings::default() };
-        Ok(chosen(&settings)?.iter().map(|tool| tool.spec().name.clone()).collect())
+        Ok(chosen(&App::of(settings))?.iter().map(|tool| tool.spec().name.clone()).collect())
     }
 
     #[test]
@@ -131,7 +125,8 @@ mod tests {
     fn a_workspace_that_is_not_there_is_a_usage_error_unless_no_tool_needs_it() {
         let with = |tools| {
             let workspace = Some("/nowhere/at/all".into());
-            chosen(&Settings { tools, workspace, ..Settings::default() }).map(|tools| tools.len())
+            let settings = Settings { tools, workspace, ..Settings::default() };
+            chosen(&App::of(settings)).map(|tools| tools.len())
         };
         assert_eq!(with(Some(ToolSelection::None)), Ok(0));
         let e = with(None).unwrap_err();

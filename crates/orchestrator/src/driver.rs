@@ -289,7 +289,7 @@ impl<'a> Driver<'a> {
                     (!self.machine.is_stopping()).then_some(RecordBody::CancelRequested { reason })
                 }
                 // What is not asked any more needs no answer.
-                InboxRequest::Answer { request_id, answer } => self
+                InboxRequest::Answer { request_id, answer, .. } => self
                     .machine
                     .question_of(&request_id)
                     .map(|call| RecordBody::ToolAnswered { call, answer }),

@@ -295,27 +295,26 @@ impl AgentPool {
 
     /// Whether an answer is on its way, or has arrived in the run that asked.
     async fn is_answered(&self, entry: &PendingApproval) -> Result<bool, JournalError> {
-        let (asker, id) = (entry.asker(), &entry.request.request_id);
+        let (asker, question) = (entry.asker(), &entry.request);
         match self.journal.read(asker).await {
             // An agent that keeps no log here asks in the log of its caller alone.
             Err(JournalError::UnknownRun { .. }) => {}
             records => {
                 let open = pending_approvals(&records?);
-                if !open.iter().any(|open| open.request.request_id == *id) {
+                if !open.iter().any(|open| open.request.request_id == question.request_id) {
                     return Ok(true);
                 }
             }
         }
         let Some(inbox) = self.journal.inbox() else { return Ok(false) };
-        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, .. } if request_id == id);
+        let answers = |request: &InboxRequest| matches!(request, InboxRequest::Answer { request_id, binding, .. } if question.is_meant(request_id, binding));
         Ok(inbox.waiting(asker).await?.iter().any(|entry| answers(&entry.request)))
     }
 
     async fn post(&self, entry: &PendingApproval, answer: Answer) -> Result<(), JournalError> {
         let inbox = self.journal.inbox();
         let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let request_id = entry.request.request_id.clone();
-        let request = InboxRequest::Answer { request_id, answer };
+        let request = entry.request.answered(answer);
         inbox.post(entry.asker(), InboxEntry::new(self.ids.fresh("in"), self.clock.now(), request)).await
     }
 

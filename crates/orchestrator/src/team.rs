@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use archon_types::{
-    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, InboxRequest,
-    Journal, JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus,
-    PendingApproval, Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused,
-    RunStarted, TeamRecord, TeamSettings, pending_approvals, received_messages,
+    Agent, AgentId, Answer, BoxFuture, Bus, CallId, Context, ExecutionLimits, InboxEntry, Journal,
+    JournalError, LogAppender, Member, Message, OpenMode, Origin, Outcome, OutcomeStatus, PendingApproval,
+    Planner, PromptSource, Record, RecordBody, Role, RunConfig, RunId, RunRefused, RunStarted, TeamRecord,
+    TeamSettings, pending_approvals, received_messages,
 };
 
 use crate::{Desk, TeamError, TeamMachine, TeamProblem, check_team, driver::Driver};
@@ -212,7 +212,7 @@ impl Team {
         }
         let inbox = journal.inbox();
         let inbox = inbox.ok_or(JournalError::Unsupported { action: "take messages to runs" })?;
-        let request = InboxRequest::Answer { request_id: asked.request.request_id.clone(), answer };
+        let request = asked.request.answered(answer);
         let entry = InboxEntry::new(context.ids.fresh("in"), context.clock.now(), request);
         inbox.post(asked.asker(), entry).await?;
         Ok(None)

@@ -138,8 +138,8 @@ impl Following {
             let follows = match entry.request {
                 InboxRequest::Cancel { .. } if self.machine.is_stopping() => None,
                 InboxRequest::Cancel { reason } => Some(RecordBody::CancelRequested { reason }),
-                InboxRequest::Answer { request_id, answer } => {
-                    self.hear_answer(&request_id, answer, entry.at)
+                InboxRequest::Answer { request_id, binding, answer } => {
+                    self.hear_answer((&request_id, &binding), answer, entry.at)
                 }
                 _ => continue,
             };
@@ -180,8 +180,8 @@ impl Following {
             }
             for place in 0..deciding.len() {
                 if let Poll::Ready(decision) = deciding[place].work.poll_unpin(task) {
-                    let Deciding { request_id, .. } = deciding.swap_remove(place);
-                    return Poll::Ready(Woken::By(Happened::Decided(request_id, decision)));
+                    let Deciding { question, .. } = deciding.swap_remove(place);
+                    return Poll::Ready(Woken::By(Happened::Decided(question, decision)));
                 }
             }
             let is_spoken_to = cancelled.as_mut().poll(task).is_ready()
@@ -248,8 +248,8 @@ impl Following {
                 }
                 Ok(())
             }
-            Happened::Decided(request_id, Decision::Now(answer)) => {
-                match self.hear_answer(&request_id, answer, self.context.clock.now()) {
+            Happened::Decided((id, binding), Decision::Now(answer)) => {
+                match self.hear_answer((&id, &binding), answer, self.context.clock.now()) {
                     Some(follows) => self.record(vec![follows]).await,
                     None => Ok(()),
                 }

@@ -34,7 +34,8 @@ pub(crate) struct Following {
 /// Somebody looks at a question.
 pub(crate) struct Deciding {
     pub(crate) call: CallId,
-    pub(crate) request_id: String,
+    /// Its id and its binding.
+    pub(crate) question: (String, String),
     pub(crate) work: BoxFuture<'static, Decision>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) enum Happened {
     /// A call waits for a person.
     Asked(CallId, Vec<ApprovalRequest>),
     /// Somebody who could answer a question at once did, or did not.
-    Decided(String, Decision),
+    Decided((String, String), Decision),
     /// A call was stopped with the run; it goes on with it.
     LeftOpen,
     /// The planner answered, and this is what its own questions took.
@@ -110,18 +111,19 @@ impl Following {
         let shown = ApprovalRequest::clone(&request);
         self.ask(call, request).await?;
         if let Some(approver) = self.parts.approver.clone() {
-            let request_id = shown.request_id.clone();
+            let question = (shown.request_id.clone(), shown.binding.clone());
             let work = async move { approver.decide(&shown).await };
             let work = AssertUnwindSafe(work).catch_unwind().map(|said| said.unwrap_or(Decision::Later));
-            self.deciding.push(Deciding { call, request_id, work: Box::pin(work) });
+            self.deciding.push(Deciding { call, question, work: Box::pin(work) });
         }
         Ok(())
     }
 
-    /// The plan's own question of this name, while nobody has answered it.
-    fn question(&self, request_id: &str) -> Option<&(CallId, ApprovalRequest)> {
+    /// The plan's own question of this id and binding, while nobody has answered it.
+    fn question(&self, (request_id, binding): (&str, &str)) -> Option<&(CallId, ApprovalRequest)> {
         self.open.iter().find(|(call, request)| {
-            request.request_id == request_id && request.path.is_empty() && self.machine.is_waiting_for(*call)
+            let is_own = request.path.is_empty() && self.machine.is_waiting_for(*call);
+            is_own && request.is_meant(request_id, binding)
         })
     }
 
@@ -135,8 +137,13 @@ impl Following {
 
     /// What an answer that was given at some time leads to. One that cannot be taken leaves its question open, with the
     /// reason.
-    pub(crate) fn hear_answer(&self, request_id: &str, answer: Answer, at: Timestamp) -> Option<RecordBody> {
-        let (call, request) = self.question(request_id)?;
+    pub(crate) fn hear_answer(
+        &self,
+        meant: (&str, &str),
+        answer: Answer,
+        at: Timestamp,
+    ) -> Option<RecordBody> {
+        let (call, request) = self.question(meant)?;
         if request.is_expired(at) {
             return Some(RecordBody::ToolAnswered { call: *call, answer: Answer::Expired });
         }
@@ -177,7 +184,7 @@ impl Following {
         for (call, request) in &open {
             let Some(asker) = request.asker() else { continue };
             for entry in inbox.waiting(&asker.run).await? {
-                let InboxRequest::Answer { request_id, answer } = entry.request else { continue };
+                let InboxRequest::Answer { request_id, answer, .. } = entry.request else { continue };
                 if request_id == request.request_id {
                     answered.push(RecordBody::ToolAnswered { call: *call, answer });
                 }

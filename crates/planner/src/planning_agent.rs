@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry,
-    InboxRequest, Journal, LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus,
-    PlanRecord, Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted,
-    Spending, Task, Toolbox, received_messages,
+    Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
+    LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner,
+    PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task, Toolbox,
+    received_messages,
 };
 
 use crate::{
@@ -275,7 +275,7 @@ impl PlanningAgent {
             return Err(PlanRunError::Expired { run: context.run.clone(), call });
         }
         if let (Some(asker), Some(inbox)) = (request.asker(), context.journal(&self.parts.journal).inbox()) {
-            let request = InboxRequest::Answer { request_id: request.request_id.clone(), answer };
+            let request = request.answered(answer);
             inbox.post(&asker.run, InboxEntry::new(context.ids.fresh("in"), now, request)).await?;
             return Ok(None);
         }

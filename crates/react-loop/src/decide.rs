@@ -30,12 +30,10 @@ pub(crate) async fn decide(
     let mut answered = false;
     for ((call, request), decision) in calls.into_iter().zip(&requests).zip(decisions) {
         let Decision::Now(answer) = decision else { continue };
-        if let Some(asker) = request.asker() {
-            let told =
-                InboxRequest::Answer { request_id: request.request_id.clone(), answer: answer.clone() };
-            if !tell(driver, &asker.run, told, context).await {
-                continue;
-            }
+        if let Some(asker) = request.asker()
+            && !tell(driver, &asker.run, request.answered(answer.clone()), context).await
+        {
+            continue;
         }
         answered = true;
         log.step(machine, RecordBody::ToolAnswered { call, answer }).await?;

@@ -63,8 +63,8 @@ impl Mailbox {
     }
 
     /// The oldest message that arrived, as the records that carry it. `question` finds the call that a question is
-    /// about; an answer to one that is not open changes nothing.
-    pub(crate) fn take(&self, question: impl Fn(&str) -> Option<CallId>) -> Option<[RecordBody; 2]> {
+    /// about, by its id and binding; an answer to one that is not open changes nothing.
+    pub(crate) fn take(&self, question: impl Fn(&str, &str) -> Option<CallId>) -> Option<[RecordBody; 2]> {
         let mut state = self.state();
         let entry = state.arrived.pop_front()?;
         state.settled.push(entry.id.clone());
@@ -74,7 +74,7 @@ impl Mailbox {
                 RecordBody::Prompted { message, source: PromptSource::FollowUp }
             }
             InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
-            InboxRequest::Answer { request_id, answer } => match question(&request_id) {
+            InboxRequest::Answer { request_id, binding, answer } => match question(&request_id, &binding) {
                 Some(call) => RecordBody::ToolAnswered { call, answer },
                 None => RecordBody::ClockRead,
             },

@@ -52,7 +52,7 @@ impl RunLog {
         // What is there now, not only what the pump has seen: it is polled when the driver waits.
         mailbox.look().await;
         let mut any = false;
-        while let Some(bodies) = mailbox.take(|question| machine.call_of_question(question)) {
+        while let Some(bodies) = mailbox.take(|id, binding| machine.call_of_question(id, binding)) {
             any = true;
             self.appender.step(bodies.into(), |record| machine.apply(record)).await?;
         }

@@ -28,7 +28,8 @@ use std::{
 use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
 use crate::{
-    blocking::blocking, doorbell::Doorbell, files::create_directory, records::Salvaged, rules::check_id,
+    blocking::blocking, doorbell::Doorbell, files::create_directory, inbox_key::InboxKey, records::Salvaged,
+    rules::check_id,
 };
 use blobs::BlobFiles;
 
@@ -37,12 +38,13 @@ use blobs::BlobFiles;
 pub struct JsonlJournal {
     runs: PathBuf,
     bell: Doorbell,
+    inbox_key: Option<InboxKey>,
 }
 
 impl JsonlJournal {
     /// A journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
-        Self { runs: dir.as_ref().join("runs"), bell: Doorbell::default() }
+        Self { runs: dir.as_ref().join("runs"), bell: Doorbell::default(), inbox_key: None }
     }
 
     /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is
@@ -54,6 +56,14 @@ impl JsonlJournal {
         let journal = Self::new(dir);
         create_directory(&journal.runs)?;
         Ok(journal)
+    }
+
+    /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a file that
+    /// a program without the key puts into an inbox, such as an answer in a person's name, is left out with a warning.
+    /// The logs themselves have no seal, so whoever can write them can change what was said.
+    pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
+        self.inbox_key = Some(key);
+        self
     }
 
     /// Where a run's log is, whether or not it exists.

@@ -55,6 +55,8 @@ mod database_file;
 mod doorbell;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod files;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod inbox_key;
 #[cfg(feature = "jsonl")]
 mod jsonl;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
@@ -79,6 +81,8 @@ mod sqlite_credentials;
 #[cfg(feature = "sqlite-memory")]
 mod sqlite_memory;
 
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub use inbox_key::InboxKey;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 pub use memory::MemoryJournal;

@@ -34,7 +34,9 @@ use std::{
 
 use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
-use crate::{blocking::blocking, doorbell::Doorbell, records::Salvaged, rules::check_id};
+use crate::{
+    blocking::blocking, doorbell::Doorbell, inbox_key::InboxKey, records::Salvaged, rules::check_id,
+};
 use database::Database;
 
 pub use pool_index::SqliteIndex;
@@ -46,6 +48,7 @@ pub use pool_index::SqliteIndex;
 pub struct SqliteJournal {
     database: Arc<Database>,
     bell: Doorbell,
+    inbox_key: Option<InboxKey>,
 }
 
 impl SqliteJournal {
@@ -56,7 +59,16 @@ impl SqliteJournal {
     /// [`JournalError::Storage`], also for a file that is somebody else's, and
     /// [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        Ok(Self { database: Arc::new(Database::open(path.as_ref())?), bell: Doorbell::default() })
+        let database = Arc::new(Database::open(path.as_ref())?);
+        Ok(Self { database, bell: Doorbell::default(), inbox_key: None })
+    }
+
+    /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a row that
+    /// a program without the key puts into the table, such as an answer in a person's name, is left out with a warning.
+    /// The logs themselves have no seal, so whoever can write them can change what was said.
+    pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
+        self.inbox_key = Some(key);
+        self
     }
 
     /// Where the database is.

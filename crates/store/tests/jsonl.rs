@@ -5,8 +5,8 @@ mod sample;
 
 use std::{fs, path::PathBuf};
 
-use archon_store::JsonlJournal;
-use archon_types::{Durability, Journal, JournalError, OpenMode, Record};
+use archon_store::{InboxKey, JsonlJournal};
+use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use sample::{block_on, large, log, note, prompted, random, records, run, started, tool_finished, write};
@@ -430,4 +430,81 @@ fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
     assert!(ids.contains(&"r1"), "{ids:?}");
     let read = block_on(f.journal.read(&run("r2")));
     assert!(read.unwrap_err().to_string().contains("no regular file"));
+}
+
+fn cancel(id: &str) -> InboxEntry {
+    let request = InboxRequest::Cancel { reason: "not now".to_owned() };
+    InboxEntry::new(id, archon_types::Timestamp::from_millis(1), request)
+}
+
+/// The ids of the messages that are heard.
+fn heard(journal: &JsonlJournal, of: &str) -> Vec<String> {
+    let waiting = block_on(journal.inbox().unwrap().waiting(&run(of))).unwrap();
+    waiting.into_iter().map(|entry| entry.id).collect()
+}
+
+// spec: AP-15
+#[test]
+fn a_message_without_the_seal_of_its_run_is_left_out_where_the_journal_has_a_key() {
+    let f = fixture();
+    let file = f.dir.path().join("keys").join("inbox.key");
+    let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
+    let inbox = f.file.with_extension("inbox");
+    fs::create_dir(&inbox).unwrap();
+    let forged = serde_json::to_string(&cancel("z")).unwrap();
+    fs::write(inbox.join("z.json"), &forged).unwrap();
+    assert_eq!(heard(&journal, "r1"), [""; 0]);
+    assert!(!file.exists(), "who only reads makes no key");
+    // Zeros are no seal where nobody has made a key, nor where somebody has.
+    fs::write(inbox.join("z.json"), format!("{forged}\n{}", "0".repeat(64))).unwrap();
+    assert_eq!(heard(&journal, "r1"), [""; 0]);
+
+    block_on(journal.inbox().unwrap().post(&run("r1"), cancel("m"))).unwrap();
+    assert_eq!(heard(&journal, "r1"), ["m"]);
+    assert_eq!(
+        heard(&journal.clone().with_inbox_key(InboxKey::in_file(&file)), "r1"),
+        ["m"],
+        "kept in the file"
+    );
+    assert_eq!(heard(&journal.clone().with_inbox_key(InboxKey::new([7; 32])), "r1"), [""; 0], "another key");
+    assert_eq!(heard(&f.journal, "r1"), ["m", "z"], "without a key all are heard");
+
+    let sealed = fs::read_to_string(inbox.join("m.json")).unwrap();
+    fs::write(inbox.join("m.json"), sealed.replace("not now", "now")).unwrap();
+    assert_eq!(heard(&journal, "r1"), [""; 0], "changed");
+    write(&f.journal, "r2", &log("r2"));
+    let other = inbox.with_file_name("r2.inbox");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("m.json"), &sealed).unwrap();
+    assert_eq!(heard(&journal, "r2"), [""; 0], "of another run");
+    fs::write(inbox.join("m.json"), &sealed).unwrap();
+    assert_eq!(heard(&journal, "r1"), ["m"]);
+}
+
+#[test]
+fn the_key_of_an_inbox_is_made_once_by_many_for_its_owner_alone() {
+    let f = fixture();
+    let file = f.dir.path().join("inbox.key");
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
+            scope.spawn(move || {
+                block_on(journal.inbox().unwrap().post(&run("r1"), cancel(&format!("m{n}")))).unwrap();
+            });
+        }
+    });
+    let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
+    assert_eq!(heard(&journal, "r1").len(), 8);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let names: Vec<_> = fs::read_dir(f.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "nothing unfinished is left: {names:?}");
+
+    fs::write(&file, "short").unwrap();
+    let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));
+    let refused = block_on(journal.inbox().unwrap().waiting(&run("r1"))).unwrap_err().to_string();
+    assert!(refused.contains("inbox.key") && refused.contains("remove it"), "{refused}");
 }

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use archon_store::SqliteJournal;
+use archon_store::{InboxKey, SqliteJournal};
 use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
 use expect_test::{expect, expect_file};
 use rusqlite::Connection;
@@ -116,6 +116,24 @@ fn messages_of_a_database_that_was_copied_alone_are_found_when_the_run_is_taken_
     let journal = SqliteJournal::open(f.journal.path()).unwrap();
     let _open = block_on(journal.open(&run("r1"), OpenMode::Existing)).unwrap();
     assert_eq!(block_on(journal.inbox().unwrap().waiting(&run("r1"))).unwrap(), [message]);
+}
+
+// spec: AP-15
+#[test]
+fn a_row_without_a_seal_is_left_out_where_the_journal_has_a_key() {
+    let f = fixture();
+    let message = |id: &str| {
+        let cancel = InboxRequest::Cancel { reason: "why not".into() };
+        InboxEntry::new(id, archon_types::Timestamp::from_millis(1), cancel)
+    };
+    let journal = f.journal.clone().with_inbox_key(InboxKey::new([7; 32]));
+    let waiting = || block_on(journal.inbox().unwrap().waiting(&run("r1"))).unwrap();
+    block_on(f.journal.inbox().unwrap().post(&run("r1"), message("forged"))).unwrap();
+    assert_eq!(waiting(), []);
+    block_on(journal.inbox().unwrap().post(&run("r1"), message("sent"))).unwrap();
+    assert_eq!(waiting(), [message("sent")]);
+    f.change("UPDATE inbox SET message = replace(message, 'why', 'how') WHERE id = 'sent'");
+    assert_eq!(waiting(), []);
 }
 
 #[test]

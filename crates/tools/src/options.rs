@@ -29,7 +29,8 @@ pub struct EngineOptions {
     pub levels: BTreeMap<String, BTreeSet<String>>,
     /// What is allowed, asked about or denied by rule. Default no rules.
     pub permissions: Permissions,
-    /// Which calls a person is asked about that no rule speaks of.
+    /// Which calls a person is asked about that no rule speaks of. Default those of tools that require it, and of
+    /// those that may destroy what cannot be brought back.
     pub ask: Ask,
     /// What is tried again of calls outside a run ([`ToolEngine::invoke`](crate::ToolEngine::invoke)); in a run the
     /// loop decides.
@@ -79,9 +80,9 @@ impl CallRate {
 #[non_exhaustive]
 pub enum Ask {
     /// Those of tools that require it.
-    #[default]
     WhereRequired,
     /// Those too of tools that may destroy what cannot be brought back.
+    #[default]
     BeforeDestruction,
     /// Those too that may change something.
     BeforeChanges,
@@ -125,6 +126,12 @@ impl EngineOptions {
     /// For tools that are agents or run commands: 120 s.
     pub fn for_agent_tools() -> Self {
         Self { timeout: Duration::from_secs(120), ..Self::default() }
+    }
+
+    /// The same options under which a person is asked about these calls.
+    pub fn asking(mut self, ask: Ask) -> Self {
+        self.ask = ask;
+        self
     }
 
     /// The same options with a limit on how often the tool of this name is called.

@@ -3,7 +3,7 @@
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Json, RunId, Subject, Timestamp, ToolSpec};
+use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 
 /// A question to a person that stands between a call and its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +108,17 @@ impl ApprovalRequest {
     /// Whether nobody answered in time.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// Whether an answer that names a question and its binding is one to this question.
+    pub fn is_meant(&self, request_id: &str, binding: &str) -> bool {
+        self.request_id == request_id && self.binding == binding
+    }
+
+    /// The message that carries an answer to this question.
+    pub fn answered(&self, answer: Answer) -> InboxRequest {
+        let (request_id, binding) = (self.request_id.clone(), self.binding.clone());
+        InboxRequest::Answer { request_id, binding, answer }
     }
 
     /// The run that asks, unless it is the one in whose log the question stands.

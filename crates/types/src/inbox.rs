@@ -82,6 +82,10 @@ pub enum InboxRequest {
     Answer {
         /// [`ApprovalRequest::request_id`](crate::ApprovalRequest::request_id).
         request_id: String,
+        /// [`ApprovalRequest::binding`](crate::ApprovalRequest::binding) as it was when the question was answered. An
+        /// answer to a question that is bound to something else by now is not heard.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        binding: String,
         /// The answer.
         answer: Answer,
     },

@@ -1,12 +1,11 @@
 //! Who is chosen for which settings, and above all: which key goes where. Nothing here needs a network.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::{
     config::{Config, Settings, Sources},
     exit::Exit,
-    output::Output,
 };
 
 const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-openai");
@@ -17,15 +16,8 @@ const OPENAI_URL: &str = "https://api.openai.com/v1/";
 
 fn app(settings: Settings, origin: Origin, env: &[(&str, &str)]) -> App {
     let env: BTreeMap<_, _> = env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    App {
-        output: Arc::new(Output::to(Box::new(std::io::sink()), Box::new(std::io::sink()))),
-        config: Config::of(settings, &origin),
-        sources: Sources { env, ..Sources::default() },
-        data_dir: PathBuf::from("/nowhere/archon"),
-        json: false,
-        ask_later: false,
-        http: Default::default(),
-    }
+    let config = Config::of(settings, &origin);
+    App { config, sources: Sources { env, ..Sources::default() }, ..App::of(Settings::default()) }
 }
 
 fn flag() -> Origin {

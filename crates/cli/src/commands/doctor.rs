@@ -141,7 +141,7 @@ fn models(app: &App) -> Finding {
 }
 
 fn tools(app: &App) -> Finding {
-    match toolset::chosen(&app.config.settings) {
+    match toolset::chosen(app) {
         Ok(tools) => {
             let names: Vec<_> = tools.iter().map(|t| t.spec().name.clone()).collect();
             Finding { check: "tools", ok: true, found: names.join(", ") }

@@ -76,8 +76,8 @@ async fn recorded(
     is_plan: bool,
 ) -> Result<ArchonBuilder, Failure> {
     let tools = match flags.tools {
-        Some(_) => toolset::chosen(&app.config.settings)?,
-        None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), &app.config.settings)?,
+        Some(_) => toolset::chosen(app)?,
+        None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), app)?,
     };
     let model = format!("{}:{}", config.provider, config.model);
     let chosen = choose::model(app, Some(&model)).await?;

@@ -85,7 +85,7 @@ pub(crate) async fn chosen(app: &App) -> Result<Archon, Failure> {
 
 /// The same with a memory.
 async fn remembering(app: &App, memory: Option<Memory>) -> Result<Archon, Failure> {
-    let tools = toolset::chosen(&app.config.settings)?;
+    let tools = toolset::chosen(app)?;
     let chosen = choose::model(app, None).await?;
     let fallbacks = choose::fallbacks(app, None).await?;
     let mut builder = assemble(app, chosen, fallbacks, tools, ExecutionLimits::default())?;
@@ -110,12 +110,13 @@ pub(crate) fn assemble(
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
     engine.permissions = permissions::all(app)?;
+    permissions::warn_of_wide(&tools, &engine.permissions, app);
     let mut builder = Archon::builder()
         .engine_options(engine)
         .agent_id("archon")
         .provider_with_keys(chosen.provider, chosen.keys, chosen.model)
         .tools(tools)
-        .data_dir(&app.data_dir)
+        .journal(Arc::new(app.open_journal()?))
         .limits(limits);
     for Chosen { provider, keys, model, .. } in fallbacks {
         builder = builder.fallback_provider(Fallback::new(provider, model).with_keys(keys));

@@ -10,15 +10,7 @@ use archon::{
 use clap::Subcommand;
 
 use super::ToolFlags;
-use crate::{
-    app::App,
-    config::{Settings, ToolSelection},
-    exit::Exit,
-    failure::Failure,
-    interrupt,
-    text::one_line,
-    toolset,
-};
+use crate::{app::App, config::Settings, exit::Exit, failure::Failure, interrupt, text::one_line, toolset};
 
 /// What to do with tools.
 #[derive(Debug, Subcommand)]
@@ -57,7 +49,7 @@ impl ToolsCommand {
 }
 
 fn list(app: &App) -> Result<Exit, Failure> {
-    for tool in toolset::chosen(&app.config.settings)? {
+    for tool in toolset::chosen(app)? {
         let spec = tool.spec();
         app.item(spec, || format!("{:<12}  {}", spec.name, one_line(&spec.description, 100)));
     }
@@ -65,9 +57,7 @@ fn list(app: &App) -> Result<Exit, Failure> {
 }
 
 async fn call(app: &App, name: String, arguments: &[String]) -> Result<Exit, Failure> {
-    let mut settings = app.config.settings.clone();
-    settings.tools = Some(ToolSelection::Names(vec![name.clone()]));
-    let tools = toolset::chosen(&settings)?;
+    let tools = toolset::recorded(std::iter::once(name.as_str()), app)?;
     let arguments = read_arguments(arguments)?;
     let registry = ToolRegistry::new();
     registry.register_all(tools).map_err(|e| Failure::failed(e.to_string(), "choose other tools"))?;

@@ -10,8 +10,16 @@ use toml::de::DeTable;
 use super::{KEYS, Settings, resolve};
 use crate::failure::Failure;
 
+/// A settings file that was read.
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// All of it.
+    pub(super) text: String,
+    pub(super) settings: Settings,
+}
+
 /// Reads a file; `None` if there is none.
-pub(super) fn read(path: Option<&Path>) -> Result<Option<(PathBuf, Settings)>, Failure> {
+pub(super) fn read(path: Option<&Path>) -> Result<Option<File>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -25,7 +33,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<Option<(PathBuf, Settings)>, F
     resolve(path, &mut settings.workspace);
     resolve(path, &mut settings.project_file);
     resolve(path, &mut settings.data_dir);
-    Ok(Some((path.to_owned(), settings)))
+    Ok(Some(File { path: path.to_owned(), text, settings }))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Settings, Failure> {

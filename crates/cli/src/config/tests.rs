@@ -6,8 +6,19 @@ use archon::providers::LocalServer;
 
 use super::*;
 
-/// Files in a directory of their own, and an environment.
+/// Files in a directory of their own, of which the project's was agreed to, and an environment.
 fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Result<Config, Failure> {
+    load_after(project, user, project, env, flags)
+}
+
+/// The same where a project's file was agreed to when this stood in it.
+fn load_after(
+    agreed: &str,
+    user: &str,
+    project: &str,
+    env: &[(&str, &str)],
+    flags: Settings,
+) -> Result<Config, Failure> {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name).join(FILE);
@@ -17,11 +28,16 @@ fn load(user: &str, project: &str, env: &[(&str, &str)], flags: Settings) -> Res
         }
         Some(path)
     };
-    let sources = Sources {
+    let mut sources = Sources {
         user: write("user", user),
         project: write("project", project),
         env: env.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
     };
+    sources.env.insert("XDG_DATA_HOME".to_owned(), dir.path().join("home").display().to_string());
+    for folder in ["home/archon", "user/data"] {
+        let file = sources.project.as_deref().unwrap();
+        Agreements::in_folder(&dir.path().join(folder)).add(file, agreed).unwrap();
+    }
     let shorten = |text: &str| text.replace(&format!("{}/", dir.path().display()), "");
     Config::load(&sources, flags).map_err(|e| Failure::new(e.exit(), shorten(e.what()), e.advice().concat()))
 }
@@ -228,6 +244,49 @@ fn what_is_wrong_is_said_with_its_place() {
         expect![[r#"
         project/archon.toml: `project_file` leads out of the project
           say it with a flag or in your own settings, or remove `project_file` there"#]],
+    );
+}
+
+#[test]
+fn what_chooses_who_listens_or_what_is_said_waits_for_an_agreement_to_the_very_text() {
+    for (key, value) in [
+        ("model", "'ollama:m'"),
+        ("fallback", "['openai:m']"),
+        ("base_url", "'http://h/v1'"),
+        ("tools", "'all'"),
+        ("system", "'Obey.'"),
+        ("project_file", "'NOTES.md'"),
+    ] {
+        let project = format!("max_turns = 7\n{key} = {value}\n");
+        let origin = |agreed: &str, user: &str| {
+            let config = load_after(agreed, user, &project, &[], Settings::default()).unwrap();
+            assert_eq!(config.settings.max_turns, Some(7), "the rest holds");
+            let waits = config.asks.as_ref().map(|asks| asks.keys.clone()).unwrap_or_default();
+            (config.origin(key).map(|origin| matches!(origin, Origin::Project(_))), waits)
+        };
+        assert_eq!(origin("", ""), (None, vec![key]));
+        assert_eq!(origin(&project, ""), (Some(true), vec![]), "{key}");
+        assert_eq!(origin(&format!("{project} "), ""), (None, vec![key]), "it is another text");
+        let user = format!("{key} = {value}");
+        assert_eq!(origin("", &user), (Some(false), vec![key]), "the user's own holds: {key}");
+    }
+    // What would not hold anyway is not asked about.
+    let flags = Settings { system: Some("Mine.".into()), ..Settings::default() };
+    let config =
+        load_after("", "", "system = 'Obey.'\nmodel = 'm'", &[("ARCHON_MODEL", "own")], flags).unwrap();
+    assert!(config.asks.is_none() && config.settings.model.as_deref() == Some("own"));
+}
+
+#[test]
+fn every_setting_was_looked_at_whether_a_project_may_choose_it() {
+    let refused = ["api_key_env", "data_dir", "local_servers"];
+    let harmless =
+        ["workspace", "mode", "max_turns", "permissions", "embedder", "local_threads", "local_kernel"];
+    let known = [trust::AFTER_AGREEMENT, &refused, &harmless].concat();
+    let unknown: Vec<_> = KEYS.iter().filter(|key| !known.contains(key)).collect();
+    assert!(
+        unknown.is_empty(),
+        "say of each in trust.rs and here what a project may do with it: {unknown:?}"
     );
 }
 

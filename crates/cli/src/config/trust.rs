@@ -1,18 +1,86 @@
-//! What a project's archon.toml may not do.
+//! What a project's archon.toml may not do, and what it may do only once a person has agreed to it.
 //!
-//! The file comes with a repository that its user may just have cloned. It may choose a model and
-//! tools, and the address of the model's service: no key is sent to an address that it chose (see
-//! `choose.rs`). It may not choose which key is sent, where logs go, which servers of this machine are
-//! asked, or a workspace or instructions outside the project. What is refused here can be said in the user's own file,
-//! the environment or a flag.
+//! The file comes with a repository that its user may just have cloned. What chooses who listens, or what is said to the
+//! model, holds only once a person has [agreed](super::agreed) to the very text of the file (`archon trust`): whoever the
+//! model is reads the files of the project, and instructions and tools say what is done with them. No key is sent to an
+//! address that the file chose even then (see `choose.rs`). The file may never choose which key is sent, where logs go,
+//! which servers of this machine are asked, or a workspace or instructions outside the project. All of that can be said
+//! in the user's own file, the environment or a flag.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
-use super::Settings;
-use crate::failure::Failure;
+use super::{
+    Agreements, Config, Origin, Settings, Sources,
+    file::{self, File},
+};
+use crate::{failure::Failure, text::visible};
+
+/// The settings that choose who listens or what is said.
+pub(super) const AFTER_AGREEMENT: &[&str] =
+    &["model", "fallback", "base_url", "tools", "system", "project_file"];
+
+/// What a project's file asks for that needs a person's agreement.
+#[derive(Clone, Debug)]
+pub(crate) struct Asks {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// All of it.
+    pub(crate) text: String,
+    /// The settings, by their names.
+    pub(crate) keys: Vec<&'static str>,
+    /// Whether somebody agreed to the file as it is.
+    pub(crate) is_agreed: bool,
+}
+
+impl Asks {
+    /// The settings as the file has them, for people, a line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let table: toml::Table = toml::from_str(&self.text).unwrap_or_default();
+        let line = |key: &&str| Some(visible(&format!("{key} = {}", table.get(*key)?)));
+        self.keys.iter().filter_map(line).collect()
+    }
+}
+
+/// What the project's file asks for, whether or not somebody agreed to it; none if there is no such file or it asks for
+/// nothing.
+pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<Asks>, Failure> {
+    match file::read(sources.project.as_deref())? {
+        Some(file) => Ok(split(&file, Some(agreements))?.0),
+        None => Ok(None),
+    }
+}
+
+/// Takes out of a project's file what nobody has agreed to. What is left out and would have held is returned: `without`
+/// are all layers but this one.
+pub(super) fn restrict(
+    file: &mut File,
+    without: &Config,
+    sources: &Sources,
+) -> Result<Option<Asks>, Failure> {
+    // Without a data folder there is no place in which somebody could have agreed.
+    let agreements = without.data_dir(sources).ok().map(|folder| Agreements::in_folder(&folder));
+    let (asks, rest) = split(file, agreements.as_ref())?;
+    let Some(mut asks) = asks.filter(|asks| !asks.is_agreed) else { return Ok(None) };
+    file.settings = rest;
+    asks.keys.retain(|key| !matches!(without.origin(key), Some(Origin::Env(_) | Origin::Flag(_))));
+    Ok(Some(asks).filter(|asks| !asks.keys.is_empty()))
+}
+
+/// What a file asks for, and the settings that hold without it.
+fn split(file: &File, agreements: Option<&Agreements>) -> Result<(Option<Asks>, Settings), Failure> {
+    check(&file.path, &file.settings)?;
+    let mut rest = file.settings.clone();
+    let keys: Vec<_> = AFTER_AGREEMENT.iter().copied().filter(|key| rest.forget(key)).collect();
+    let is_agreed = match agreements {
+        Some(agreements) if !keys.is_empty() => agreements.hold(&file.path, &file.text)?,
+        _ => false,
+    };
+    let asks = Asks { path: file.path.clone(), text: file.text.clone(), keys, is_agreed };
+    Ok((Some(asks).filter(|asks| !asks.keys.is_empty()), rest))
+}
 
 /// Refuses a layer that oversteps.
-pub(super) fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
+fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
     let refuse = |key: &str, why: &str| {
         let what = format!("{}: `{key}` {why}", path.display());
         Err(Failure::usage(

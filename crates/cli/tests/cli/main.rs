@@ -21,3 +21,4 @@ mod services;
 mod setup;
 mod teams;
 mod terminal;
+mod trust;

@@ -131,8 +131,8 @@ impl<'a> Form<'a> {
     }
 
     /// Whether this question is the one that is open.
-    pub(super) fn is_open(&self, request_id: &str) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.request_id == request_id)
+    pub(super) fn is_open(&self, request_id: &str, binding: &str) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.is_meant(request_id, binding))
     }
 
     fn go_on(&self, now: Timestamp, can_ask: bool) -> Next {

@@ -92,7 +92,9 @@ impl Parts {
             }
             let body = match entry.request {
                 InboxRequest::Cancel { reason } => RecordBody::CancelRequested { reason },
-                InboxRequest::Answer { request_id, answer } if form.is_open(&request_id) => {
+                InboxRequest::Answer { request_id, binding, answer }
+                    if form.is_open(&request_id, &binding) =>
+                {
                     RecordBody::ToolAnswered { call: WORK, answer }
                 }
                 // A question that is not open any more, and what an agent with fields does not listen to.

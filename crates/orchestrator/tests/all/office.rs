@@ -189,7 +189,7 @@ impl Office {
     /// Leaves an answer for the only thing that a run waits for.
     pub(crate) async fn answer(&self, run: &str, answer: Answer) {
         let entry = self.open(run).remove(0);
-        let request = InboxRequest::Answer { request_id: entry.request.request_id.clone(), answer };
+        let request = entry.request.answered(answer);
         let letter =
             InboxEntry::new(format!("in-{}", self.clock.now().as_millis()), self.clock.now(), request);
         self.journal.inbox.post(entry.asker(), letter).await.unwrap();

@@ -54,7 +54,7 @@ fn open(world: &World) -> Vec<PendingApproval> {
 }
 
 fn answers(request: &ApprovalRequest, answer: Answer) -> InboxRequest {
-    InboxRequest::Answer { request_id: request.request_id.clone(), answer }
+    request.answered(answer)
 }
 
 fn resume(world: &World, team: &Team) -> Outcome {

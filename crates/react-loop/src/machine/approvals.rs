@@ -70,8 +70,8 @@ impl ReactMachine {
     }
 
     /// The call that a question is about, while nobody has answered it.
-    pub(crate) fn call_of_question(&self, request_id: &str) -> Option<CallId> {
-        let asks = |call: &&CallState| call.questions().any(|request| request.request_id == request_id);
+    pub(crate) fn call_of_question(&self, request_id: &str, binding: &str) -> Option<CallId> {
+        let asks = |call: &&CallState| call.questions().any(|request| request.is_meant(request_id, binding));
         self.calls().iter().find(asks).map(|call| call.id)
     }
 

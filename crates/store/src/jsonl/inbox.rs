@@ -1,6 +1,7 @@
 //! Messages to runs, one file each: `{dir}/runs/{run}.inbox/{id}.json`.
 //!
-//! A file that has its name is whole: it is written under another one first. Messages of other processes
+//! A file is a line of JSON, and a [seal](crate::inbox_key) where the journal has a key for it; without its seal a message
+//! is not heard. A file that has its name is whole: it is written under another one first. Messages of other processes
 //! are noticed by the directory's time of change; see [`doorbell`](crate::doorbell). It is there while there are any.
 
 use std::{
@@ -15,6 +16,7 @@ use super::{JsonlJournal, RunFiles};
 use crate::{
     blocking::blocking,
     files::{create_directory, read_file, storage, sync_directory},
+    inbox_key::{InboxKey, Opener, close},
     rules::check_id,
 };
 
@@ -26,7 +28,8 @@ impl Inbox for JsonlJournal {
         Box::pin(async move {
             let files = self.files(run)?;
             check_id(&RunId::new(entry.id.clone()))?;
-            blocking(move || write(&files, &entry)).await?;
+            let key = self.inbox_key.clone();
+            blocking(move || write(&files, &entry, key.as_ref())).await?;
             self.bell.ring();
             Ok(())
         })
@@ -34,11 +37,12 @@ impl Inbox for JsonlJournal {
 
     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
         Box::pin(async move {
-            let inbox = self.files(run)?.inbox;
+            let files = self.files(run)?;
+            let key = self.inbox_key.clone();
             // Most runs never get a message.
-            match inbox.exists() {
+            match files.inbox.exists() {
                 false => Ok(Vec::new()),
-                true => blocking(move || read(&inbox)).await,
+                true => blocking(move || read(&files, key.as_ref())).await,
             }
         })
     }
@@ -56,14 +60,15 @@ impl Inbox for JsonlJournal {
     }
 }
 
-fn write(files: &RunFiles, entry: &InboxEntry) -> Result<(), JournalError> {
+fn write(files: &RunFiles, entry: &InboxEntry, key: Option<&InboxKey>) -> Result<(), JournalError> {
     if !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run.clone() });
     }
+    let text = close(key, &files.run, entry)?;
     let path = files.inbox.join(format!("{}.json", entry.id));
     let unfinished = files.inbox.join(format!("{}.unfinished", entry.id));
     let written = create_in(&files.inbox, &unfinished)?.and_then(|mut file| {
-        file.write_all(&serde_json::to_vec(entry)?)?;
+        file.write_all(text.as_bytes())?;
         file.sync_data()
     });
     written.map_err(storage("write", &path)).inspect_err(|_| {
@@ -98,13 +103,14 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
+fn read(files: &RunFiles, key: Option<&InboxKey>) -> Result<Vec<InboxEntry>, JournalError> {
+    let (inbox, opener) = (files.inbox.as_path(), Opener::new(key, &files.run)?);
     let mut entries = Vec::new();
-    let files = match fs::read_dir(inbox) {
+    let messages = match fs::read_dir(inbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(entries),
-        files => files.map_err(storage("list", inbox))?,
+        messages => messages.map_err(storage("list", inbox))?,
     };
-    for entry in files {
+    for entry in messages {
         let path = entry.map_err(storage("list", inbox))?.path();
         if path.extension().is_none_or(|e| e != "json") {
             continue;
@@ -114,14 +120,18 @@ fn read(inbox: &Path) -> Result<Vec<InboxEntry>, JournalError> {
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             bytes => bytes.map_err(storage("read", &path))?,
         };
-        match serde_json::from_slice::<InboxEntry>(&bytes) {
+        match opener.open(&bytes) {
             // The name of a file becomes a path when the message is removed, so it is not believed to its content.
             Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
                 tracing::warn!(path = %path.display(), id = ?entry.id, "a message has another's id; remove the file");
             }
             Ok(entry) => entries.push(entry),
             // Somebody else's, or a newer version's: left for who can read it.
-            Err(error) => tracing::warn!(path = %path.display(), %error, "a message cannot be read"),
+            Err(problem) => tracing::warn!(
+                "a message to run {} is left out: {problem}; look at {} and remove it",
+                files.run,
+                path.display(),
+            ),
         }
     }
     entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));

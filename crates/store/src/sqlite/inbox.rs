@@ -16,15 +16,20 @@ use archon_types::{BoxFuture, Durability, Inbox, InboxEntry, JournalError, RunId
 use rusqlite::{Connection, OptionalExtension, Transaction};
 
 use super::{SqliteJournal, database::Database, error::failed, log};
-use crate::{blocking::blocking, files::storage, rules::check_id};
+use crate::{
+    blocking::blocking,
+    files::storage,
+    inbox_key::{InboxKey, Opener, close},
+    rules::check_id,
+};
 
 impl Inbox for SqliteJournal {
     fn post<'a>(&'a self, run: &'a RunId, entry: InboxEntry) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             check_id(run)?;
             check_id(&RunId::new(entry.id.clone()))?;
-            let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || post(&database, &run, &entry)).await?;
+            let (database, key, run) = (self.database.clone(), self.inbox_key.clone(), run.clone());
+            blocking(move || post(&database, &run, &entry, key.as_ref())).await?;
             self.bell.ring();
             Ok(())
         })
@@ -36,8 +41,8 @@ impl Inbox for SqliteJournal {
             if !self.database.inbox_mark(run).exists() {
                 return Ok(Vec::new());
             }
-            let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || waiting(&database, &run)).await
+            let (database, key, run) = (self.database.clone(), self.inbox_key.clone(), run.clone());
+            blocking(move || waiting(&database, &run, key.as_ref())).await
         })
     }
 
@@ -54,10 +59,14 @@ impl Inbox for SqliteJournal {
     }
 }
 
-fn post(database: &Database, run: &RunId, entry: &InboxEntry) -> Result<(), JournalError> {
+fn post(
+    database: &Database,
+    run: &RunId,
+    entry: &InboxEntry,
+    key: Option<&InboxKey>,
+) -> Result<(), JournalError> {
     let failed = failed("write to", database.path());
-    let message =
-        serde_json::to_string(entry).map_err(|e| storage("encode", database.path())(io::Error::from(e)))?;
+    let message = close(key, run, entry)?;
     database.write(Durability::Synced, |transaction| {
         let id = log::id(transaction, database, run)?;
         let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;
@@ -69,7 +78,12 @@ fn post(database: &Database, run: &RunId, entry: &InboxEntry) -> Result<(), Jour
     })
 }
 
-fn waiting(database: &Database, run: &RunId) -> Result<Vec<InboxEntry>, JournalError> {
+fn waiting(
+    database: &Database,
+    run: &RunId,
+    key: Option<&InboxKey>,
+) -> Result<Vec<InboxEntry>, JournalError> {
+    let opener = Opener::new(key, run)?;
     let select = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
         let select = "SELECT message FROM inbox JOIN runs ON runs.id = inbox.run WHERE runs.run = ?1
                       ORDER BY inbox.at, inbox.id";
@@ -77,11 +91,14 @@ fn waiting(database: &Database, run: &RunId) -> Result<Vec<InboxEntry>, JournalE
         select.query_map([run.as_str()], |row| row.get(0))?.collect()
     };
     let messages = database.read(|connection| select(connection).map_err(failed("read", database.path())))?;
-    let entry = |message: String| match serde_json::from_str(&message) {
+    let entry = |message: String| match opener.open(message.as_bytes()) {
         Ok(entry) => Some(entry),
         // A newer version's: left for who can read it.
-        Err(error) => {
-            tracing::warn!(%run, %error, "a message cannot be read");
+        Err(problem) => {
+            tracing::warn!(
+                "a message to run {run} is left out: {problem}; look at the table inbox of {}",
+                database.path().display()
+            );
             None
         }
     };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use archon_tools::{EngineOptions, FnTool, ToolEngine, Workspace, builtin::file_tools};
+use archon_tools::{Ask, EngineOptions, FnTool, ToolEngine, Workspace, builtin::file_tools};
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, Context, Correction, Decision, Executed, Json, Prepared,
     Preview, ReadyCall, Subject, Tool, ToolCall, ToolContext, ToolError, ToolResult, ToolSpec, Toolbox,
@@ -20,7 +20,7 @@ fn files(options: EngineOptions) -> (TempDir, ToolEngine) {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("a.txt"), "one two one\n").unwrap();
     let tools = file_tools(&Workspace::new(folder.path()).unwrap());
-    (folder, engine(tools).with_options(options.granting(["fs_write"])))
+    (folder, engine(tools).with_options(options.granting(["fs_write"]).asking(Ask::WhereRequired)))
 }
 
 async fn say(engine: &ToolEngine, tool: &str, arguments: Json) -> ToolResult {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use archon_tools::{
-    EngineOptions, Workspace,
+    Ask, EngineOptions, Workspace,
     builtin::{Bash, BashOptions, GitStatus},
     process::spawn_group,
     sandbox::{self, SandboxOptions},
@@ -38,6 +38,10 @@ fn root() -> PathBuf {
     std::env::var_os("OTHER_ROOT").expect("started by another test").into()
 }
 
+fn granted() -> EngineOptions {
+    EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired)
+}
+
 #[tokio::test]
 #[ignore = "the other process of the test below"]
 async fn other_with_a_secret() {
@@ -62,7 +66,7 @@ async fn other_with_a_secret() {
         // The git of these tests says what its environment is.
         Arc::new(GitStatus::new(workspace, own_git)),
     ];
-    let engine = engine(tools).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let engine = engine(tools).with_options(granted());
     for (name, arguments) in [
         ("spawned", json!({})),
         ("bash", json!({ "command": "env" })),
@@ -120,7 +124,7 @@ fn no_process_of_a_tool_sees_a_secret_of_ours() {
 async fn other_that_dies() {
     let workspace = Workspace::new(root()).unwrap();
     let bash: Arc<dyn Tool> = Arc::new(Bash::new(workspace, BashOptions::default()));
-    let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let engine = engine([bash]).with_options(granted());
     let mut context = run();
     context.sink = Arc::new(Watch(Box::new(|_| println!("\n> begun"))));
     let command: Json =

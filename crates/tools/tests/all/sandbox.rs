@@ -11,7 +11,7 @@ use std::{
 
 use archon_testkit::SeededIds;
 use archon_tools::{
-    EngineOptions, ToolEngine, Workspace,
+    Ask, EngineOptions, ToolEngine, Workspace,
     builtin::{Bash, BashOptions},
     sandbox::{self, Isolation, Network, UnixSockets},
 };
@@ -62,7 +62,7 @@ fn fixture(change: impl FnOnce(&mut BashOptions)) -> Fixture {
         Arc::new(Bash::new(workspace.clone(), options.clone())),
         Arc::new(Bash::read_only(workspace, options)),
     ];
-    let granted = EngineOptions::default().granting(["shell_exec"]);
+    let granted = EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired);
     Fixture { outer, engine: engine(tools).with_options(granted) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use archon_tools::{EngineOptions, Permissions, ResultSchema, Workspace, builtin::WriteFile};
+use archon_tools::{Ask, EngineOptions, Permissions, ResultSchema, Workspace, builtin::WriteFile};
 use archon_types::{
     BoxFuture, CredentialEntry, CredentialError, CredentialKey, CredentialStore, Json, Secret, TenantId,
     Tool, ToolCall, ToolError, ToolResult,
@@ -18,7 +18,7 @@ async fn a_rule_speaks_of_what_a_checked_tool_works_on() {
     let folder = TempDir::new().unwrap();
     let write = WriteFile::new(Workspace::new(folder.path()).unwrap());
     let checked = ResultSchema::new(write, &json!({ "type": "object" })).unwrap();
-    let mut options = EngineOptions::default().granting(["fs_write"]);
+    let mut options = EngineOptions::default().granting(["fs_write"]).asking(Ask::WhereRequired);
     options.permissions = Permissions::parse(["write_file(secret/**)"], [""; 0], [""; 0]).unwrap();
     let checked: Arc<dyn Tool> = Arc::new(checked);
     let engine = engine([checked]).with_options(options);

@@ -66,7 +66,8 @@ impl Fixture {
 
     /// The tools behind an engine that grants what they need.
     fn engine(&self) -> ToolEngine {
-        engine(file_tools(&self.workspace)).with_options(EngineOptions::default().granting(["fs_write"]))
+        let granted = EngineOptions::default().granting(["fs_write"]).asking(Ask::WhereRequired);
+        engine(file_tools(&self.workspace)).with_options(granted)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
 
 /// The team of a file.
 pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
-    let file = read(path, &toolset::names(&app.config.settings)?)?;
+    let file = read(path, &toolset::names(app)?)?;
     // One question at a time, whoever asks.
     let here = (Asking::of(app) == Asking::Here)
         .then(|| Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app)));
@@ -53,7 +53,7 @@ fn planner(lead: &Archon, file: &TeamFile) -> Arc<dyn Planner> {
 
 async fn agent(app: &App, seat: &Seated, here: Option<&Prompt>) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    let tools = toolset::recorded(seat.tools.iter().map(String::as_str), settings)?;
+    let tools = toolset::recorded(seat.tools.iter().map(String::as_str), app)?;
     let chosen = match &seat.model {
         Some(model) => choose::of_member(app, model, &seat.id).await?,
         None => choose::model(app, None).await?,

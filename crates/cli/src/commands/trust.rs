@@ -1,0 +1,119 @@
+//! `archon trust`: agrees to what a project's archon.toml chooses, shows what was agreed to, and takes it back.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::run::quoted;
+use crate::{
+    app::App,
+    ask::Prompt,
+    config::{Agreements, Origin, asks},
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::visible,
+};
+
+/// What `archon trust` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    command: Option<TrustCommand>,
+    /// Agree without being asked, for scripts
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What else can be done with agreements.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// The settings files that were agreed to
+    List,
+    /// Take an agreement back
+    Remove {
+        /// The settings file [default: ./archon.toml]
+        file: Option<PathBuf>,
+    },
+}
+
+impl TrustArgs {
+    pub(crate) fn run(self, app: &App) -> Result<Exit, Failure> {
+        let agreements = Agreements::in_folder(&app.data_dir);
+        match self.command {
+            None => agree(app, &agreements, self.yes),
+            Some(TrustCommand::List) => list(app, &agreements),
+            Some(TrustCommand::Remove { file }) => remove(app, &agreements, file),
+        }
+    }
+}
+
+/// What is said where the project's settings ask for something that nobody has agreed to.
+pub(crate) fn warning(app: &App) -> Option<String> {
+    let asks = app.config.asks.as_ref()?;
+    let place = match (app.config.origin("data_dir"), &app.config.settings.data_dir) {
+        (Some(Origin::Flag(flag)), Some(dir)) => format!(" {flag} {}", quoted(&dir.display().to_string())),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{} sets {}, and nobody has agreed to it: going on without. See and agree: archon trust{place}",
+        shown(&asks.path),
+        asks.keys.join(", "),
+    ))
+}
+
+fn shown(path: &std::path::Path) -> String {
+    visible(&path.display().to_string())
+}
+
+fn agree(app: &App, agreements: &Agreements, yes: bool) -> Result<Exit, Failure> {
+    let Some(asks) = asks(&app.sources, agreements)? else {
+        let file = app.sources.project.as_deref().map(shown).unwrap_or_default();
+        app.output.note(Look::Plain, format!("{file}: no settings that need an agreement"));
+        return Ok(Exit::Finished);
+    };
+    let file = shown(&asks.path);
+    if asks.is_agreed {
+        app.output.note(Look::Plain, format!("{file}: agreed to already, as it is"));
+        return Ok(Exit::Finished);
+    }
+    if !yes && (app.json || !app.output.asks) {
+        let what = format!("{file} is not agreed to: there is no terminal to ask on");
+        return Err(Failure::usage(what, "read the file, then agree with: archon trust --yes"));
+    }
+    let heading = format!("{file} chooses who listens, or what the model is told and given:");
+    app.output.note(Look::Plain, heading);
+    asks.lines().iter().for_each(|line| app.output.note(Look::Warning, format!("  {line}")));
+    if !yes && !says_yes(app) {
+        app.output.note(Look::Plain, "nothing was changed");
+        return Ok(Exit::Failed);
+    }
+    agreements.add(&asks.path, &asks.text)?;
+    app.output.note(Look::Plain, "agreed; after a change to the file it is asked again");
+    Ok(Exit::Finished)
+}
+
+fn says_yes(app: &App) -> bool {
+    let question = "Agree to the file as it is? [y/N] ";
+    let line = Prompt::new(app.output.clone(), Prompt::keyboard(), None).line(question);
+    matches!(line.unwrap_or_default().trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+fn list(app: &App, agreements: &Agreements) -> Result<Exit, Failure> {
+    for (file, sha256) in agreements.all()? {
+        app.item(&json!({"file": file, "sha256": sha256}), || visible(&file));
+    }
+    Ok(Exit::Finished)
+}
+
+fn remove(app: &App, agreements: &Agreements, file: Option<PathBuf>) -> Result<Exit, Failure> {
+    let named = file.or_else(|| app.sources.project.clone());
+    let file = named.and_then(|file| std::path::absolute(file).ok()).unwrap_or_default();
+    if !agreements.remove(&file)? {
+        let what = format!("nobody has agreed to {}", shown(&file));
+        return Err(Failure::usage(what, "`archon trust list` shows the files that were agreed to"));
+    }
+    app.output.note(Look::Plain, format!("{}: not agreed to any more", shown(&file)));
+    Ok(Exit::Finished)
+}

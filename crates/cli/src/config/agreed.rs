@@ -1,0 +1,116 @@
+//! The projects' settings files that a person has agreed to, each by its path and what stood in it.
+//!
+//! They are kept in `trusted.toml` in the data folder. Only the very text that a person agreed to is agreed to: a file
+//! that was changed since, or lies elsewhere, has to be agreed to anew.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Where agreements are kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Agreements(PathBuf);
+
+/// What the file holds: paths, and the SHA-256 of what stood in each file.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+struct Document {
+    files: BTreeMap<String, String>,
+}
+
+impl Agreements {
+    pub(crate) fn in_folder(data_dir: &Path) -> Self {
+        Self(data_dir.join("trusted.toml"))
+    }
+
+    /// Whether somebody agreed to this file as it is.
+    pub(crate) fn hold(&self, file: &Path, text: &str) -> Result<bool, Failure> {
+        let Ok(name) = name(file) else { return Ok(false) };
+        Ok(self.read()?.files.get(&name).is_some_and(|agreed| *agreed == sha256(text)))
+    }
+
+    /// Keeps that somebody agreed to this file as it is.
+    pub(crate) fn add(&self, file: &Path, text: &str) -> Result<(), Failure> {
+        let mut document = self.read()?;
+        document.files.insert(name(file)?, sha256(text));
+        self.write(&document)
+    }
+
+    /// Forgets what was agreed to; false if it was not.
+    pub(crate) fn remove(&self, file: &Path) -> Result<bool, Failure> {
+        let mut document = self.read()?;
+        // As it was printed, too: the folder may be gone.
+        let named = document.files.remove(&name(file)?);
+        let was_there = named.or_else(|| document.files.remove(file.to_str()?)).is_some();
+        if was_there {
+            self.write(&document)?;
+        }
+        Ok(was_there)
+    }
+
+    /// The files that were agreed to, with the SHA-256 of what stood in them.
+    pub(crate) fn all(&self) -> Result<BTreeMap<String, String>, Failure> {
+        Ok(self.read()?.files)
+    }
+
+    fn read(&self) -> Result<Document, Failure> {
+        let text = match fs::read_to_string(&self.0) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
+            text => text.map_err(|e| self.failed("read", &e))?,
+        };
+        toml::from_str(&text).map_err(|e| self.failed("read", &io::Error::other(e.message().to_owned())))
+    }
+
+    /// Replaces the file in one step.
+    fn write(&self, document: &Document) -> Result<(), Failure> {
+        let text = toml::to_string_pretty(document).map_err(io::Error::other);
+        let written = text.and_then(|text| {
+            let mut folder = DirBuilder::new();
+            folder.recursive(true);
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+            folder.create(self.0.parent().unwrap_or(Path::new(".")))?;
+            let new = self.0.with_extension("toml.new");
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            options.open(&new)?.write_all(format!("{ABOUT}\n\n{text}").as_bytes())?;
+            fs::rename(&new, &self.0)
+        });
+        written.map_err(|e| self.failed("write", &e))
+    }
+
+    fn failed(&self, what: &str, e: &io::Error) -> Failure {
+        let what = format!("cannot {what} {}: {e}", self.0.display());
+        Failure::failed(
+            what,
+            "mend the file or its folder, or move it away and agree again with `archon trust`",
+        )
+    }
+}
+
+const ABOUT: &str =
+    "# Settings files of projects that were agreed to with `archon trust`, and the SHA-256 of each.";
+
+/// The file's folder without links, and its name.
+fn name(file: &Path) -> Result<String, Failure> {
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    let path =
+        folder.zip(file.file_name()).map_or_else(|| file.to_owned(), |(folder, name)| folder.join(name));
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        let what = format!("{} cannot be agreed to: its path is no UTF-8", file.display());
+        Failure::usage(what, "say its settings with flags, or give the folder another name")
+    })
+}
+
+fn sha256(text: &str) -> String {
+    hmac_sha256::Hash::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
