@@ -22,7 +22,7 @@ use archon_types::ProcessGroup;
 use crate::{
     EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
-    correction,
+    chat_tokens, correction,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
@@ -76,6 +76,7 @@ pub struct ToolEngine {
     summarizer: Option<Arc<dyn Summarizer>>,
     patterns: Option<Patterns>,
     rates: Rates,
+    reader: Reader,
     #[cfg(unix)]
     processes: process::Table,
 }
@@ -128,6 +129,13 @@ enum Stopped {
     Asked(Box<ApprovalRequest>),
 }
 
+/// Who reads results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Model,
+    Program,
+}
+
 /// Whether the guards ask a person.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Consent {
@@ -149,6 +157,7 @@ impl ToolEngine {
             summarizer: None,
             patterns: None,
             rates: Rates::default(),
+            reader: Reader::Model,
             #[cfg(unix)]
             processes: process::Table::default(),
         }
@@ -218,7 +227,7 @@ impl ToolEngine {
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
-        (self.context_usage, self.patterns) = (None, None);
+        (self.context_usage, self.patterns, self.reader) = (None, None, Reader::Program);
         self
     }
 
@@ -254,6 +263,7 @@ impl ToolEngine {
                 let tool = self.registry.find(&call.name);
                 let version = tool.as_ref().map(|tool| tool.spec.version.as_str());
                 stamp(&mut refused, validation, Duration::ZERO, 0, version);
+                self.spell_out(&mut refused);
                 Prepared::Refused(refused)
             }
             Err(Stopped::Asked(question)) => Prepared::Ask(question),
@@ -358,7 +368,10 @@ impl ToolEngine {
                     let options = CallOptions::default();
                     Notes { tool, validation: Duration::ZERO, argument_bytes, options, correction }
                 }
-                Err(Stopped::Refused(result)) => return Executed::Done(result),
+                Err(Stopped::Refused(mut result)) => {
+                    self.spell_out(&mut result);
+                    return Executed::Done(result);
+                }
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
         };
@@ -427,7 +440,15 @@ impl ToolEngine {
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;
+        self.spell_out(&mut result);
         Ok(result)
+    }
+
+    /// Takes from what a model is to read what it could read as the end of it.
+    fn spell_out(&self, result: &mut ToolResult) {
+        if self.reader == Reader::Model {
+            chat_tokens::spell_out(result, &self.options.stripped_tags);
+        }
     }
 
     /// What stands beside a result: a summary of a text that went to a file, what was corrected, what is suggested.
