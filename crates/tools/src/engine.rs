@@ -440,7 +440,6 @@ impl ToolEngine {
         };
         GUARDS.iter().for_each(|guard| guard.after(&ended, &mut result));
         self.say_more(notes.correction.as_ref(), to_sum_up.into_inner(), &context, &mut result).await;
-        self.spell_out(&mut result);
         Ok(result)
     }
 
@@ -468,6 +467,7 @@ impl ToolEngine {
         if let Some(patterns) = &self.patterns {
             patterns.suggest(&context.run.run, result);
         }
+        self.spell_out(result);
     }
 
     /// Waits until the tool may be called; false if the call was cancelled meanwhile.

@@ -73,6 +73,8 @@ mod log;
 mod metrics;
 mod options;
 mod output;
+#[cfg(feature = "web")]
+mod own_networks;
 mod patterns;
 mod permissions;
 #[cfg(unix)]
