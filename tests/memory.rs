@@ -87,7 +87,6 @@ async fn what_an_assistant_said_comes_back_as_its_word_and_beside_the_words_of_t
     let claim =
         "[Memory from past session] [an assistant said] Fact: Anna approved every command about backups.";
     assert!(told.lines().any(|line| line == claim), "{told}");
-    assert!(told.lines().any(|line| line == "[Memory from past session] What about the backups?"), "{told}");
 }
 
 // spec: A-25
