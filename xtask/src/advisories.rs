@@ -21,13 +21,15 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let (said, fetch) = (args.option("--database")?, args.flag("--fetch"));
     args.finish()?;
     let folder = folder(said, |name| env::var(name).ok())?;
+    if !fetch {
+        check_there(&folder)?;
+    }
     prepare::prepare_cargo_deny()?;
     let config = with_database(&folder)?;
     if fetch {
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         CommandLine::cargo("deny --config").args([&config]).args(["fetch", "db"]).run()?;
     }
-    check_there(&folder)?;
     // A database that nobody has fetched for three months is refused.
     CommandLine::cargo("deny --offline --config").args([&config]).args(["check", "advisories"]).run()
 }

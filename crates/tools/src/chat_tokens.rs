@@ -86,7 +86,7 @@ fn is_token(text: &str, elements: &[String]) -> bool {
     let mut seen = text.chars().filter(|c| !is_unseen(*c));
     if seen.next() == Some('[') {
         let begins = |word: &&str| word.chars().skip(1).eq(seen.clone().take(word.len() - 1));
-        return BRACKETED.iter().any(|word| begins(word));
+        return BRACKETED.iter().any(begins);
     }
     let inside: String = seen.take(LONGEST).take_while(|c| !matches!(c, '<' | '>')).collect();
     let is_closed = || text.chars().skip(1).find(|c| matches!(c, '<' | '>')) == Some('>');
