@@ -398,8 +398,8 @@ mod tests {
                 Err(error) => Err(error.is::<PrivateAddress>()),
             }
         };
-        let mut options = WebOptions::default();
-        options.private_servers = vec!["8.8.8.8:8080".to_owned()];
+        let private_servers = vec!["8.8.8.8:8080".to_owned()];
+        let options = WebOptions { private_servers, ..WebOptions::default() };
         let own = Web::among(options.clone(), with_public_addresses).unwrap();
         let other = Web::among(options, Vec::new).unwrap();
         for (host, name) in [("8.8.8.8", "8.8.8.8"), ("8.8.8.77", "8.8.8.77"), ("[2600:1::1]", "2600:1::1")] {
