@@ -142,7 +142,11 @@ async fn eighteen_percent_of_two_hundred_and_fifty_step_by_step() {
     assert_eq!(ran.results(), ["45"]);
     assert_eq!(ran.outcome.answer, "18% of 250 is 45");
     let observed = ran.observation(1);
-    assert_eq!(observed, "Observation: Tool calculator succeeded: 45");
+    // Between tags whose name is another in each run.
+    let (before, result) = observed.split_once('<').unwrap();
+    assert_eq!(before, "Observation: Tool calculator succeeded: ");
+    let (mark, result) = result.split_once('>').unwrap();
+    assert_eq!(result, format!("45</{mark}>"));
 }
 
 // spec: A-04

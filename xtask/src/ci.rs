@@ -1,5 +1,8 @@
 //! `cargo xtask ci`: the whole check as a short list that a person can type. It stops at the first failure; the
 //! tests come last, so that what one reads at the end is their own summary.
+//!
+//! It needs no network once everything was fetched. What changes elsewhere is asked before a release:
+//! `cargo xtask advisories`.
 
 use std::env;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 
 mod accept;
 mod accept_demo;
+mod advisories;
 mod args;
 mod banned;
 mod catalogue;
@@ -116,6 +117,12 @@ const COMMANDS: &[Command] = &[
         usage: "FILE --version V --date D",
         about: "refresh the catalogue of models from a downloaded list",
         run: catalogue::run,
+    },
+    Command {
+        name: "advisories",
+        usage: "[--database DIR] [--fetch]",
+        about: "before a release: known holes in the crates that we use",
+        run: advisories::run,
     },
     Command {
         name: "deps",

@@ -15,7 +15,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     prepare_models()
 }
 
-fn prepare_cargo_deny() -> Result<()> {
+pub(crate) fn prepare_cargo_deny() -> Result<()> {
     if find_on_path("cargo-deny").is_some() || CommandLine::cargo("deny --version").output().is_ok() {
         return Ok(());
     }

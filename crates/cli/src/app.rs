@@ -72,7 +72,7 @@ impl App {
     /// Prints an item: as a line of JSON for programs, as `text` for people.
     pub(crate) fn item(&self, item: &impl serde::Serialize, text: impl FnOnce() -> String) {
         match serde_json::to_string(item) {
-            Ok(line) if self.json => self.output.line(line),
+            Ok(line) if self.json => self.output.json(&line),
             _ => self.output.line(text()),
         }
     }

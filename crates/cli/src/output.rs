@@ -1,4 +1,7 @@
 //! The one way to the terminal: answers on stdout, all else on stderr, a spinner in between.
+//!
+//! Whoever writes need not know where a text comes from: here everything becomes text that no terminal obeys. Pipes get
+//! the same, because what is behind them may be a terminal again.
 
 use std::{
     collections::BTreeSet,
@@ -12,6 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::{
     board::{Board, Row},
     failure::Failure,
+    text::{escaped, printable},
 };
 
 /// Where text goes, and how it may look there.
@@ -90,6 +94,11 @@ impl Output {
         }
     }
 
+    /// Writes JSON to stdout.
+    pub(crate) fn json(&self, json: &str) {
+        self.line(escaped(json));
+    }
+
     /// Writes a line to stdout.
     pub(crate) fn line(&self, text: impl AsRef<str>) {
         self.piece(&format!("{}\n", text.as_ref()));
@@ -99,6 +108,7 @@ impl Output {
     ///
     /// A reader that went away is no reason to stop: the run goes on and is in its log.
     pub(crate) fn piece(&self, text: &str) {
+        let text = printable(text);
         self.with(|s| {
             let _ = s.out.write_all(text.as_bytes()).and_then(|()| s.out.flush());
         });
@@ -119,7 +129,7 @@ impl Output {
 
     /// Writes to stderr what is not a whole line yet.
     pub(crate) fn note_piece(&self, look: Look, text: &str) {
-        let text = self.styled(look, text);
+        let text = self.styled(look, &printable(text));
         self.with(|s| {
             let _ = s.err.write_all(text.as_bytes()).and_then(|()| s.err.flush());
         });
@@ -143,7 +153,7 @@ impl Output {
             if s.board.is_some() {
                 return;
             }
-            let bar = ProgressBar::new_spinner().with_message(doing.to_owned());
+            let bar = ProgressBar::new_spinner().with_message(printable(doing).into_owned());
             let bar = match ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
@@ -154,10 +164,11 @@ impl Output {
     }
 
     /// Shows these lines below all output, as they are now, where there is a terminal to show them on.
-    pub(crate) fn board(&self, rows: Vec<Row>) {
+    pub(crate) fn board(&self, mut rows: Vec<Row>) {
         if !self.spins {
             return;
         }
+        rows.iter_mut().for_each(|row| row.text = printable(&row.text).into_owned());
         self.locked(|s| s.board.get_or_insert_with(|| Board::new((s.target)())).show(rows));
     }
 

@@ -1,6 +1,9 @@
 //! From a command line to its end: settings are loaded, the runtime is started, the command is run.
 
-use std::sync::Arc;
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use archon::providers::HttpOptions;
 use tracing_subscriber::EnvFilter;
@@ -13,6 +16,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Output,
+    text::printable,
 };
 
 /// Runs a command to its end.
@@ -72,7 +76,33 @@ fn log_to_stderr(args: &GlobalArgs) {
     });
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Printable(io::stderr()))
         .without_time()
         .try_init();
+}
+
+/// Lines of the log hold texts from outside, too. Each comes whole, and has no colours of its own.
+struct Printable<W>(W);
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(printable(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_cannot_steer_the_terminal_either() {
+        let mut log = Printable(Vec::new());
+        log.write_all("warn: \u{1b}]0;x\u{7}\u{9b}2J\u{202e}é\n".as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(log.0).unwrap(), "warn: \\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}é\n");
+    }
 }

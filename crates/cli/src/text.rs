@@ -1,10 +1,16 @@
-//! Text from outside, made fit for a terminal.
+//! Text from outside, made fit for a terminal. All that the program prints goes through here on its way
+//! ([`Output`](crate::output::Output) sees to it), whether a terminal or a pipe is at the other end.
+
+use std::{borrow::Cow, fmt::Write as _};
 
 use archon::types::Timestamp;
 
-/// Text of a model or a tool without the control characters that could steer a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+/// Text as it is printed: as [`visible`] shows it, but that line ends of other systems are plain line ends.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    match text.contains(is_hidden) {
+        true => Cow::Owned(visible(&text.replace('\r', ""))),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Text that a person is to agree to. Nothing is taken out of it: what would steer the terminal, turn the direction of
@@ -12,13 +18,35 @@ pub(crate) fn printable(text: &str) -> String {
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        match c {
-            '\n' | '\t' => shown.push(c),
-            _ if c.is_control() || is_unseen(c) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
-            _ => shown.push(c),
+        match is_hidden(c) {
+            true => shown.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            false => shown.push(c),
         }
     }
     shown
+}
+
+/// The same JSON, with escapes for the characters that [`visible`] shows by their number: a terminal shows it as it is,
+/// and a program reads the very texts.
+pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if is_hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+fn is_hidden(c: char) -> bool {
+    !matches!(c, '\n' | '\t') && (c.is_control() || is_unseen(c))
 }
 
 /// Marks of direction, joiners and fillers that show nothing, and line ends of other scripts.
@@ -61,8 +89,24 @@ mod tests {
 
     #[test]
     fn text_from_outside_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\x07\r\n\tc\u{9b}d"), "a[2Jb\n\tcd");
+        let shown = printable("a\x1b[2Jb\x07\r\n\tc\u{9b}d\u{202e}\u{200b}");
+        assert_eq!(shown, "a\\u{1b}[2Jb\\u{7}\n\tc\\u{9b}d\\u{202e}\\u{200b}");
+        assert_eq!(printable(&shown), shown, "twice is as once");
+        assert_eq!(one_line("a\u{202e}\nb", 99), "a\\u{202e} b");
         assert_eq!(one_line("two\n  lines\tand\x1b[0m more", 9), "two lines…");
         assert_eq!(one_line("short", 9), "short");
+    }
+
+    #[test]
+    fn json_is_printed_without_what_steers_a_terminal_and_read_back_as_it_was() {
+        let text = "a\x1b[2J\u{7f}\u{9b}31m\u{85}\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}é日本\u{1f600}\n";
+        let json = serde_json::to_string_pretty(&serde_json::json!({ "text": text })).unwrap();
+        let printed = escaped(&json);
+        assert!(!printed.contains(is_hidden), "{printed}");
+        assert!(
+            printed.contains("\\u009b31m\\u0085\\u202e") && printed.contains("é日本\u{1f600}"),
+            "{printed}"
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&printed).unwrap()["text"], text);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{MemoryError, MemoryQuery, Provider, Recalled, Trust};
+use archon_types::{MemoryError, MemoryQuery, Provider, Recalled};
 
 use crate::{Memory, model::Model};
 
@@ -35,7 +35,7 @@ impl Memory {
             return Ok(Answered { answer: None, memories });
         }
         let line = |hit: &Recalled| {
-            let mark = if hit.entry.trust == Trust::Untrusted { "[from an untrusted source] " } else { "" };
+            let mark = hit.entry.trust.mark();
             format!("- {mark}{} ({})", one_line(&hit.entry.content), hit.entry.timestamp)
         };
         let lines: Vec<String> = memories.iter().map(line).collect();

@@ -279,7 +279,7 @@ impl Recall {
         Turns::fitting(entries, room, counter)
     }
 
-    /// A memory as a line of a prompt. It is data: one line, and marked if nobody vouches for it.
+    /// A memory as a line of a prompt. It is data: one line, and marked if it is not the person's or the program's word.
     fn line(&self, memory: &Recalled) -> String {
         let entry = &memory.entry;
         let own = self.session.as_deref();
@@ -289,7 +289,8 @@ impl Recall {
             (_, true) => "[Memory from past session]",
             (_, false) => "[Memory]",
         };
-        let text = entry.content.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = if entry.trust == Trust::Model { entry.trust.mark() } else { "" };
+        let text = format!("{said}{}", entry.content.split_whitespace().collect::<Vec<_>>().join(" "));
         match self.memory.options().show {
             Shown::Text => format!("{mark} {text}"),
             Shown::TimeAndScore => format!("{mark} ({}, {:.2}) {text}", entry.timestamp, memory.score),

@@ -85,8 +85,7 @@ fn line(memory: &MemoryEntry) -> String {
     if memory.content.chars().nth(LONGEST).is_some() {
         text.push('…');
     }
-    let mark = if memory.trust == Trust::Untrusted { "[from an untrusted source] " } else { "" };
-    format!("- {mark}{} ({})", one_line(&text), when(memory))
+    format!("- {}{} ({})", memory.trust.mark(), one_line(&text), when(memory))
 }
 
 /// When it was kept; of a fact, since when it holds, as it may have been learnt long after.

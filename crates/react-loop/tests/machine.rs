@@ -31,6 +31,7 @@ impl Walk {
     fn new(mode: ToolMode, on_limit: OnLimit, max_turns: u32) -> Self {
         let mut config = RunConfig::default();
         config.tool_mode = mode;
+        config.result_mark = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
         config.limits.max_turns = max_turns;
         config.limits.on_limit = on_limit;
         config.price = Some(ModelPrice::new(3_000_000, 15_000_000));

@@ -59,6 +59,7 @@ impl Run {
     fn with(mode: ToolMode, context: Option<ContextConfig>, parts: ContextParts) -> Self {
         let mut config = RunConfig::default();
         config.tool_mode = mode;
+        config.result_mark = (mode == ToolMode::Text).then(|| "0badcafe".to_owned());
         config.context = context;
         config.limits.max_turns = 1_000;
         config.limits.max_repeats = 1_000_000;

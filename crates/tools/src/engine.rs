@@ -23,7 +23,7 @@ use archon_types::ProcessGroup;
 use crate::{
     EngineOptions, MetricsCollector, ToolRegistry, ToolStats, ToolUsage,
     ceiling::Above,
-    correction,
+    chat_tokens, correction,
     execute::execute,
     guard::{Ended, Inspection, Verdict, Wanted},
     guards::{GUARDS, millis, stamp},
@@ -77,6 +77,7 @@ pub struct ToolEngine {
     summarizer: Option<Arc<dyn Summarizer>>,
     patterns: Option<Patterns>,
     rates: Rates,
+    reader: Reader,
     #[cfg(unix)]
     processes: process::Table,
 }
@@ -132,6 +133,13 @@ enum Stopped {
     Asked(Box<ApprovalRequest>),
 }
 
+/// Who reads results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Model,
+    Program,
+}
+
 /// Whether the guards ask a person.
 enum Consent {
     Needed,
@@ -164,6 +172,7 @@ impl ToolEngine {
             summarizer: None,
             patterns: None,
             rates: Rates::default(),
+            reader: Reader::Model,
             #[cfg(unix)]
             processes: process::Table::default(),
         }
@@ -233,7 +242,7 @@ impl ToolEngine {
     pub fn for_parts(mut self) -> Self {
         (self.options.output_level, self.options.storage_dir) = (None, None);
         self.options.corrections.clear();
-        (self.context_usage, self.patterns) = (None, None);
+        (self.context_usage, self.patterns, self.reader) = (None, None, Reader::Program);
         self
     }
 
@@ -270,6 +279,7 @@ impl ToolEngine {
                 let tool = self.registry.find(&call.name);
                 let version = tool.as_ref().map(|tool| tool.spec.version.as_str());
                 stamp(&mut refused, validation, Duration::ZERO, 0, version);
+                self.spell_out(&mut refused);
                 Prepared::Refused(refused)
             }
             Err(Stopped::Asked(question)) => Prepared::Ask(question),
@@ -383,7 +393,10 @@ impl ToolEngine {
                     let validation = Duration::ZERO;
                     Notes { tool, subject, validation, argument_bytes, options, correction }
                 }
-                Err(Stopped::Refused(result)) => return Executed::Done(result),
+                Err(Stopped::Refused(mut result)) => {
+                    self.spell_out(&mut result);
+                    return Executed::Done(result);
+                }
                 Err(Stopped::Asked(question)) => return Executed::Suspended(question),
             },
         };
@@ -460,6 +473,13 @@ impl ToolEngine {
         context
     }
 
+    /// Takes from what a model is to read what it could read as the end of it.
+    fn spell_out(&self, result: &mut ToolResult) {
+        if self.reader == Reader::Model {
+            chat_tokens::spell_out(result, &self.options.stripped_tags);
+        }
+    }
+
     /// What stands beside a result: a summary of a text that went to a file, what was corrected, what is suggested.
     async fn say_more(
         &self,
@@ -477,6 +497,7 @@ impl ToolEngine {
         if let Some(patterns) = &self.patterns {
             patterns.suggest(&context.run.run, result);
         }
+        self.spell_out(result);
     }
 
     /// Waits until the tool may be called; false if the call was cancelled meanwhile.

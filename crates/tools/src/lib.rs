@@ -14,6 +14,7 @@
 //! | arguments that are set right once | `correction.rs` |
 //! | [`PatternAnalyzer`], what a model could do better | `patterns.rs` |
 //! | how much detail results have, large ones in files | `output.rs` |
+//! | words in a result that could pass for a turn of the chat | `chat_tokens.rs` |
 //! | [`ToolStats`], [`MetricsCollector`], what was counted | `statistics.rs`, `metrics.rs` |
 //! | [`process`], what tools start outside this process | `process.rs` |
 //! | `sandbox`, commands that the kernel holds | `sandbox.rs` |
@@ -53,6 +54,7 @@ mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;
 mod ceiling;
+mod chat_tokens;
 #[cfg(feature = "composite")]
 mod composite;
 #[cfg(feature = "files")]
@@ -74,6 +76,8 @@ mod log;
 mod metrics;
 mod options;
 mod output;
+#[cfg(feature = "web")]
+mod own_networks;
 mod patterns;
 mod permissions;
 #[cfg(unix)]

@@ -49,7 +49,9 @@ pub struct EngineOptions {
     /// content for a file that is not there), which is the default, and `edit_file` knows `replace_all` (a text that
     /// stands in several places). The model reads what was changed.
     pub corrections: BTreeSet<String>,
-    /// Elements that are taken out of results, with what is in them.
+    /// Elements that are taken out of results, with what is in them. Where one of them could still be read, and for words
+    /// that chat templates mark turns with (`<|im_start|>`, `</function_results>`, `[INST]` and others), a space is put
+    /// behind the first character, `< |im_start|>`, and the model is told so.
     pub stripped_tags: Vec<String>,
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Addresses are checked where they are used: a name when it has been resolved, for the very addresses that will be
 //! connected to, and an address in a URL, again after each redirect. No proxy is used, which would do both elsewhere.
+//! Addresses of the internet count as the own ones where this machine has them, or its network.
 
 use std::{
     error::Error as StdError,
@@ -20,7 +21,10 @@ use reqwest::{
     redirect,
 };
 
-use crate::arguments::clip;
+use crate::{
+    arguments::clip,
+    own_networks::{Network, Networks, is_near, networks},
+};
 
 /// What may be fetched, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +59,7 @@ impl Default for WebOptions {
 pub(crate) struct Web {
     client: Client,
     options: WebOptions,
+    networks: Networks,
 }
 
 /// What was fetched.
@@ -70,7 +75,12 @@ impl Web {
     /// # Errors
     /// There is no TLS on this system.
     pub(crate) fn new(options: WebOptions) -> Result<Self, ToolError> {
-        let resolver = PublicOnly { private_servers: options.private_servers.clone() };
+        Self::among(options, networks)
+    }
+
+    /// The same where this machine stands in these networks.
+    fn among(options: WebOptions, networks: Networks) -> Result<Self, ToolError> {
+        let resolver = PublicOnly { private_servers: options.private_servers.clone(), networks };
         let client = Client::builder()
             .no_proxy()
             .redirect(redirect::Policy::none())
@@ -80,7 +90,7 @@ impl Web {
             .user_agent(&options.user_agent)
             .build()
             .map_err(|e| ToolError::Resource(format!("No web client can be made: {}", chain(&e))))?;
-        Ok(Self { client, options })
+        Ok(Self { client, options, networks })
     }
 
     /// Fetches a page. Redirects are followed to the same server: another one is another question to the guards, and is
@@ -150,7 +160,7 @@ impl Web {
         let named = |server: &String| server.rsplit_once(':').is_some_and(|(name, _)| name == host);
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         match address {
-            Ok(address) if !is_public(address) => Err(private(host)),
+            Ok(address) if !is_elsewhere(address, &(self.networks)()) => Err(private(host)),
             // Another port of a server that is let through by name.
             Err(_) if self.options.private_servers.iter().any(named) => Err(private(host)),
             _ => Ok(()),
@@ -161,6 +171,7 @@ impl Web {
 /// Resolves names to public addresses.
 struct PublicOnly {
     private_servers: Vec<String>,
+    networks: Networks,
 }
 
 impl Resolve for PublicOnly {
@@ -168,10 +179,13 @@ impl Resolve for PublicOnly {
         let name = name.as_str().to_owned();
         let named = |server: &String| server.rsplit_once(':').is_some_and(|(host, _)| host == name);
         let any = self.private_servers.iter().any(named);
+        let networks = self.networks;
         Box::pin(async move {
             let all: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             let there = !all.is_empty();
-            let usable: Vec<_> = all.into_iter().filter(|address| any || is_public(address.ip())).collect();
+            let networks = networks();
+            let may = |address: &SocketAddr| any || is_elsewhere(address.ip(), &networks);
+            let usable: Vec<_> = all.into_iter().filter(may).collect();
             if usable.is_empty() && there {
                 return Err(Box::new(PrivateAddress) as Box<dyn StdError + Send + Sync>);
             }
@@ -194,7 +208,8 @@ impl StdError for PrivateAddress {}
 
 fn private(host: &str) -> ToolError {
     ToolError::PermissionDenied(format!(
-        "{} is not a public address, and was not asked. Only servers on the internet can be fetched.",
+        "{} is not a public address, or is one of this machine or its network, and was not asked. Only other \
+         servers on the internet can be fetched, and those that the person lets through by name.",
         clip(host, 200)
     ))
 }
@@ -249,8 +264,13 @@ fn chain(e: &reqwest::Error) -> String {
     }
 }
 
-/// Whether an address is one of the internet, and not of this machine, its network or a special purpose; see
-/// the registries of special-purpose addresses of IANA.
+/// Whether an address is one of the internet, and not one that this machine or its network has.
+fn is_elsewhere(address: IpAddr, networks: &[Network]) -> bool {
+    is_public(address) && !is_near(address, networks)
+}
+
+/// Whether an address is one of the internet, and not for a special purpose; see the registries of special-purpose
+/// addresses of IANA.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -361,5 +381,38 @@ mod tests {
             assert!(web.check(&url).is_err(), "{url}");
         }
         assert!(web.check(&Url::parse("https://example.com/a?b#c").unwrap()).is_ok());
+    }
+
+    /// A machine with addresses of the internet.
+    fn with_public_addresses() -> Vec<Network> {
+        vec![("8.8.8.8".parse().unwrap(), 24), ("2600:1::1".parse().unwrap(), 64)]
+    }
+
+    // spec: TE-48
+    #[tokio::test]
+    async fn addresses_of_the_internet_are_refused_where_they_are_of_this_machine_or_its_network() {
+        let resolves = async |networks, name: &str| {
+            let resolver = PublicOnly { private_servers: Vec::new(), networks };
+            match resolver.resolve(name.parse().unwrap()).await {
+                Ok(found) => Ok(found.count()),
+                Err(error) => Err(error.is::<PrivateAddress>()),
+            }
+        };
+        let private_servers = vec!["8.8.8.8:8080".to_owned()];
+        let options = WebOptions { private_servers, ..WebOptions::default() };
+        let own = Web::among(options.clone(), with_public_addresses).unwrap();
+        let other = Web::among(options, Vec::new).unwrap();
+        for (host, name) in [("8.8.8.8", "8.8.8.8"), ("8.8.8.77", "8.8.8.77"), ("[2600:1::1]", "2600:1::1")] {
+            let url = Url::parse(&format!("http://{host}/")).unwrap();
+            let refused = own.check(&url).unwrap_err().to_string();
+            assert!(refused.contains("of this machine or its network"), "{refused}");
+            assert!(other.check(&url).is_ok(), "{host}");
+            // A name that leads there, at the moment of connecting.
+            assert_eq!(resolves(with_public_addresses, name).await, Err(true), "{name}");
+            assert_eq!(resolves(Vec::new, name).await, Ok(1), "{name}");
+        }
+        for url in ["http://8.8.9.8/", "http://[2600:1:0:1::1]/", "http://8.8.8.8:8080/"] {
+            assert!(own.check(&Url::parse(url).unwrap()).is_ok(), "{url}");
+        }
     }
 }

@@ -362,6 +362,15 @@ impl Trust {
             Self::Trusted => "trusted",
         }
     }
+
+    /// Stands before such a text in a prompt, so that nobody takes it for the person's; empty for what is the person's.
+    pub const fn mark(self) -> &'static str {
+        match self {
+            Self::Untrusted => "[from an untrusted source] ",
+            Self::Model => "[an assistant said] ",
+            Self::Trusted => "",
+        }
+    }
 }
 
 /// What is looked for in a [`LongTerm`] memory.
@@ -429,14 +438,10 @@ impl Recalled {
         Self { entry, score, lexical: None, vector: None }
     }
 
-    /// The text as a line of a prompt, where it is data; what nobody vouches for says so.
+    /// The text as a line of a prompt, where it is data, with its [mark](Trust::mark).
     pub fn line(&self) -> String {
-        let mark = match self.entry.trust {
-            Trust::Untrusted => "[from an untrusted source] ",
-            _ => "",
-        };
         let words: Vec<&str> = self.entry.content.split_whitespace().collect();
-        format!("{mark}{}", words.join(" "))
+        format!("{}{}", self.entry.trust.mark(), words.join(" "))
     }
 }
 

@@ -501,6 +501,10 @@ pub struct RunConfig {
     pub failure: Option<FailurePolicy>,
     /// How tools are spoken about.
     pub tool_mode: ToolMode,
+    /// In text mode, the name of the tags between which results stand. It is another one in each run, so that nothing
+    /// that a tool reads can end its result and go on in the words of another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_mark: Option<String>,
     /// What the answer should be, for text mode and for checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,

@@ -220,6 +220,10 @@ pub struct ToolAnnotations {
     /// How much detail its results have unless the caller says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_level: Option<OutputLevel>,
+    /// It may say that a result is for the program: of a JSON object with `"_internal_only": true` the model reads only
+    /// what is under `result`. Of other tools it reads all, as what they pass on may say so of itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub internal_results: bool,
 }
 
 impl ToolAnnotations {

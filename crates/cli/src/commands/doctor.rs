@@ -13,7 +13,9 @@ use crate::{
     config::{KEYS, Settings},
     exit::Exit,
     failure::Failure,
-    local, toolset,
+    local,
+    text::one_line,
+    toolset,
 };
 
 /// The arguments of `archon doctor`, as `archon run` has them.
@@ -45,7 +47,9 @@ impl DoctorArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let show = |finding: Finding| {
             let mark = if finding.ok { "ok" } else { "--" };
-            app.item(&finding, || format!("{mark}  {:<9}  {}", finding.check, finding.found));
+            app.item(&finding, || {
+                format!("{mark}  {:<9}  {}", finding.check, one_line(&finding.found, usize::MAX))
+            });
         };
         settings(app).into_iter().for_each(show);
         show(data_directory(app).await);

@@ -21,7 +21,13 @@ use serde_json::json;
 
 use super::EmbedderFlags;
 use crate::{
-    app::App, config::Settings, embedder, exit::Exit, failure::Failure, output::Look, text::one_line,
+    app::App,
+    config::Settings,
+    embedder,
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::{escaped, one_line},
 };
 
 /// What to do with memories.
@@ -299,12 +305,12 @@ async fn embed(app: &App, of: &Of) -> Result<Exit, Failure> {
 async fn export(app: &App, of: &Of, out: Option<PathBuf>) -> Result<Exit, Failure> {
     let lines = open(app, &of.collection).await?.export().await?;
     let Some(path) = out else {
-        lines.into_iter().for_each(|line| app.output.line(line));
+        lines.iter().for_each(|line| app.output.json(line));
         return Ok(Exit::Finished);
     };
     let write = || {
         let mut file = std::io::BufWriter::new(std::fs::File::create(&path)?);
-        lines.iter().try_for_each(|line| writeln!(file, "{line}"))?;
+        lines.iter().try_for_each(|line| writeln!(file, "{}", escaped(line)))?;
         file.flush()
     };
     let unwritable =

@@ -12,7 +12,9 @@ use archon::{
 };
 
 use super::ModelFlags;
-use crate::{app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look};
+use crate::{
+    app::App, choose, config::Settings, exit::Exit, failure::Failure, local, output::Look, text::one_line,
+};
 
 /// What to show.
 #[derive(Debug, Subcommand)]
@@ -149,7 +151,9 @@ async fn list(app: &App) -> Result<Exit, Failure> {
     }
     for item in &items {
         let line = item.known.line();
-        app.item(item, || format!("{:<40}  {}  {line}", item.model, item.from).trim_end().to_owned());
+        // A server may name its models as it likes; a name is no line of ours.
+        let name = || one_line(&item.model, usize::MAX);
+        app.item(item, || format!("{:<40}  {}  {line}", name(), item.from).trim_end().to_owned());
     }
     Ok(Exit::Finished)
 }

@@ -15,7 +15,7 @@ use archon::{
 use clap::{Subcommand, ValueEnum};
 
 use super::{AgentFlags, ModelFlags, ToolFlags, run};
-use crate::{app::App, config::Settings, exit::Exit, failure::Failure, output::Look, text::printable};
+use crate::{app::App, config::Settings, exit::Exit, failure::Failure, output::Look};
 
 use answer::{ApproveArgs, RejectArgs};
 use follow::planning;
@@ -189,6 +189,5 @@ fn print(app: &App, task: &Task, format: Option<Format>) {
 }
 
 fn drawn(task: &Task, format: Format) -> String {
-    let text = render(task, format.into());
-    printable(text.trim_end())
+    render(task, format.into()).trim_end().to_owned()
 }

@@ -21,7 +21,7 @@ impl SchemaCommand {
             Self::Config => schema_for!(Settings).to_value(),
         };
         let text = if app.json { schema.to_string() } else { format!("{schema:#}") };
-        app.output.line(text);
+        app.output.json(&text);
         Ok(Exit::Finished)
     }
 }

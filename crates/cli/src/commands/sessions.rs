@@ -13,7 +13,13 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{app::App, exit::Exit, failure::Failure, output::Look, text::one_line};
+use crate::{
+    app::App,
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::{escaped, one_line},
+};
 
 /// What to show.
 #[derive(Debug, Subcommand)]
@@ -152,7 +158,7 @@ async fn export(app: &App, id: &SessionId, out: Option<&Path>) -> Result<Exit, F
         if app.json { serde_json::to_string(&session) } else { serde_json::to_string_pretty(&session) };
     let text = text.map_err(|e| Failure::failed(format!("cannot write session {id}: {e}"), ADVICE))?;
     let Some(out) = out else {
-        app.output.line(text);
+        app.output.json(&text);
         return Ok(Exit::Finished);
     };
     let path = match out.is_dir() {
@@ -161,7 +167,7 @@ async fn export(app: &App, id: &SessionId, out: Option<&Path>) -> Result<Exit, F
             store.save(&session).await?;
             store.path(id)?
         }
-        false => write(out, &text)?,
+        false => write(out, &escaped(&text))?,
     };
     app.item(&json!({"session_id": id, "path": path}), || format!("wrote {}", path.display()));
     Ok(Exit::Finished)

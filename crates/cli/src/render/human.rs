@@ -14,7 +14,7 @@ use archon::types::{
 use super::{Render, plan::PlanView, stream::Stream, team::TeamView};
 use crate::{
     output::{Look, Output},
-    text::{one_line, printable, seconds},
+    text::{one_line, seconds},
 };
 
 /// Characters of a tool's arguments and of its result that are shown.
@@ -212,7 +212,7 @@ impl Human {
         self.stream.close_line(output);
         let answer = outcome.answer.trim();
         if !answer.is_empty() && answer != self.shown {
-            output.line(if output.live { printable(answer) } else { answer.to_owned() });
+            output.line(answer);
         }
         let turns = outcome.turns;
         let how = match outcome.status {
@@ -266,7 +266,7 @@ fn show_start(started: &RunStarted, output: &Output) {
 
 /// Shows a thought that is complete.
 fn thought(text: &str, output: &Output) {
-    for line in printable(text).lines().filter(|line| !line.trim().is_empty()) {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
         output.note(Look::Dim, format!("   {}", line.trim_end()));
     }
 }

@@ -13,7 +13,7 @@ impl Render for JsonLines {
     fn event(&mut self, event: &Event, output: &Output) {
         // Events are maps with text keys: they always have a JSON form.
         if let Ok(line) = serde_json::to_string(event) {
-            output.line(line);
+            output.json(&line);
         }
     }
 }

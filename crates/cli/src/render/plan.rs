@@ -14,7 +14,7 @@ use archon::{
 use super::tree::{self, Known};
 use crate::{
     output::{Look, Output},
-    text::{one_line, printable, seconds},
+    text::{one_line, seconds},
 };
 
 /// Characters of a subtask's description and of its result that are shown.
@@ -198,5 +198,5 @@ impl PlanView {
 }
 
 fn lines(look: Look, text: &str, output: &Output) {
-    printable(text).lines().for_each(|line| output.note(look, format!("  {line}")));
+    text.lines().for_each(|line| output.note(look, format!("  {line}")));
 }

@@ -2,10 +2,7 @@
 
 use std::mem;
 
-use crate::{
-    output::{Look, Output},
-    text::printable,
-};
+use crate::output::{Look, Output};
 
 /// Where a model that speaks text begins its answer.
 const ANSWER_MARK: &str = "Final Answer:";
@@ -39,12 +36,12 @@ impl Stream {
 
     /// Reasoning came.
     pub(super) fn thinking(&mut self, text: &str, output: &Output) {
-        self.thought(&printable(text), output);
+        self.thought(text, output);
     }
 
     /// Text came.
     pub(super) fn text(&mut self, text: &str, output: &Output) {
-        self.text.push_str(&printable(text));
+        self.text.push_str(text);
         if self.answer_from.is_none() {
             let mark = self.text.find(ANSWER_MARK);
             self.thoughts_until(mark.unwrap_or(self.text.len() - begun_mark(&self.text)), output);

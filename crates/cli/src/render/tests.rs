@@ -140,8 +140,8 @@ fn without_a_terminal_the_answer_alone_is_on_stdout() {
         2|   I will calculate.
         2|-> calculator {"expression":"200*15/100"}
         2|<- calculator: 30 (1.0 s)
-        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
         1|15% of 200 is **30**.
         2|finished: 2 turns, 99 tokens, 2.4 s
     "#]],
@@ -160,8 +160,8 @@ fn on_a_terminal_text_comes_as_it_arrives_and_only_once() {
         1|I will 1|calculate.2|
         2|-> calculator {"expression":"200*15/100"}
         2|<- calculator: 30 (1.0 s)
-        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
         1|15% of 200 1|is **30**.2|
         2|finished: 2 turns, 99 tokens, 2.4 s
     "#]],
@@ -233,7 +233,7 @@ fn failures_limits_and_cancels_are_said() {
         expect![[r#"
         2|run run_1, model m (scripted)
         1|half an ans2|
-        2|the model gave no answer (attempt 1): slow[2J down
+        2|the model gave no answer (attempt 1): slow\u{1b}[2J down
         2|  Say it shorter.
         2|Max turns reached (2)
         2|cancelling
@@ -261,8 +261,8 @@ fn a_run_that_is_taken_up_again_remembers_its_calls() {
     expect![[r#"
         2|-> calculator {"expression":"200*15/100"}
         2|<- calculator: 30 (1.0 s)
-        2|-> send_[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-        2|<- send_[31mmail: Error: no such tool Tools: calculator (0 ms)
+        2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+        2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
         1|15% of 200 is **30**.
         2|finished: 2 turns, 99 tokens, 2.3 s
     "#]].assert_eq(&log.lock().unwrap());
@@ -358,13 +358,13 @@ fn of_a_plan_people_see_the_plan_and_each_subtask() {
         2|the plan (* is the longest way):
         2|  What is 2 + 2?
         2|  * pending   sum: Calculate [calculator]
-        2|  * blocked   say: Say[31m it <- sum
+        2|  * blocked   say: Say\u{1b}[31m it <- sum
         2|2 subtasks are few (it may be right)
         2|-> sum: Calculate [calculator]
         2|<- sum: 4 (40 ms; 1 of 2 done)
-        2|-> say: Say[31m it
+        2|-> say: Say\u{1b}[31m it
         2|<- say: failed: it broke (2.0 s, 12 tokens; 1 of 2 done)
-        2|-> say: Say[31m it (again)
+        2|-> say: Say\u{1b}[31m it (again)
         2|<- say: It is 4. (40 ms, 34 tokens; 2 of 2 done)
         1|It is 4.
         2|finished: 2 of 2 subtasks, 0 tokens, 2.4 s

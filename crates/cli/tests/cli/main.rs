@@ -11,6 +11,7 @@
 mod approvals;
 mod cancel;
 mod exits;
+mod hostile;
 #[cfg(feature = "local")]
 mod local;
 mod logs;

@@ -109,7 +109,7 @@ async fn what_no_longer_holds_and_what_tasks_have_at_hand_is_not_summed_up() {
 async fn a_summary_is_believed_as_the_least_of_what_it_is_made_of_and_reads_it_as_data() {
     for (trust, mark, expected) in [
         (Trust::Untrusted, "[from an untrusted source] ", Trust::Untrusted),
-        (Trust::Model, "", Trust::Model),
+        (Trust::Model, "[an assistant said] ", Trust::Model),
         (Trust::Trusted, "", Trust::Model),
     ] {
         let (memory, clock) = memory("user:x");

@@ -8,7 +8,7 @@ use archon_types::{
 };
 
 use super::ReactAgent;
-use crate::{fallback, fork::branch_id};
+use crate::{fallback, fork::branch_id, text_mode};
 
 impl ReactAgent {
     pub(crate) fn started(
@@ -33,6 +33,8 @@ impl ReactAgent {
             true => ToolMode::Native,
             false => ToolMode::Text,
         });
+        config.result_mark =
+            (config.tool_mode == ToolMode::Text).then(|| text_mode::mark_of(&context.ids.fresh("mark")));
         config.expected_output.clone_from(&options.expected_output);
         (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
         config.context.clone_from(&options.context);

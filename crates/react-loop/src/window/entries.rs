@@ -6,6 +6,7 @@ use archon_types::{Content, Message, Said, Speaker, TokenCounter, Trust, UserMes
 use serde::{Deserialize, Serialize};
 
 use super::truncate;
+use crate::text_mode::OBSERVATION;
 
 /// A message as it came, and as it entered the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ pub(crate) fn is_result(message: &Message) -> bool {
     match message {
         Message::ToolResult(_) => true,
         Message::User(user) => {
-            user.content.first().and_then(Content::as_text).is_some_and(|t| t.starts_with("Observation: "))
+            user.content.first().and_then(Content::as_text).is_some_and(|t| t.starts_with(OBSERVATION))
         }
         Message::Assistant(_) => false,
     }

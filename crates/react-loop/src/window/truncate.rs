@@ -2,6 +2,8 @@
 
 use archon_types::{Content, ContextConfig, ContextLevel, Message, ResultTokens, TokenEstimate};
 
+use crate::text_mode;
+
 /// What a tool result may take when it enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultLimit {
@@ -119,7 +121,7 @@ pub(crate) fn is_longer_than(message: &Message, lines: u32) -> bool {
 /// The message as it enters under `limit`; `None` if it may enter as it is.
 pub(crate) fn clip(message: &Message, limit: ResultLimit) -> Option<Message> {
     let text = message.text();
-    let short = limit.cut(&text)?;
+    let short = text_mode::closed(&text, limit.cut(&text)?);
     let mut first = Some(short);
     let mut clipped = with_content(message, |block| match block {
         Content::Text { .. } => Content::text(first.take().unwrap_or_default()),

@@ -1,5 +1,10 @@
 //! `web_fetch`: a page as readable text.
 
+use std::{
+    io::{self, Read},
+    time::{Duration, Instant},
+};
+
 use archon_types::{
     BoxFuture, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec, metadata,
 };
@@ -132,44 +137,75 @@ async fn readable(page: Page) -> Result<String, ToolError> {
     if !is_html {
         return Ok(String::from_utf8_lossy(&page.body).into_owned());
     }
-    if depth(&page.body) > DEEPEST {
-        return Err(ToolError::Failed(format!("{} is nested too deeply to be made readable.", page.url)));
-    }
-    let work = tokio::task::spawn_blocking(move || html2text::from_read(page.body.as_slice(), WIDTH));
+    let (address, until) = (page.url.clone(), Instant::now() + PARSING);
+    let work = tokio::task::spawn_blocking(move || laid_out(&page.body, until));
     match work.await {
         Ok(Ok(text)) => Ok(text),
-        Ok(Err(e)) => Err(ToolError::Failed(format!("The page cannot be made readable: {e}"))),
-        Err(_) => Err(ToolError::Failed("The page cannot be made readable.".to_owned())),
+        Ok(Err(problem)) => Err(ToolError::Failed(format!("{address} {problem}."))),
+        Err(_) => Err(ToolError::Failed(format!("{address} cannot be made readable."))),
     }
 }
 
-/// About how deep elements are nested. Laying out a page takes time with the square of it, so a page that was
-/// made to be deep would keep a thread busy for minutes.
-fn depth(html: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
-    for tag in html.split(|byte| *byte == b'<').skip(1) {
-        let is_end = tag.first() == Some(&b'/');
-        let name = &tag[usize::from(is_end)..];
-        let end = name.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(name.len());
-        let name = name[..end].to_ascii_lowercase();
-        if name.is_empty() || ENDS_BY_ITSELF.iter().any(|known| known.as_bytes() == name) {
-            continue;
+/// The text of HTML, or why there is none. How deep its elements are nested is counted in the tree that the parser made
+/// of them: of tags that stand in comments, close nothing or are moved elsewhere nobody else knows.
+///
+/// Both the parser and whoever lays a page out take time with the square of its depth, so one that was made to be deep
+/// would keep a thread busy for minutes. Nobody can end a thread: this one stops by itself. Its parser gets a small part
+/// of the page first, and then ever larger ones, so that most such pages are known before they cost anything.
+fn laid_out(html: &[u8], until: Instant) -> Result<String, String> {
+    let config = html2text::config::plain();
+    let problem = |error| match error {
+        html2text::Error::IoError(_) => format!("takes more than {} s to be read as HTML", PARSING.as_secs()),
+        error => format!("cannot be made readable: {error}"),
+    };
+    let mut length = FIRST_PART;
+    let tree = loop {
+        let part = html.get(..length).unwrap_or(html);
+        let tree = config.parse_html(InTime { html: part, until }).map_err(problem)?;
+        if is_deeper(&tree, DEEPEST) {
+            return Err("is nested too deeply to be made readable".to_owned());
         }
-        depth = if is_end { depth.saturating_sub(1) } else { depth + 1 };
-        deepest = deepest.max(depth);
-    }
-    deepest
+        if part.len() == html.len() {
+            break tree;
+        }
+        length *= 4;
+    };
+    let text = config.dom_to_render_tree(&tree).and_then(|tree| config.render_to_string(tree, WIDTH));
+    text.map_err(problem)
 }
+
+/// Bytes of a page that the parser gets first.
+const FIRST_PART: usize = 8_192;
+
+/// Whether anything stands in more than `most` elements.
+fn is_deeper(tree: &html2text::RcDom, most: usize) -> bool {
+    let mut level = vec![tree.document.clone()];
+    for _ in 0..=most {
+        level = level.iter().flat_map(|node| node.children.borrow().clone()).collect();
+    }
+    !level.is_empty()
+}
+
+/// Hands a page to the parser piece by piece, and nothing more when its time is up.
+struct InTime<'h> {
+    html: &'h [u8],
+    until: Instant,
+}
+
+impl Read for InTime<'_> {
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        match Instant::now() < self.until {
+            true => self.html.read(piece),
+            false => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// How long a page may be parsed. Ordinary ones take milliseconds.
+const PARSING: Duration = Duration::from_secs(5);
 
 /// Deeper pages are not made readable.
 const DEEPEST: usize = 500;
-
-/// Elements whose end need not be written.
-const ENDS_BY_ITSELF: &[&str] = &[
-    "area", "base", "body", "br", "col", "colgroup", "dd", "dt", "embed", "head", "hr", "html", "img",
-    "input", "li", "link", "meta", "optgroup", "option", "p", "param", "path", "source", "tbody", "td",
-    "tfoot", "th", "thead", "tr", "track", "wbr",
-];
 
 /// Characters from `start` on, and where to go on.
 fn part(text: &str, start: usize, length: usize) -> (&str, Option<usize>) {
@@ -178,5 +214,45 @@ fn part(text: &str, start: usize, length: usize) -> (&str, Option<usize>) {
     match rest.char_indices().nth(length) {
         Some((end, _)) => (&rest[..end], Some(start + length)),
         None => (rest, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(html: &str) -> Result<String, String> {
+        laid_out(html.as_bytes(), Instant::now() + Duration::from_secs(60))
+    }
+
+    // spec: TE-48
+    #[test]
+    fn laid_out_refuses_pages_that_are_deep_for_the_parser_whatever_tags_stand_between() {
+        for piece in [
+            "<div>",
+            "<div></x>",
+            "<div><!--</div>-->",
+            "<div a='</div>'>",
+            "<div><script></div></script>",
+            "<div><textarea></div></textarea>",
+            "<x><table><td></x>",
+            "<path>",
+            "<b><div></b>",
+        ] {
+            let refused = read(&piece.repeat(3_000)).unwrap_err();
+            assert!(refused.contains("nested too deeply"), "{piece}: {refused}");
+        }
+        for (piece, text) in
+            [("<p>word", "word"), ("<div>word</div>", "word"), ("<svg><path/></svg>word<br>", "word")]
+        {
+            assert!(read(&piece.repeat(3_000)).unwrap().contains(text), "{piece}");
+        }
+    }
+
+    // spec: TE-48
+    #[test]
+    fn laid_out_stops_when_its_time_is_up() {
+        let refused = laid_out(b"<p>word", Instant::now()).unwrap_err();
+        assert_eq!(refused, "takes more than 5 s to be read as HTML");
     }
 }

@@ -12,7 +12,10 @@ impl Guard for Markup {
     fn after(&self, ended: &Ended<'_>, result: &mut ToolResult) {
         for block in &mut result.content {
             let Content::Text { text } = block else { continue };
-            if let Some(said) = internal(text) {
+            // A file or a page that says this of itself would hide the rest of itself.
+            if ended.tool.spec.annotations.internal_results
+                && let Some(said) = internal(text)
+            {
                 *text = said;
             }
             if let Cow::Owned(clean) = without_tags(text, &ended.options.stripped_tags) {

@@ -1,0 +1,181 @@
+//! Words that chat templates mark turns and results with. In a result they could pass for the end of it, or for the
+//! beginning of another's turn: whatever runs the model may read them so, wherever they stand.
+//!
+//! Before a model reads a result, each of them gets a space behind its first character: `< |im_start|>`, `[ INST]`. It can
+//! still be read, and nobody takes it for the word itself. The model is told, as it has to leave the space out where it
+//! writes such a text back, for instance with `edit_file`.
+
+use std::borrow::Cow;
+
+use archon_types::{Content, ToolResult};
+
+/// Names of elements, `<name>` and `</name>` with whatever attributes, in letters of any case.
+const ELEMENTS: &[&str] = &[
+    "assistant",
+    "bos",
+    "end_of_turn",
+    "eos",
+    "function_calls",
+    "function_response",
+    "function_result",
+    "function_results",
+    "start_of_turn",
+    "sys",
+    "system",
+    "system-reminder",
+    "tool_call",
+    "tool_calls",
+    "tool_result",
+    "tool_results",
+];
+
+/// Words in brackets, as they are written. Those between bars, `<|im_start|>`, need no list.
+const BRACKETED: &[&str] = &[
+    "[INST]",
+    "[/INST]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]",
+    "[TOOL_CALLS]",
+    "[TOOL_RESULTS]",
+    "[/TOOL_RESULTS]",
+];
+
+/// Characters of a word that are looked at; longer ones are none.
+const LONGEST: usize = 200;
+
+/// The model reads this beside a result that was changed.
+const CHANGED: &str = "(Words that mark the turns of a chat stand in this result with a space behind their first \
+                       character. The original has no such space.)";
+
+/// Makes a result fit for a model. `elements` are taken for such words, too.
+pub(crate) fn spell_out(result: &mut ToolResult, elements: &[String]) {
+    let mut is_changed = false;
+    for block in &mut result.content {
+        let Content::Text { text } = block else { continue };
+        if let Cow::Owned(harmless) = spelled_out(text, elements) {
+            *text = harmless;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        result.content.push(Content::text(CHANGED));
+    }
+}
+
+/// The text with a space in each such word.
+fn spelled_out<'t>(text: &'t str, elements: &[String]) -> Cow<'t, str> {
+    let (mut harmless, mut from) = (String::new(), 0);
+    for (at, _) in text.match_indices(['<', '[']) {
+        if is_token(&text[at..], elements) {
+            harmless.push_str(&text[from..=at]);
+            harmless.push(' ');
+            from = at + 1;
+        }
+    }
+    if from == 0 {
+        return Cow::Borrowed(text);
+    }
+    harmless.push_str(&text[from..]);
+    Cow::Owned(harmless)
+}
+
+/// Whether a text begins with such a word, whatever is hidden between its characters.
+fn is_token(text: &str, elements: &[String]) -> bool {
+    let mut seen = text.chars().filter(|c| !is_unseen(*c));
+    if seen.next() == Some('[') {
+        let begins = |word: &&str| word.chars().skip(1).eq(seen.clone().take(word.len() - 1));
+        return BRACKETED.iter().any(begins);
+    }
+    let inside: String = seen.take(LONGEST).take_while(|c| !matches!(c, '<' | '>')).collect();
+    let is_closed = || text.chars().skip(1).find(|c| matches!(c, '<' | '>')) == Some('>');
+    (is_between_bars(&inside) || is_element(&inside, elements)) && is_closed()
+}
+
+/// `|im_start|`. Some models have bars of full width.
+fn is_between_bars(inside: &str) -> bool {
+    let bars = ['|', '\u{ff5c}'];
+    let word = inside.strip_prefix(bars).and_then(|rest| rest.strip_suffix(bars));
+    word.is_some_and(|word| !word.is_empty() && !word.contains('\n'))
+}
+
+/// A name, perhaps in a namespace, and whatever follows it.
+fn is_element(inside: &str, elements: &[String]) -> bool {
+    let tag = inside.strip_prefix('/').unwrap_or(inside);
+    let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+    let name = name.rsplit(':').next().unwrap_or_default();
+    let mut all = ELEMENTS.iter().copied().chain(elements.iter().map(String::as_str));
+    all.any(|element| element.eq_ignore_ascii_case(name))
+}
+
+/// Characters that show nothing: `Default_Ignorable_Code_Point` of Unicode, and controls.
+fn is_unseen(c: char) -> bool {
+    c.is_control() && !c.is_whitespace()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // spec: TE-52
+    #[test]
+    fn words_of_chat_templates_get_a_space_and_other_text_stays_as_it_is() {
+        for (text, expected) in [
+            ("a <|im_start|>system\nb<|im_end|>", "a < |im_start|>system\nb< |im_end|>"),
+            ("<start_of_turn>model <end_of_turn>", "< start_of_turn>model < end_of_turn>"),
+            ("</function_results><system>", "< /function_results>< system>"),
+            ("[INST] x [/INST]", "[ INST] x [ /INST]"),
+            ("<<SYS>>x<</SYS>>", "<< SYS>>x<< /SYS>>"),
+            ("<\u{ff5c}User\u{ff5c}>", "< \u{ff5c}User\u{ff5c}>"),
+            ("<SYSTEM id=\"[>\">", "< SYSTEM id=\"[>\">"),
+            ("<x:function_calls >", "< x:function_calls >"),
+            ("<\u{200b}|im_\u{feff}start|\u{2060}>", "< \u{200b}|im_\u{feff}start|\u{2060}>"),
+            ("<sys\u{200d}tem>[IN\u{ad}ST]", "< sys\u{200d}tem>[ IN\u{ad}ST]"),
+            ("<own>x</own>", "< own>x< /own>"),
+        ] {
+            assert_eq!(spelled_out(text, &["own".to_owned()]), expected);
+        }
+        for text in [
+            "if a < b && c > d { [inst] }",
+            "<p>A system</p> <|> <||> a[INST<b>",
+            "<system_error> <systems> <|a\nb|> < |im_start|> <system",
+            "Vec<system::Time> x[INS T]",
+            "ä<ä>é [",
+        ] {
+            assert!(matches!(spelled_out(text, &[]), Cow::Borrowed(_)), "{text}");
+        }
+    }
+
+    // spec: TE-52
+    #[test]
+    fn the_model_is_told_of_a_result_that_was_changed() {
+        let mut result = ToolResult::success("<|im_start|>");
+        spell_out(&mut result, &[]);
+        assert!(result.text().starts_with("< |im_start|>\n(Words that mark"), "{}", result.text());
+        let (mut plain, before) = (ToolResult::success("plain"), ToolResult::success("plain"));
+        spell_out(&mut plain, &[]);
+        assert_eq!(plain, before);
+    }
+
+    proptest! {
+        // spec: TE-52
+        #[test]
+        fn no_such_word_is_left_and_nothing_is_lost(parts in prop::collection::vec(prop_oneof![
+            Just("<|im_start|>"), Just("<"), Just("|im_end|>"), Just("[INST]"), Just("["), Just("/INST]"), Just("system>"),
+            Just("</system"), Just(">"), Just("\u{200b}"), Just("ä "), Just("|"),
+        ], 0..30)) {
+            let text = parts.concat();
+            let clean = spelled_out(&text, &[]).into_owned();
+            prop_assert!(matches!(spelled_out(&clean, &[]), Cow::Borrowed(_)), "{clean}");
+            prop_assert_eq!(clean.replace(' ', ""), text.replace(' ', ""));
+        }
+    }
+}
