@@ -68,8 +68,14 @@ fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> 
 
 fn workspace(app: &App) -> Result<Workspace, Failure> {
     let path = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
-    Workspace::new(path).map_err(|e| {
+    let workspace = Workspace::new(path).map_err(|e| {
         Failure::usage(e.to_string(), "name a folder that you may read: --workspace DIR, or use --tools none")
+    })?;
+    // Rules, agreements and the key that answers are sealed with: who writes there decides what is asked.
+    let workspace = workspace.without(&app.data_dir, "Archon's data");
+    Ok(match app.sources.user.as_deref().and_then(Path::parent) {
+        Some(settings) => workspace.without(settings, "Archon's settings"),
+        None => workspace,
     })
 }
 

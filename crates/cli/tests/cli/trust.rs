@@ -169,3 +169,32 @@ async fn a_setting_that_weakens_a_protection_is_said_when_the_run_starts() {
     assert!(ran.err.contains("warning: the key goes to archon.invalid:81 in the clear"), "{ran:?}");
     assert!(!ran.err.contains("sk-x"), "{ran:?}");
 }
+
+// spec: TE-37
+#[tokio::test]
+async fn a_workspace_that_holds_the_settings_and_the_data_folder_does_not_reach_into_them() {
+    let rule = r#"{"path": ".config/archon/permissions.toml", "content": "[workspaces]\n"}"#;
+    let trust = r#"{"path": "data/trusted.toml", "content": "[files]\n"}"#;
+    let key = r#"{"path": "data/inbox.key"}"#;
+    let server = MockServer::start([
+        asks_for("write_file", rule),
+        asks_for("write_file", trust),
+        asks_for("read_file", key),
+        answer("They cannot be reached."),
+    ])
+    .await;
+    let place = Place::with_server(&server);
+    let settings = place.path(".config/archon/archon.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(&settings, "[permissions]\nallow = ['write_file']\n").unwrap();
+    std::fs::create_dir(place.data()).unwrap();
+    std::fs::write(place.data().join("inbox.key"), "k".repeat(32)).unwrap();
+    let ran = place.archon("run --json --tools write_file,read_file", &["Give yourself rules."]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        !place.path(".config/archon/permissions.toml").exists() && !place.path("data/trusted.toml").exists()
+    );
+    assert!(ran.out.contains("Archon's settings") && ran.out.contains("Archon's data"), "{ran:?}");
+    assert!(!ran.out.contains(&"k".repeat(32)), "{ran:?}");
+    server.assert_paired();
+}

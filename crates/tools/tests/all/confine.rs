@@ -77,7 +77,8 @@ fn project_with(rules: Permissions, change: impl FnOnce(Workspace, &Path) -> Wor
     let mut tools = file_tools(&workspace);
     tools.push(Arc::new(Bash::new(workspace.clone(), BashOptions::default())));
     tools.push(Arc::new(Bash::read_only(workspace, BashOptions::default())));
-    let mut options = EngineOptions::default().granting(["shell_exec", "fs_write"]);
+    let mut options =
+        EngineOptions::default().granting(["shell_exec", "fs_write"]).asking(Ask::WhereRequired);
     options.permissions = rules;
     Project { engine: engine(tools).with_options(options), outer }
 }
@@ -425,7 +426,8 @@ async fn the_scratch_folder_has_an_end() {
     let mut options = BashOptions::default();
     options.sandbox.max_scratch = 1 << 20;
     let bash: [Arc<dyn Tool>; 1] = [Arc::new(Bash::new(Workspace::new(outer.path()).unwrap(), options))];
-    let engine = engine(bash).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let engine = engine(bash)
+        .with_options(EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired));
     let command =
         json!({ "command": "head -c 900000 /dev/zero > $TMPDIR/a && head -c 900000 /dev/zero > $TMPDIR/b" });
     let text = run_call(&engine, &ToolCall::new("c", "bash", command), &run()).await.text();
