@@ -8,8 +8,8 @@ mod against_shells;
 fn found(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
     let said =
-        |word: &Option<String>| word.as_deref().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
-    let all = |words: &[Option<String>]| words.iter().map(said).collect::<Vec<_>>().join("_");
+        |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
+    let all = |words: &[Said]| words.iter().map(said).collect::<Vec<_>>().join("_");
     let mut text: Vec<String> = line.parts.iter().map(|part| all(&part.words)).collect();
     text.extend(line.reads.iter().map(|path| format!("<{}", said(path))));
     text.extend(line.writes.iter().map(|path| format!(">{}", said(path))));
@@ -255,17 +255,49 @@ fn analyse_of_here_documents_reads_past_text_that_is_only_text() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_a_command_that_may_change_the_folder_says_so() {
+fn analyse_of_a_word_that_is_not_known_says_what_it_begins_with() {
     for (line, expected) in [
-        ("cd a", true),
-        ("a; (pushd b)", true),
-        ("a $(popd)", true),
-        ("$x", true),
-        ("a cd", false),
-        ("c\\d a", true),
-        ("a <(b)", false),
+        ("a src/*.rs", "src/"),
+        ("a src/{b,c}", "src/"),
+        ("a \"src/$x\"", "src/"),
+        ("a src/$x", ""),
+        ("a \"src/$@\"", ""),
+        ("a \"src/${@}\"", ""),
+        ("a 'b c'*", "b c"),
+        ("a ~/b", ""),
+        ("a <(b)", "/"),
+        ("a b", "b"),
     ] {
-        assert_eq!(analyse(line).unwrap().moves, expected, "{line:?}");
+        let read = analyse(line).unwrap();
+        assert_eq!(read.parts.last().unwrap().words[1].beginning(), expected, "{line:?}");
+    }
+}
+
+// spec: AP-11
+#[test]
+fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
+    for (word, text, expected) in [
+        ("a*c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*c", "ab", false),
+        ("a*c", "a/c", false),
+        ("a?c", "abc", true),
+        ("a?c", "ac", false),
+        ("a[b]c", "abc", true),
+        ("a\"$x\"", "abc", true),
+        ("a\"$x\"", "b", false),
+        ("a$x", "b", true),
+        ("*b*", "abcb", true),
+    ] {
+        let read = analyse(&format!("a {word}")).unwrap();
+        assert_eq!(read.parts[0].words[1].may_be(text), expected, "{word} {text}");
+    }
+    let form = |word: &str| analyse(&format!("a {word}")).unwrap().parts[0].words[1].form().to_vec();
+    for (one, other, expected) in
+        [("a*", "*b", true), ("a*", "b*", false), ("*/b", "a/*", true), ("*", "a/*", false), ("a*b*c", "a?c", true)]
+    {
+        assert_eq!(said::meet(&form(one), &form(other)), expected, "{one} {other}");
+        assert_eq!(said::meet(&form(other), &form(one)), expected, "{other} {one}");
     }
 }
 

@@ -4,7 +4,10 @@
 //! names, digits and the signs of special parameters are taken for variables, with braces around them or without; all
 //! else behind `$` is refused.
 
-use super::reader::{Reader, ends_word};
+use super::{
+    reader::{Reader, ends_word},
+    said::Said,
+};
 
 /// Parameters whose name is a sign. `$$` is not among them: shells do not agree on what `"$${x}"` is.
 const SPECIAL: &str = "@*?-!";
@@ -15,9 +18,7 @@ const PATTERN: &str = "*?[]{}~";
 /// A word as it is written, and what it says.
 pub(super) struct Word<'a> {
     pub(super) source: &'a str,
-    pub(super) text: String,
-    /// Nothing in it is known only when it runs.
-    pub(super) is_known: bool,
+    pub(super) said: Said,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -26,31 +27,22 @@ enum Quotes {
     Double,
 }
 
-impl Word<'_> {
-    /// What the word says, if that is known before it runs.
-    pub(super) fn said(&self) -> Option<String> {
-        self.is_known.then(|| self.text.clone())
-    }
-}
-
 impl<'a> Reader<'a> {
     /// Reads the word that begins here; none if none does.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
-        let mut word = Word { source: "", text: String::new(), is_known: true };
+        let mut word = Word { source: "", said: Said::default() };
         while let Some(c) = self.rest.chars().next().filter(|&c| !ends_word(c)) {
             self.skip(c.len_utf8());
             match c {
                 '\'' => self.single_quoted(&mut word)?,
                 '"' => self.double_quoted(&mut word)?,
-                '\\' => word.text.push(self.take()?),
+                '\\' => word.said.push(self.take()?),
                 '$' => self.dollar(&mut word, Quotes::None)?,
                 // What a backslash or a quote within means depends on the shell.
                 '`' => return None,
-                c => {
-                    word.is_known &= !PATTERN.contains(c);
-                    word.text.push(c);
-                }
+                c if PATTERN.contains(c) => word.said.pattern(c),
+                c => word.said.push(c),
             }
         }
         word.source = begin.get(..begin.len() - self.rest.len())?;
@@ -70,7 +62,7 @@ impl<'a> Reader<'a> {
     fn single_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
         let (text, behind) = self.rest.split_once('\'')?;
         self.rest = behind;
-        word.text.push_str(text);
+        word.said.push_str(text);
         (!self.awaits_text() || !text.contains('\n')).then_some(())
     }
 
@@ -84,11 +76,11 @@ impl<'a> Reader<'a> {
                 '\\' => {
                     let escaped = self.take()?;
                     if !"$`\"\\".contains(escaped) {
-                        word.text.push('\\');
+                        word.said.push('\\');
                     }
-                    word.text.push(escaped);
+                    word.said.push(escaped);
                 }
-                c => word.text.push(c),
+                c => word.said.push(c),
             }
         }
     }
@@ -97,21 +89,27 @@ impl<'a> Reader<'a> {
     fn dollar(&mut self, word: &mut Word<'a>, quotes: Quotes) -> Option<()> {
         let name = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let next = self.rest.chars().next();
+        // In quotes, all arguments at once are still several words.
+        let mut is_split = quotes == Quotes::None || next == Some('@');
         if self.rest.starts_with('(') {
             self.substitution()?;
         } else if self.eat("{") {
+            is_split |= self.rest.starts_with('@');
             self.braces()?;
         } else if next.is_some_and(|c| c.is_ascii_digit() || SPECIAL.contains(c)) {
             self.skip(1);
         } else if name.len() < self.rest.len() {
             self.rest = name;
         } else if stands_alone(next, quotes) {
-            word.text.push('$');
+            word.said.push('$');
             return Some(());
         } else {
             return None;
         }
-        word.is_known = false;
+        match is_split {
+            true => word.said.split(),
+            false => word.said.quoted(),
+        }
         Some(())
     }
 
