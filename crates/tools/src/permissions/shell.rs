@@ -38,10 +38,9 @@ const LONGEST: usize = 4_096;
 
 /// Takes a command line apart; none if it cannot be told what it may run.
 pub(crate) fn analyse(line: &str) -> Option<Line> {
-    // Comments, joined lines and text that is not printed are read differently by different readers.
-    let is_strange = |c: char| {
-        c == '#' || (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace())
-    };
+    // Joined lines and text that is not printed are read differently by different readers.
+    let is_strange =
+        |c: char| (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace());
     if line.len() > LONGEST || line.contains(is_strange) || line.contains("\\\n") {
         return None;
     }

@@ -405,7 +405,7 @@ fn is_harmful(call: &[String], named: usize) -> bool {
         call.iter().skip(1).any(|word| words.iter().any(|bad| word == bad || word.starts_with(&format!("{bad}="))))
     };
     let begins = |words: &[&str]| call.iter().skip(1).any(|word| words.iter().any(|bad| word.starts_with(bad)));
-    let behind: Vec<&str> = call.iter().skip(named).map(String::as_str).collect();
+    let behind: Vec<&str> = call.iter().skip(named.max(2)).map(String::as_str).collect();
     if let Some((_, with_values, bad, bad_long)) = GETOPT.iter().find(|(name, ..)| *name == program) {
         let (letters, long, rest) = options(call, with_values);
         let is_bad = |said: &String| bad_long.iter().any(|bad| !said.is_empty() && bad.starts_with(&**said));

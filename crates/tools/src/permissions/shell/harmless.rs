@@ -36,8 +36,8 @@ pub(super) enum Operands {
     TimeFormat,
     /// A format, and what is put into it.
     Format,
-    /// A script of sed that prints lines by their number, and files.
-    LineNumbers,
+    /// A script of sed that can only print, and files.
+    Printing,
     /// A script of awk that can only print, and files.
     Columns,
 }
@@ -53,6 +53,8 @@ pub(crate) struct Harmless {
     pub(super) behind: Option<&'static str>,
     /// Every option is a whole word with one hyphen: `-name`.
     pub(super) whole: bool,
+    /// A rule has to say all of the words.
+    pub(super) is_named: bool,
     /// With one of these options it goes through folders, or always if there is `*`, and so many of its operands are
     /// no paths.
     pub(super) walks: (&'static str, usize),
@@ -69,6 +71,11 @@ impl Harmless {
         self
     }
 
+    const fn named(mut self) -> Self {
+        self.is_named = true;
+        self
+    }
+
     const fn walks(mut self, options: &'static str, patterns: usize) -> Self {
         self.walks = (options, patterns);
         self
@@ -81,11 +88,11 @@ const fn row(
     options: &'static str,
     operands: Operands,
 ) -> Harmless {
-    Harmless { words, effect, options, operands, behind: None, whole: false, walks: ("", 0) }
+    Harmless { words, effect, options, operands, behind: None, whole: false, is_named: false, walks: ("", 0) }
 }
 
 use Effect::{Reads, ReadsProject, RunsProject, Says, Writes};
-use Operands::{Any, Chosen, Columns, Format, Inside, LineNumbers, Most, TimeFormat};
+use Operands::{Any, Chosen, Columns, Format, Inside, Most, Printing, TimeFormat};
 
 const NONE: Operands = Most(0);
 
@@ -210,7 +217,7 @@ pub(super) const TABLE: &[Harmless] = &[
         Any,
     )
     .walks("*", 1),
-    row(&["sed"], Reads, "-nEr --quiet --silent", LineNumbers),
+    row(&["sed"], Reads, "-nEr --quiet --silent", Printing),
     row(&["awk", "gawk", "mawk"], Reads, "-F= -v=", Columns),
     // What makes, moves and deletes files, for those who wrote a rule for it.
     row(&["mkdir"], Writes, "-pv -m= --parents --verbose --mode=", Any),
@@ -250,7 +257,16 @@ pub(super) const TABLE: &[Harmless] = &[
         Any,
     ),
     row(
-        &["git log", "git diff", "git show", "git rev-list", "git whatchanged"],
+        &[
+            "git log",
+            "git diff",
+            "git show",
+            "git rev-list",
+            "git whatchanged",
+            "git --no-pager log",
+            "git --no-pager diff",
+            "git --no-pager show",
+        ],
         ReadsProject,
         GIT_LOG,
         Any,
@@ -389,7 +405,7 @@ pub(super) const TABLE: &[Harmless] = &[
     row(&["git rm"], RunsProject, "-rfnq --cached --force --dry-run --quiet --ignore-unmatch", Any),
     row(&["git mv"], RunsProject, "-fnvk --force --dry-run --verbose", Any),
     row(&["git init"], RunsProject, "-q -b= --quiet --initial-branch=", NONE),
-    // A remote that is not known by name is a folder, and its hooks run.
+    // A remote that is not known by name is a folder, and its hooks run. What is pushed is out of the house.
     row(
         &["git fetch", "git pull"],
         RunsProject,
@@ -402,7 +418,8 @@ pub(super) const TABLE: &[Harmless] = &[
         RunsProject,
         "-unqv --set-upstream --tags --follow-tags --dry-run --quiet --verbose --porcelain",
         Chosen(0),
-    ),
+    )
+    .named(),
     // Rust.
     row(&["cargo check", "cargo c", "cargo build", "cargo b", "cargo doc"], RunsProject, CARGO, NONE),
     row(&["cargo test", "cargo t", "cargo bench"], RunsProject, CARGO, Any).behind(LIBTEST),
@@ -455,6 +472,7 @@ pub(super) const TABLE: &[Harmless] = &[
         NPM,
         Chosen(0),
     ),
+    row(&["yarn"], RunsProject, NPM, NONE),
     row(&["npm run", "npm run-script", "pnpm run", "yarn run"], RunsProject, NPM, Chosen(1)),
     row(
         &["npm ls", "npm list", "pnpm ls", "pnpm list", "yarn list", "npm outdated", "pnpm outdated"],

@@ -8,7 +8,7 @@ use super::{
 /// Formats of git that have a signature looked at, by another program.
 const RUN_BY_FORMAT: &[&str] = &["%G", "%(signature"];
 
-/// Characters of scripts that only print lines by their number.
+/// Characters of scripts of sed that only print lines by their number.
 const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
 
 /// Characters by which a script of awk calls functions, or writes to files and to programs.
@@ -17,7 +17,7 @@ const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 /// The row of a command, if it is harmless: the row has every option, and nothing is known only when it runs that
 /// could be one. The first `named` words stand in the rule.
 pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless> {
-    let (row, length) = row(words)?;
+    let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
     command.read(words)?;
     command.has_harmless_operands().then_some(row)
@@ -177,9 +177,7 @@ impl<'a> Command<'a> {
             Operands::Inside => words().all(is_inside),
             Operands::TimeFormat => words().all(|word| word.is_one() && word.beginning().starts_with('+')),
             Operands::Format => first().is_some_and(|format| !sets_a_variable(&format)),
-            Operands::LineNumbers => {
-                first().is_some_and(|script| script.chars().all(|c| LINE_NUMBERS.contains(c)))
-            }
+            Operands::Printing => first().is_some_and(|script| only_prints(&script)),
             Operands::Columns => {
                 first().is_some_and(|script| !script.contains(|c: char| MORE_THAN_COLUMNS.contains(c)))
             }
@@ -231,4 +229,20 @@ fn is_inside(word: &Said) -> bool {
 fn sets_a_variable(format: &str) -> bool {
     let flags = |c: char| c.is_ascii_digit() || "#-+ 0'*.hlLjzt".contains(c);
     format.split('%').skip(1).any(|rest| rest.trim_start_matches(flags).starts_with('n'))
+}
+
+/// Whether a script of sed is one of the three that are seen through: lines by number, lines by a text, and one text
+/// for another.
+fn only_prints(script: &str) -> bool {
+    let is_plain = |text: &str| !text.contains(['\n', '\\', '[']);
+    let parts: Vec<&str> = script.split('/').collect();
+    match &parts[..] {
+        [numbers] => numbers.chars().all(|c| LINE_NUMBERS.contains(c)),
+        ["", text, "p"] => is_plain(text),
+        ["", from, ",", to, "p"] => is_plain(from) && is_plain(to),
+        ["s", from, to, flags] => {
+            is_plain(from) && is_plain(to) && flags.chars().all(|c| "gpI0123456789".contains(c))
+        }
+        _ => false,
+    }
 }

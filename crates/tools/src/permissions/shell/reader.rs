@@ -344,12 +344,17 @@ impl<'a> Reader<'a> {
                 if text == document.end {
                     break;
                 }
-                if !document.quoted && line.contains(['$', '`', '\\']) {
+                if line.contains('#') || !document.quoted && line.contains(['$', '`', '\\']) {
                     return None;
                 }
             }
         }
         Some(())
+    }
+
+    /// Whether a `#` in quotes is only a sign to every shell: some look for the end of a substitution first.
+    pub(super) fn takes_hashes(&self) -> bool {
+        self.substitutions == 0 && !self.awaits_text()
     }
 
     /// Whether the next line is text of a here-document, so that a quote cannot go on there.

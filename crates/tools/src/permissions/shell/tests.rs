@@ -99,6 +99,8 @@ fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
         (r#"a "\$\`\"\\\n""#, r#"a_$`"\\n"#),
         (r"a \$x '$x' \'", "a_$x_$x_'"),
         ("a 'b\nc'", "a_b\\nc"),
+        ("a '#' \"b # c\" ; d", "a_#_b # c d"),
+        ("[ a ] ] [", "[_a_]_]_["),
         ("a \"it's\" '\"'", "a_it's_\""),
         ("a x=1 --b=c", "a_x=1_--b=c"),
         ("a * b? [c] {d,e} ~ ~/f g=~", "a_?_?_?_?_?_?_?"),
@@ -110,7 +112,8 @@ fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
     ]);
     check_refused(&["a 'b", "a \"b", "a \\", "'", "a $'b'", "a $\"b\"", "a$'b'", "a `b`", "a \"`b`\""]);
     check_refused(&["x=1", "x=1 a", "x+=1 a", "x[$(a)]=1 b", ">c x=1 a", "! x=1 a", "time x=1 a", "a=b=c"]);
-    check_refused(&["a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a '#'", "a \\\nb", "a '\\\n'"]);
+    check_refused(&["a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a #b", "a \\#", "a \\\nb", "a '\\\n'"]);
+    check_refused(&["a $(b '#')", "a \"$(b \"#\")\"", "a <<'E'\n#\nE", "a <<E '#'\nE", "a \"\\#\""]);
     check_refused(&["a\rb", "a\u{b}b", "a\u{c}b", "a\0b", "a\u{7f}b", "a\u{85}b", "a\u{a0}b", "a\u{2028}b"]);
 }
 

@@ -37,15 +37,19 @@ impl<'a> Reader<'a> {
             match c {
                 '\'' => self.single_quoted(&mut word)?,
                 '"' => self.double_quoted(&mut word)?,
-                '\\' => word.said.push(self.take()?),
+                '\\' => word.said.push(self.take().filter(|&c| c != '#')?),
                 '$' => self.dollar(&mut word, Quotes::None)?,
-                // What a backslash or a quote within means depends on the shell.
-                '`' => return None,
+                // What a backslash or a quote within means depends on the shell; so does where a comment begins.
+                '`' | '#' => return None,
                 c if PATTERN.contains(c) => word.said.pattern(c),
                 c => word.said.push(c),
             }
         }
         word.source = begin.get(..begin.len() - self.rest.len())?;
+        // A bracket alone is no pattern, but a command and its end.
+        if ["[", "]"].contains(&word.source) {
+            word.said = Said::literal(word.source);
+        }
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }
 
@@ -63,7 +67,8 @@ impl<'a> Reader<'a> {
         let (text, behind) = self.rest.split_once('\'')?;
         self.rest = behind;
         word.said.push_str(text);
-        (!self.awaits_text() || !text.contains('\n')).then_some(())
+        let is_plain = !text.contains('\n') || !self.awaits_text();
+        (is_plain && (!text.contains('#') || self.takes_hashes())).then_some(())
     }
 
     fn double_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
@@ -73,8 +78,9 @@ impl<'a> Reader<'a> {
                 '$' => self.dollar(word, Quotes::Double)?,
                 '`' => return None,
                 '\n' if self.awaits_text() => return None,
+                '#' if !self.takes_hashes() => return None,
                 '\\' => {
-                    let escaped = self.take()?;
+                    let escaped = self.take().filter(|&c| c != '#')?;
                     if !"$`\"\\".contains(escaped) {
                         word.said.push('\\');
                     }
