@@ -29,13 +29,16 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
         }
         _ => false,
     };
+    let is_by_folder = |effect: &Effect| matches!(effect, Effect::ReadsProject | Effect::RunsProject);
+    if effects.is_empty() || moves && effects.iter().any(is_by_folder) {
+        return false;
+    }
     // What makes links or moves files first changes where the path of a redirection leads.
     let changes = |effect: &Effect| matches!(effect, Effect::Writes | Effect::RunsProject);
-    let is_by_folder = |effect: &Effect| matches!(effect, Effect::ReadsProject | Effect::RunsProject);
-    !effects.is_empty()
-        && !(moves && effects.iter().any(is_by_folder))
-        && !(writes_files(&line) && effects.iter().any(changes))
-        && line.writes.iter().all(|path| is_allowed(path, true))
+    if writes_files(&line) && effects.iter().any(changes) {
+        return false;
+    }
+    line.writes.iter().all(|path| is_allowed(path, true))
         && line.reads.iter().all(|path| is_allowed(path, false))
 }
 

@@ -78,7 +78,8 @@ impl Look<'_> {
         let known: Vec<PathBuf> = words.iter().filter_map(Said::known).map(PathBuf::from).collect();
         let names = || known.iter().filter_map(|path| path.file_name());
         known.iter().any(|folder| {
-            names().any(|name| self.finds(&Said::literal(&folder.join(name).to_string_lossy()), Depth::Itself))
+            names()
+                .any(|name| self.finds(&Said::literal(&folder.join(name).to_string_lossy()), Depth::Itself))
         })
     }
 
@@ -117,7 +118,8 @@ impl Look<'_> {
     fn finds_form(&self, form: &[Place], depth: Depth) -> bool {
         let form = plain(form);
         let anywhere = vec![Path::new("")];
-        let folders = self.folders.as_ref().map_or(anywhere, |all| all.iter().map(PathBuf::as_path).collect());
+        let folders =
+            self.folders.as_ref().map_or(anywhere, |all| all.iter().map(PathBuf::as_path).collect());
         let mut rule = vec![self.meant.clone(), below(self.meant.clone())];
         // `secrets/**` means the folder, too.
         if let [folder @ .., Place::Is('/'), Place::Text] = &self.meant[..] {

@@ -166,7 +166,9 @@ fn is_among_options(wanted: &str, words: &[Said]) -> bool {
         let Some(word) = word.known() else { return word.may_be(wanted) };
         let word = word.split('=').next().unwrap_or_default().to_owned();
         match (wanted.strip_prefix("--"), word.strip_prefix("--")) {
-            (Some(wanted), Some(word)) => word.starts_with(wanted) || !word.is_empty() && wanted.starts_with(word),
+            (Some(wanted), Some(word)) => {
+                word.starts_with(wanted) || !word.is_empty() && wanted.starts_with(word)
+            }
             (Some(wanted), None) => {
                 word.starts_with('-') && wanted.chars().next().is_some_and(|letter| word.contains(letter))
             }

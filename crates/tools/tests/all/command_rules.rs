@@ -207,8 +207,14 @@ fn ruling_of_options_before_a_subcommand_is_that_of_the_subcommand() {
     }
     // Under another name it is not the same word; but no rule allows that.
     assert_eq!(ruling(&["bash(git push:*)"], &[], &["bash(git:*)"], "git send-pack a b:c", &root), "silent");
-    for line in ["git status", "git log -3 src/*.rs", "echo git push", "cargo test", "ls push", "git add src/*"] {
-        assert_eq!(ruling(&["bash(git push:*)", "bash(rm -rf:*)"], &[], &["bash"], line, &root), "allow", "{line}");
+    for line in
+        ["git status", "git log -3 src/*.rs", "echo git push", "cargo test", "ls push", "git add src/*"]
+    {
+        assert_eq!(
+            ruling(&["bash(git push:*)", "bash(rm -rf:*)"], &[], &["bash"], line, &root),
+            "allow",
+            "{line}"
+        );
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use archon_testkit::{Chance, cases, first_seed};
-use archon_tools::Permissions;
+use archon_tools::{Permissions, Rule};
 use archon_types::Subject;
 
 /// Commands that rules are about, with words that make them another: an option that runs or writes, a subcommand, a
@@ -23,14 +23,40 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("wc", &["-l"]),
     (
         "sort",
-        &["-n", "-rnu", "-k2", "-uo", "-o", "-t,", "-T", "--outp", "--output=x", "--compress-program=evil", "--reverse"],
+        &[
+            "-n",
+            "-rnu",
+            "-k2",
+            "-uo",
+            "-o",
+            "-t,",
+            "-T",
+            "--outp",
+            "--output=x",
+            "--compress-program=evil",
+            "--reverse",
+        ],
     ),
     ("uniq", &["-c", "-f", "1", "x", "--count"]),
     ("diff", &["-u", "-r", "-l", "--paginate", "-rq"]),
     ("date", &["-u", "+%s", "-s", "01010000", "--set=x", "-d", "now"]),
     (
         "find",
-        &[".", "-name", "-type", "f", "-exec", "-delete", "-fprint", "-ok", "+", "-print", "-maxdepth", "1", "-fls"],
+        &[
+            ".",
+            "-name",
+            "-type",
+            "f",
+            "-exec",
+            "-delete",
+            "-fprint",
+            "-ok",
+            "+",
+            "-print",
+            "-maxdepth",
+            "1",
+            "-fls",
+        ],
     ),
     ("rg", &["-n", "--pre", "--pre=evil", "-g", "-z", "--hostname-bin", "-tz", "--type=rust", "-A2"]),
     ("sed", &["-n", "1p", "'1,5p'", "-i", "-ni", "'1e evil'", "'s/a/b/e'", "'w x'", "-e", "-f"]),
@@ -47,7 +73,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("git clone", &["-u", "-qu", "x"]),
     ("git stash", &["list", "pop", "clear", "-q"]),
     ("git fetch", &["origin", "ext::evil", "--all", "--upload-pack=evil"]),
-    ("cargo test", &["-p", "x", "--", "--nocapture", "--config", "--logfile", "--target-dir=x", "-Z", "--release"]),
+    (
+        "cargo test",
+        &["-p", "x", "--", "--nocapture", "--config", "--logfile", "--target-dir=x", "-Z", "--release"],
+    ),
     ("cargo build", &["--release", "--config=x", "--manifest-path", "--", "-vv", "--bin", "x"]),
     ("cargo clippy", &["--", "-D", "warnings", "-C", "linker=evil", "-Clinker=evil", "--fix"]),
     ("cargo run", &["--", "evil", "--release", "--bin", "x"]),
@@ -83,14 +112,35 @@ const COMMANDS: &[(&str, &[&str])] = &[
 
 /// Words for any command.
 const WORDS: &[&str] = &[
-    "a", "src/b", "$x", "\"$x\"", "*", "src/*", "--", "-", "''", "-x", "-o", "-n", "'a b'", "\"$(ls)\"", "../x", "evil",
-    "a=b", "-exec", "--output=x", "--help", "{a,-o}", "\"-$x\"", "in",
+    "a",
+    "src/b",
+    "$x",
+    "\"$x\"",
+    "*",
+    "src/*",
+    "--",
+    "-",
+    "''",
+    "-x",
+    "-o",
+    "-n",
+    "'a b'",
+    "\"$(ls)\"",
+    "../x",
+    "evil",
+    "a=b",
+    "-exec",
+    "--output=x",
+    "--help",
+    "{a,-o}",
+    "\"-$x\"",
+    "in",
 ];
 
 /// Words of the shell itself that no rule allows to run others.
 const BUILTINS: &[&str] = &[
-    "true", "break", "eval", "exec", "command", "builtin", "trap", "source", "read", "export", "declare", "hash", "alias",
-    "set", "mapfile", "time", ".", "let", "unset", "wait", "jobs",
+    "true", "break", "eval", "exec", "command", "builtin", "trap", "source", "read", "export", "declare",
+    "hash", "alias", "set", "mapfile", "time", ".", "let", "unset", "wait", "jobs",
 ];
 
 const DENIED: &[&str] = &["git push", "rm", "rm -rf", "cargo publish", "npm publish", "evil"];
@@ -264,7 +314,9 @@ fn set(chance: &mut Chance) -> Set {
         words.push(vec![pick(chance, BUILTINS)]);
     }
     words.retain(|words| words[0] != "evil");
-    let exact: Vec<String> = (0..3).map(|_| command(chance)).collect();
+    // A line such as `[` alone is no rule.
+    let is_rule = |line: &String| format!("bash({line})").parse::<Rule>().is_ok();
+    let exact: Vec<String> = (0..3).map(|_| command(chance)).filter(is_rule).collect();
     let denied: Vec<Vec<&str>> = (0..chance.below(3) + u64::from(is_open))
         .map(|_| pick(chance, DENIED).split(' ').collect())
         .collect();
@@ -402,9 +454,12 @@ const GETOPT: &[(&str, &str, &str, &[&str])] = &[
 fn is_harmful(call: &[String], named: usize) -> bool {
     let program = &*call[0];
     let has = |words: &[&str]| {
-        call.iter().skip(1).any(|word| words.iter().any(|bad| word == bad || word.starts_with(&format!("{bad}="))))
+        call.iter()
+            .skip(1)
+            .any(|word| words.iter().any(|bad| word == bad || word.starts_with(&format!("{bad}="))))
     };
-    let begins = |words: &[&str]| call.iter().skip(1).any(|word| words.iter().any(|bad| word.starts_with(bad)));
+    let begins =
+        |words: &[&str]| call.iter().skip(1).any(|word| words.iter().any(|bad| word.starts_with(bad)));
     let behind: Vec<&str> = call.iter().skip(named.max(2)).map(String::as_str).collect();
     if let Some((_, with_values, bad, bad_long)) = GETOPT.iter().find(|(name, ..)| *name == program) {
         let (letters, long, rest) = options(call, with_values);
@@ -431,9 +486,7 @@ fn is_harmful(call: &[String], named: usize) -> bool {
                     })
                 }) || subcommand == "stash" && call.get(2).is_some_and(|word| word == "clear")
             }
-            "push" | "fetch" => {
-                operands(&behind) || begins(&["--rec", "--exe", "--upl", "-f", "--force"])
-            }
+            "push" | "fetch" => operands(&behind) || begins(&["--rec", "--exe", "--upl", "-f", "--force"]),
             _ => true,
         },
         "cargo" => {
@@ -443,8 +496,9 @@ fn is_harmful(call: &[String], named: usize) -> bool {
             call[1..at].iter().any(is_own)
                 || match subcommand {
                     "test" => call[at..].iter().any(|word| word.starts_with("--logfile")),
-                    "clippy" => call[at..].iter().any(|word| word.starts_with("-C") || word.starts_with("--")
-                        && word.len() > 2),
+                    "clippy" => call[at..]
+                        .iter()
+                        .any(|word| word.starts_with("-C") || word.starts_with("--") && word.len() > 2),
                     "build" | "run" => call.len() > at.max(named),
                     _ => true,
                 }
@@ -460,7 +514,9 @@ fn is_harmful(call: &[String], named: usize) -> bool {
             has(&["--eval", "--file", "--directory"])
                 || call.iter().skip(1).any(|word| word.contains('='))
                 || call.iter().skip(1).any(|word| {
-                    word.starts_with('-') && !word.starts_with("--") && word.contains(['f', 'C', 'I', 'E', 'o', 'W'])
+                    word.starts_with('-')
+                        && !word.starts_with("--")
+                        && word.contains(['f', 'C', 'I', 'E', 'o', 'W'])
                 })
                 || named > 1 && operands(&behind)
         }
@@ -478,7 +534,8 @@ fn harm(set: &Set, line: &str, done: &Done) -> Option<String> {
     for call in &done.calls {
         for denied in &set.denied {
             let mut words = call.iter();
-            let is_denied = call[0] == denied[0] && denied.iter().all(|denied| words.any(|word| word == denied));
+            let is_denied =
+                call[0] == denied[0] && denied.iter().all(|denied| words.any(|word| word == denied));
             if is_denied {
                 return Some(format!("{call:?} is denied by {denied:?}"));
             }
@@ -486,13 +543,15 @@ fn harm(set: &Set, line: &str, done: &Done) -> Option<String> {
         if set.is_open || set.exact.iter().any(|exact| exact.trim() == line.trim()) {
             continue;
         }
-        let begins = |words: &&Vec<&str>| call.len() >= words.len() && call.iter().zip(*words).all(|(a, b)| a == b);
+        let begins =
+            |words: &&Vec<&str>| call.len() >= words.len() && call.iter().zip(*words).all(|(a, b)| a == b);
         let is_named = set.words.iter().filter(begins).any(|words| !is_harmful(call, words.len()));
         if !is_named {
             return Some(format!("{call:?} is named by no rule"));
         }
     }
-    let is_named = |path: &Path| set.writes && path.parent().is_some_and(|parent| parent.ends_with("work/out"));
+    let is_named =
+        |path: &Path| set.writes && path.parent().is_some_and(|parent| parent.ends_with("work/out"));
     let is_free = set.is_open || set.exact.iter().any(|exact| exact.trim() == line.trim());
     let unnamed = done.written.iter().find(|path| !is_named(path) && !is_free);
     unnamed.map(|path| format!("{} was written", path.display()))

@@ -109,13 +109,18 @@ impl<'a> Command<'a> {
         let ends_options = self.is_behind && self.row.behind.is_none();
         let is_text = self.row.operands == Operands::Format && !self.operands.is_empty();
         let begins = word.beginning();
-        ends_options || is_text || word.is("-") || word.is("") || !begins.is_empty() && !begins.starts_with('-')
+        ends_options
+            || is_text
+            || word.is("-")
+            || word.is("")
+            || !begins.is_empty() && !begins.starts_with('-')
     }
 
     /// Whether the option takes the next word; none if it is not in the table.
     fn option(&self, word: &str) -> Option<bool> {
         if self.row.whole {
-            let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            let (name, value) =
+                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
             return self.takes(name, value);
         }
         match word.strip_prefix("--") {
@@ -151,7 +156,7 @@ impl<'a> Command<'a> {
         while let Some(letter) = rest.next() {
             match self.letter(letter)? {
                 Takes::Nothing => {}
-                Takes::Value => return is_harmless_value(rest.as_str()).then(|| rest.as_str().is_empty()),
+                Takes::Value => return is_harmless_value(rest.as_str()).then_some(rest.as_str().is_empty()),
                 Takes::Here => return is_harmless_value(rest.as_str()).then_some(false),
             }
         }
@@ -190,7 +195,8 @@ impl<'a> Command<'a> {
         let most = if by_rule.is_empty() { most } else { 0 };
         let is_name = |word: &Said| {
             let sign = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
-            word.known().is_some_and(|word| word.chars().all(sign) && !word.starts_with('-')) && is_inside(word)
+            word.known().is_some_and(|word| word.chars().all(sign) && !word.starts_with('-'))
+                && is_inside(word)
         };
         others.len() <= most && others.iter().all(|(_, word)| is_name(word))
     }

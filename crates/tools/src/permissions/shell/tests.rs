@@ -7,8 +7,7 @@ mod against_shells;
 /// What was found: commands in the order of their ends, then files; `?` is a word that is known only when it runs.
 fn found(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
-    let said =
-        |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
+    let said = |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
     let all = |words: &[Said]| words.iter().map(said).collect::<Vec<_>>().join("_");
     let mut text: Vec<String> = line.parts.iter().map(|part| all(&part.words)).collect();
     text.extend(line.reads.iter().map(|path| format!("<{}", said(path))));
@@ -112,7 +111,9 @@ fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
     ]);
     check_refused(&["a 'b", "a \"b", "a \\", "'", "a $'b'", "a $\"b\"", "a$'b'", "a `b`", "a \"`b`\""]);
     check_refused(&["x=1", "x=1 a", "x+=1 a", "x[$(a)]=1 b", ">c x=1 a", "! x=1 a", "time x=1 a", "a=b=c"]);
-    check_refused(&["a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a #b", "a \\#", "a \\\nb", "a '\\\n'"]);
+    check_refused(&[
+        "a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a #b", "a \\#", "a \\\nb", "a '\\\n'",
+    ]);
     check_refused(&["a $(b '#')", "a \"$(b \"#\")\"", "a <<'E'\n#\nE", "a <<E '#'\nE", "a \"\\#\""]);
     check_refused(&["a\rb", "a\u{b}b", "a\u{c}b", "a\0b", "a\u{7f}b", "a\u{85}b", "a\u{a0}b", "a\u{2028}b"]);
 }
@@ -296,9 +297,13 @@ fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
         assert_eq!(read.parts[0].words[1].may_be(text), expected, "{word} {text}");
     }
     let form = |word: &str| analyse(&format!("a {word}")).unwrap().parts[0].words[1].form().to_vec();
-    for (one, other, expected) in
-        [("a*", "*b", true), ("a*", "b*", false), ("*/b", "a/*", true), ("*", "a/*", false), ("a*b*c", "a?c", true)]
-    {
+    for (one, other, expected) in [
+        ("a*", "*b", true),
+        ("a*", "b*", false),
+        ("*/b", "a/*", true),
+        ("*", "a/*", false),
+        ("a*b*c", "a?c", true),
+    ] {
         assert_eq!(said::meet(&form(one), &form(other)), expected, "{one} {other}");
         assert_eq!(said::meet(&form(other), &form(one)), expected, "{other} {one}");
     }
