@@ -10,7 +10,7 @@ use super::{
 /// Whether a rule that denies or asks speaks of a command in the line. What cannot be taken apart may be any.
 pub(super) fn may_hold(of: &str, line: &str) -> bool {
     let words = words(of);
-    shell::analyse(line).is_none_or(|line| line.parts.iter().any(|part| part.holds(&words)))
+    shell::analyse(line).is_none_or(|line| line.holds(&words))
 }
 
 /// Whether rules allow every command of a line by its first words, and every file that it redirects to; `file` says
@@ -30,7 +30,7 @@ pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) ->
         _ => false,
     };
     let is_by_folder = |effect: &Effect| matches!(effect, Effect::ReadsProject | Effect::RunsProject);
-    if effects.is_empty() || moves && effects.iter().any(is_by_folder) {
+    if effects.is_empty() || (moves || is_bare(root)) && effects.iter().any(is_by_folder) {
         return false;
     }
     // What makes links or moves files first changes where the path of a redirection leads.
@@ -56,6 +56,11 @@ fn moves(part: &Part, root: &Path) -> bool {
         ("cd" | "pushd" | "popd", _) => true,
         _ => false,
     }
+}
+
+/// Whether a folder looks like a repository of git itself, whose settings are ordinary files.
+fn is_bare(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
 }
 
 fn writes_files(line: &Line) -> bool {

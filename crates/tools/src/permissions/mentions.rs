@@ -31,7 +31,11 @@ pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
     let look = look(folders(&read, root));
     read.reads.iter().any(|file| reads && look.finds(file, Depth::Itself))
         || read.writes.iter().any(|file| writes && look.finds(file, Depth::Itself))
-        || read.parts.iter().any(|part| look.finds_in(part, reads))
+        || match read.parts.iter().all(|part| part.harmless().is_some()) {
+            true => read.parts.iter().any(|part| look.finds_in(part, reads)),
+            // A command that may run others may take a path from any text that stands in the line.
+            false => read.all_words().iter().any(|word| look.finds_behind_option(word, Depth::Below)),
+        }
 }
 
 /// Whether a command touches what is in a folder that it is given.
@@ -52,14 +56,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn finds_in(&self, part: &Part, reads: bool) -> bool {
-        let Some(row) = part.harmless() else {
-            let mut words = part.words.iter();
-            return words.any(|word| {
-                let known = word.known().unwrap_or_default();
-                self.finds_behind_option(word, Depth::Below)
-                    || shell::pieces(&known).iter().any(|piece| self.finds(piece, Depth::Below))
-            });
-        };
+        let Some(row) = part.harmless() else { return true };
         match row.effect {
             Effect::Says => return false,
             Effect::Reads | Effect::ReadsProject if !reads => return false,

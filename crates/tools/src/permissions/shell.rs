@@ -25,6 +25,8 @@ pub(crate) struct Line {
     pub(crate) reads: Vec<Said>,
     /// Files that are written by redirection.
     pub(crate) writes: Vec<Said>,
+    /// What commands read that stands in the line itself.
+    pub(crate) texts: Vec<Said>,
 }
 
 /// One command.
@@ -47,6 +49,29 @@ pub(crate) fn analyse(line: &str) -> Option<Line> {
     reader::read(line)
 }
 
+impl Line {
+    /// Whether a rule that denies or asks speaks of a command in the line. If one of them may run others, it may take
+    /// their names from any text that stands in the line.
+    pub(crate) fn holds(&self, rule: &[&str]) -> bool {
+        let rows = self.parts.iter().map(|part| Some((part, part.harmless()?)));
+        match rows.collect::<Option<Vec<_>>>() {
+            Some(rows) => rows.into_iter().any(|(part, row)| part.holds(row, rule)),
+            None => are_among(rule, &self.all_words()),
+        }
+    }
+
+    /// Every word and every text of the line, whole and in pieces.
+    pub(crate) fn all_words(&self) -> Vec<Said> {
+        let mut all = Vec::new();
+        for word in self.parts.iter().flat_map(|part| &part.words).chain(&self.texts) {
+            all.push(word.clone());
+            let known = word.known().unwrap_or_default();
+            all.extend(pieces(&known).into_iter().filter(|piece| !piece.is(&known)));
+        }
+        all
+    }
+}
+
 impl Part {
     /// The row of the table by which a rule of these words allows the command: it begins with them, and all behind them
     /// is harmless.
@@ -66,24 +91,15 @@ impl Part {
         Some(options::name(&self.words)?.join(" "))
     }
 
-    /// Whether a rule that denies or asks speaks of the command: its first word stands for the program, whatever folder
-    /// that is in, and the others come anywhere behind it, in their order. Of a command that may run others, so may any
-    /// of its words.
-    pub(crate) fn holds(&self, rule: &[&str]) -> bool {
+    /// Whether a rule that denies or asks speaks of the command, which is harmless by this row: the first word of the
+    /// rule stands for the program, whatever folder that is in, and the others come anywhere behind it.
+    fn holds(&self, row: &Harmless, rule: &[&str]) -> bool {
         let [program, rest @ ..] = rule else { return true };
-        if let Some(row) = self.harmless() {
-            let others: Vec<Said> = self.words.iter().skip(1).cloned().collect();
-            let known: Vec<Said> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
-            let runs = row.effect == Effect::RunsProject && is_among(rule, &known);
-            return runs || is_program(program, &self.words[0]) && come_in_order(rest, &others);
-        }
-        let mut all = Vec::new();
-        for word in &self.words {
-            all.push(word.clone());
-            let known = word.known().unwrap_or_default();
-            all.extend(pieces(&known).into_iter().filter(|piece| !piece.is(&known)));
-        }
-        is_among(rule, &all)
+        let others = &self.words[1..];
+        // A program that runs others is told their names.
+        let known: Vec<Said> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
+        let runs = row.effect == Effect::RunsProject && are_among(rule, &known);
+        runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
     }
 
     /// Whether the command goes through the folders that it is given, or through its own if it is given none.
@@ -113,11 +129,11 @@ pub(crate) enum Walk {
     Own,
 }
 
-/// Whether the words of a rule come somewhere, the first as a program.
-fn is_among(rule: &[&str], words: &[Said]) -> bool {
+/// Whether all words of a rule are among these, the first as a program.
+fn are_among(rule: &[&str], words: &[Said]) -> bool {
     let [program, rest @ ..] = rule else { return true };
-    let found = words.iter().position(|word| is_program(program, word));
-    found.is_some_and(|at| come_in_order(rest, &words[at..]))
+    let has = |wanted: &&str| come_in_order(&[wanted], words);
+    words.iter().any(|word| is_program(program, word)) && rest.iter().all(has)
 }
 
 /// Whether a word may be this program, in whatever folder and version.

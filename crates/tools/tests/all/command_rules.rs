@@ -129,6 +129,17 @@ fn ruling_of_words_and_harmless_options_behind_them_allows() {
         ("git log", "git status", "silent"),
         ("git", "git stash clear", "silent"),
         ("git", "git fetch ./evil", "silent"),
+        ("git", "git push", "silent"),
+        ("git push", "git push -q", "allow"),
+        ("git", "git --no-pager log -3", "allow"),
+        ("git", "git --no-pager push", "silent"),
+        ("sed", "sed -n '/a/,/b/p' c", "allow"),
+        ("sed", "sed 's/a/b/g' c", "allow"),
+        ("sed", "sed 's/a/b/e' c", "silent"),
+        ("sed", "sed 's/[/]/x/w y' c", "silent"),
+        ("[", "[ -f a ]", "allow"),
+        ("[", "[ -v 'x[$(a)]' ]", "silent"),
+        ("git", "git commit -m 'Fix #12'", "allow"),
         ("git push origin main", "git push -u origin main", "silent"),
         ("git push origin main", "git push origin main -q", "allow"),
         ("git push origin", "git push origin evil", "silent"),
@@ -167,6 +178,12 @@ fn ruling_of_words_and_harmless_options_behind_them_allows() {
     let there = "cd a && cargo test";
     assert_eq!(ruling(&[], &[], &["bash(cd:*)", "bash(cargo test:*)"], there, &root), "silent");
     assert_eq!(ruling(&[], &[], &["bash(cd:*)", "bash(cat:*)"], "cd a && cat b", &root), "allow");
+    // The folder itself is a repository, with settings that are ordinary files.
+    assert_eq!(ruling(&[], &[], &["bash(git:*)"], "git status", &root), "allow");
+    for name in ["HEAD", "objects", "refs"] {
+        fs::create_dir(root.join(name)).unwrap();
+    }
+    assert_eq!(ruling(&[], &[], &["bash(git:*)"], "git status", &root), "silent");
 }
 
 // spec: AP-11
@@ -188,6 +205,10 @@ fn ruling_of_options_before_a_subcommand_is_that_of_the_subcommand() {
         ("bash(git push:*)", "bash", "sh -c 'cd a;git push'"),
         ("bash(git push:*)", "bash", "prlimit git push"),
         ("bash(git push:*)", "bash", "{git,push}"),
+        ("bash(git push:*)", "bash", "echo 'git push' | sh"),
+        ("bash(git push:*)", "bash", "echo push | xargs git"),
+        ("bash(git push:*)", "bash", "sh <<< 'git push'"),
+        ("bash(git push:*)", "bash", "sh <<'E'\ngit push\nE"),
         ("bash(git push:*)", "bash", "X=1 git push"),
         ("bash(git push:*)", "bash", "g=git; $g push"),
         ("bash(git push --force:*)", "bash", "git push origin --force"),
@@ -275,6 +296,8 @@ fn ruling_of_a_command_with_a_denied_path_among_its_words_denies() {
         (read, "cd $x && cat key", "deny"),
         (read, "grep -r SECRET", "deny"),
         (read, "rg SECRET", "deny"),
+        (read, "diff . other", "deny"),
+        (read, "find . -exec cat {} +", "deny"),
         (read, "grep -rf secrets/key src", "deny"),
         (read, "git show HEAD:secrets/key", "deny"),
         (read, "sort --files0-from=secrets/key", "deny"),
@@ -285,6 +308,8 @@ fn ruling_of_a_command_with_a_denied_path_among_its_words_denies() {
         (read, "x=1; cat 'sec'rets/key", "deny"),
         (read, "x=1; cat s*/key", "deny"),
         (read, "sh -c 'cat secrets/key'", "deny"),
+        (read, "echo secrets/key | xargs cat", "deny"),
+        (read, "sh <<< 'cat secrets/key'", "deny"),
         (write, "x=1; echo a > secrets/x", "deny"),
         ("write_file(x)", "x=1; echo a > x", "deny"),
         ("write_file(.env)", "cp src/.env .", "deny"),
@@ -295,6 +320,7 @@ fn ruling_of_a_command_with_a_denied_path_among_its_words_denies() {
         (read, "cat src/key", "allow"),
         (read, "cat src/*", "allow"),
         (read, "ls -la", "allow"),
+        (read, "find . -name '*.rs'", "allow"),
         (read, "grep -rn SECRET src", "allow"),
         (read, "rg SECRET src", "allow"),
         (read, "echo secrets/key", "allow"),

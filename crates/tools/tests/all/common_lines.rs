@@ -74,6 +74,7 @@ fn ruling_of_harmless_lines_under_the_rules_of_a_usual_project_seldom_asks() {
     let share = 100.0 * asked.len() as f64 / f64::from(harmless);
     println!("{} of {harmless} harmless lines are asked about: {share:.1} %", asked.len());
     println!("{} of {others} other lines pass unasked", passed.len());
+    println!("with lists of what is dangerous, as it was: 110 (11.0 %) asked about, 77 passed unasked");
     println!("asked about:\n{}\n\npassed:\n{}", asked.join("\n"), passed.join("\n"));
     assert!(harmless > 900, "{harmless}");
     assert!(share <= 5.0, "{share:.1} % of the harmless lines are asked about");

@@ -55,7 +55,7 @@ pub(crate) struct Harmless {
     pub(super) whole: bool,
     /// A rule has to say all of the words.
     pub(super) is_named: bool,
-    /// With one of these options it goes through folders, or always if there is `*`, and so many of its operands are
+    /// With one of these options it opens what is in folders, or always if there is `*`; and so many of its operands are
     /// no paths.
     pub(super) walks: (&'static str, usize),
 }
@@ -160,7 +160,7 @@ pub(super) const TABLE: &[Harmless] = &[
     row(&["paste", "comm", "join", "cmp", "od", "column", "realpath", "readlink", "stat"], Reads, "*", Any),
     row(&["md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "jq"], Reads, "*", Any),
     row(&["grep", "egrep", "fgrep"], Reads, "*", Any).walks("rRd", 1),
-    row(&["du"], Reads, "*", Any).walks("*", 0),
+    row(&["du"], Reads, "*", Any),
     row(
         &["sort"],
         Reads,
@@ -184,7 +184,7 @@ pub(super) const TABLE: &[Harmless] = &[
          --report-identical-files --text --minimal --show-c-function",
         Any,
     )
-    .walks("r", 0),
+    .walks("*", 0),
     row(&["file"], Reads, "-biLhk --brief --mime --mime-type --mime-encoding --dereference", Any),
     row(&["xxd"], Reads, "-piuEe -b -c= -g= -l= -s=", Most(1)),
     row(&["hexdump"], Reads, "-Cbcdovx -n= -s= --canonical --length= --skip=", Any),
@@ -195,8 +195,7 @@ pub(super) const TABLE: &[Harmless] = &[
         "-adfisphDCnugtrJXFQlxcUvN -L= -P= -I= --dirsfirst --noreport --gitignore --filelimit= --du --prune --sort= \
          --charset=",
         Any,
-    )
-    .walks("*", 0),
+    ),
     row(
         &["find"],
         Reads,
@@ -206,8 +205,7 @@ pub(super) const TABLE: &[Harmless] = &[
          -writable -L -H -P -follow -xdev -mount -depth -quit -true -false -daystart -nouser -nogroup -noleaf",
         Any,
     )
-    .whole_words()
-    .walks("*", 0),
+    .whole_words(),
     row(&["rg"], Reads, RIPGREP, Any).walks("*", 1),
     row(
         &["fd", "fdfind"],
@@ -215,8 +213,7 @@ pub(super) const TABLE: &[Harmless] = &[
         "-HIgisaFpL0u -e= -t= -d= -E= --extension= --type= --max-depth= --min-depth= --hidden --no-ignore --glob \
          --exclude= --absolute-path --full-path --follow --changed-within= --size= --case-sensitive --fixed-strings",
         Any,
-    )
-    .walks("*", 1),
+    ),
     row(&["sed"], Reads, "-nEr --quiet --silent", Printing),
     row(&["awk", "gawk", "mawk"], Reads, "-F= -v=", Columns),
     // What makes, moves and deletes files, for those who wrote a rule for it.

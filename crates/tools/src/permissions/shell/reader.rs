@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
         let digits = word.source.strip_suffix('-').unwrap_or(word.source);
         let is_descriptor = digits.chars().all(|c| c.is_ascii_digit());
         match kind {
-            Redirection::Text => {}
+            Redirection::Text => self.found.texts.push(word.said.clone()),
             Redirection::Here(tabs) => self.await_document(&word, tabs)?,
             Redirection::Input | Redirection::Output if !is_bare => return None,
             Redirection::Input | Redirection::Output if is_descriptor => {}
@@ -344,6 +344,7 @@ impl<'a> Reader<'a> {
                 if text == document.end {
                     break;
                 }
+                self.found.texts.push(Said::literal(line));
                 if line.contains('#') || !document.quoted && line.contains(['$', '`', '\\']) {
                     return None;
                 }

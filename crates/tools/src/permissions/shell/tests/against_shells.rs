@@ -208,7 +208,9 @@ fn calls_programs_only(line: &Line) -> bool {
 /// Runs a line in every shell. True if any of them called a program.
 fn judge(programs: &Path, line: &str, read: &Line) -> Result<bool, TestCaseError> {
     let mut called = false;
-    for shell in SHELLS.iter().filter(|shell| Path::new(shell).exists()) {
+    // `BASH` names another bash.
+    let other = std::env::var("BASH").ok();
+    for shell in SHELLS.iter().copied().chain(other.as_deref()).filter(|shell| Path::new(shell).exists()) {
         let (calls, files) = run(programs, shell, line);
         for call in &calls {
             let is_read = read.parts.iter().any(|part| may_be(&part.words, call));
