@@ -312,6 +312,7 @@ fn command_is_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> boo
 }
 
 /// Where a path leads once links are followed, as far as it exists.
+#[cfg(feature = "files")]
 pub(crate) fn resolved(root: &Path, path: &str) -> Option<PathBuf> {
     let joined = root.join(path);
     let mut rest = Vec::new();

@@ -65,7 +65,13 @@ impl Look<'_> {
         let walk = part.walks(row);
         let depth = if walk.is_some() { Depth::Below } else { Depth::Itself };
         let words = &part.words[1..];
+        // Scripts of awk and jq open files by themselves.
+        let in_script = |word: &Said| {
+            let known = word.known().unwrap_or_default();
+            shell::pieces(&known).iter().any(|piece| self.finds(piece, Depth::Itself))
+        };
         words.iter().any(|word| self.finds_behind_option(word, depth))
+            || row.effect == Effect::Reads && words.iter().any(in_script)
             || walk == Some(Walk::Own) && self.finds(&Said::guessed("."), Depth::Below)
             || row.effect == Effect::Writes && self.finds_made(words)
     }

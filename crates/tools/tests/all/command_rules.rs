@@ -297,6 +297,7 @@ fn ruling_of_a_command_with_a_denied_path_among_its_words_denies() {
         (read, "grep -r SECRET", "deny"),
         (read, "rg SECRET", "deny"),
         (read, "diff . other", "deny"),
+        (read, "awk 'BEGIN{ARGV[1]=\"secrets/key\";ARGC=2}{print}'", "deny"),
         (read, "find . -exec cat {} +", "deny"),
         (read, "grep -rf secrets/key src", "deny"),
         (read, "git show HEAD:secrets/key", "deny"),

@@ -499,7 +499,7 @@ fn is_harmful(call: &[String], named: usize) -> bool {
                     "clippy" => call[at..]
                         .iter()
                         .any(|word| word.starts_with("-C") || word.starts_with("--") && word.len() > 2),
-                    "build" | "run" => call.len() > at.max(named),
+                    "build" | "run" => call.len() > (at + 1).max(named),
                     _ => true,
                 }
         }
@@ -567,6 +567,7 @@ fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
     stage(&dir);
     let mut chance = Chance(first_seed());
     let (mut passed, mut called, mut harmful, mut looked_at) = (0, 0, 0, 0_u64);
+    let mut wrong = Vec::new();
     for _ in 0..sets {
         let set = set(&mut chance);
         for n in 0..pairs / sets {
@@ -576,8 +577,10 @@ fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
                 passed += 1;
                 let done = run(&dir, &line);
                 called += u64::from(!done.calls.is_empty());
-                let allow = &set.rules.allow.iter().map(ToString::to_string).collect::<Vec<_>>();
-                assert_eq!(harm(&set, &line, &done), None, "{line:?} by {allow:?}");
+                if let Some(harm) = harm(&set, &line, &done) {
+                    let allow = set.rules.allow.iter().map(ToString::to_string).collect::<Vec<_>>();
+                    wrong.push(format!("{line:?} by {allow:?}: {harm}"));
+                }
             } else if n < 400 / sets {
                 looked_at += 1;
                 harmful += u64::from(harm(&set, &line, &run(&dir, &line)).is_some());
@@ -585,9 +588,11 @@ fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
         }
     }
     println!(
-        "{passed} of {pairs} lines passed, {called} of them called programs, none did harm; \
-         {harmful} of {looked_at} others would have"
+        "{passed} of {pairs} lines passed, {called} of them called programs, {} did harm; \
+         {harmful} of {looked_at} others would have",
+        wrong.len()
     );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // The judge sees harm where there is some, and the rules let enough pass to be judged.
     assert!(harmful > looked_at / 3, "{harmful} of {looked_at}");
     assert!(passed > pairs / 20 && called > pairs / 40, "{passed}, {called} of {pairs}");
