@@ -1,4 +1,5 @@
-//! What may be done without asking, what only after asking, and what not at all: rules, as a person writes them.
+//! What may be done without asking, what only after asking, and what not at all: rules, as a person writes
+//! them.
 //!
 //! | rule | speaks of |
 //! |---|---|
@@ -9,27 +10,30 @@
 //! | `bash(make test)` | this command line, to the letter |
 //! | `web_fetch(https://docs.rs/*)` | addresses of this form: scheme, host and path |
 //!
-//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that denies or asks
-//! and means a folder, or all in one, means the folder and all in it: `search(secrets)` and `search(secrets/**)` say the same.
-//! Such a rule holds wherever a call begins: `search`, `glob` and `list_files` leave out each place at which a call of their
-//! own would be denied, and each at which one would be asked about, unless the call itself was; how many is in the result.
-//! `search` shows what is in files, so rules about `read_file` hold for what it shows.
+//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that
+//! denies or asks and means a folder, or all in one, means the folder and all in it: `search(secrets)` and
+//! `search(secrets/**)` say the same. Such a rule holds wherever a call begins: `search`, `glob` and
+//! `list_files` leave out each place at which a call of their own would be denied, and each at which one
+//! would be asked about, unless the call itself was; how many is in the result. `search` shows what is in
+//! files, so rules about `read_file` hold for what it shows.
 //!
 //! # Commands
 //!
-//! A command line is taken apart (`permissions/shell.rs`): every command in it, and every file that it redirects to, has
-//! to be allowed. A rule such as `bash(rm:*)` means its words, and behind them options and operands that run and write
-//! nothing but what the program is for: `rm` may remove any file, `sort` may not write one. Those options stand in a
-//! table (`permissions/shell/harmless.rs`), program by program. A program, a subcommand or an option that is not in it
-//! is allowed for its exact line only; so is what runs other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and a
-//! line that sets a variable. What says what runs (`make test`, `npm run build`, `node a.js`) is as the rule names it.
-//! Behind `cd`, git and what runs code of the project are not allowed, since another folder may hold other settings.
-//! A line that makes links or moves files does not also redirect to a file by a rule about `write_file`.
+//! A command line is taken apart (`permissions/shell.rs`): every command in it, and every file that it
+//! redirects to, has to be allowed. A rule such as `bash(rm:*)` means its words, and behind them options and
+//! operands that run and write nothing but what the program is for: `rm` may remove any file, `sort` may not
+//! write one. Those options stand in a table (`permissions/shell/harmless.rs`), program by program. A
+//! program, a subcommand or an option that is not in it is allowed for its exact line only; so is what runs
+//! other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and a line that sets a variable. What says what
+//! runs (`make test`, `npm run build`, `node a.js`) is as the rule names it. Behind `cd`, git and what runs
+//! code of the project are not allowed, since another folder may hold other settings. A line that makes links
+//! or moves files does not also redirect to a file by a rule about `write_file`.
 //!
-//! Rules that deny and ask mean too much rather than too little. `bash(git push:*)` speaks of every command in which
-//! `push` comes anywhere behind `git`, and of every line that cannot be taken apart. `read_file(secrets/**)` and
-//! `write_file(secrets/**)` speak of command lines, too, in which such a path, a pattern for it, or a folder above it
-//! that is gone through is found. They look at words: what a program opens by itself, they do not see.
+//! Rules that deny and ask mean too much rather than too little. `bash(git push:*)` speaks of every command
+//! in which `push` comes anywhere behind `git`, and of every line that cannot be taken apart.
+//! `read_file(secrets/**)` and `write_file(secrets/**)` speak of command lines, too, in which such a path, a
+//! pattern for it, or a folder above it that is gone through is found. They look at words: what a program
+//! opens by itself, they do not see.
 
 use std::{
     fmt,
@@ -227,7 +231,8 @@ impl Permissions {
         }
     }
 
-    /// The first rule that speaks of the call or of any part of it; what cannot be looked into is as bad as can be.
+    /// The first rule that speaks of the call or of any part of it; what cannot be looked into is as bad as
+    /// can be.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
@@ -289,8 +294,8 @@ fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     false
 }
 
-/// Whether a rule that denies or asks speaks of a command line: of any command in it, or of all it may be if it cannot
-/// be taken apart.
+/// Whether a rule that denies or asks speaks of a command line: of any command in it, or of all it may be if
+/// it cannot be taken apart.
 fn command_touches(of: &str, line: &str) -> bool {
     #[cfg(all(unix, feature = "bash"))]
     return of == line.trim() || commands::may_hold(of, line);

@@ -13,8 +13,8 @@ pub(super) fn may_hold(of: &str, line: &str) -> bool {
     shell::analyse(line).is_none_or(|line| line.holds(&words))
 }
 
-/// Whether rules allow every command of a line by its first words, and every file that it redirects to; `file` says
-/// that of one that is read, or written.
+/// Whether rules allow every command of a line by its first words, and every file that it redirects to;
+/// `file` says that of one that is read, or written.
 pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
     let rules: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| words(of)).collect();
     let Some(line) = (!rules.is_empty()).then(|| shell::analyse(line)).flatten() else { return false };

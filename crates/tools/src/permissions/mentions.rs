@@ -1,5 +1,6 @@
-//! Rules about files that deny or ask, and command lines: whether a line may touch what they speak of. A command is no
-//! file tool, so this looks for the paths in its words, and says yes too often rather than too seldom.
+//! Rules about files that deny or ask, and command lines: whether a line may touch what they speak of. A
+//! command is no file tool, so this looks for the paths in its words, and says yes too often rather than too
+//! seldom.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -180,7 +181,8 @@ fn follow(folders: &mut Vec<PathBuf>, into: &str) -> Option<()> {
     (folders.len() <= MOST_FOLDERS && into != "-").then_some(())
 }
 
-/// The pattern of a rule as a form, from the root of the file system. What it cannot say, it takes for any text.
+/// The pattern of a rule as a form, from the root of the file system. What it cannot say, it takes for any
+/// text.
 fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
     let of = of.strip_prefix("./").unwrap_or(of);
     let mut form = match of.starts_with('/') {

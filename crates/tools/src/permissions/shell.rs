@@ -1,9 +1,9 @@
-//! A command line taken apart: the commands that it runs, and the files that it redirects from and to. What is harmless
-//! in a command, the table of `shell/harmless.rs` says.
+//! A command line taken apart: the commands that it runs, and the files that it redirects from and to. What
+//! is harmless in a command, the table of `shell/harmless.rs` says.
 //!
-//! What cannot be told before it runs is not guessed: a line with anything that could run more than can be seen here
-//! (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and then no rule allows
-//! it but one to the letter.
+//! What cannot be told before it runs is not guessed: a line with anything that could run more than can be
+//! seen here (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and
+//! then no rule allows it but one to the letter.
 
 pub(crate) mod harmless;
 mod options;
@@ -50,8 +50,8 @@ pub(crate) fn analyse(line: &str) -> Option<Line> {
 }
 
 impl Line {
-    /// Whether a rule that denies or asks speaks of a command in the line. If one of them may run others, it may take
-    /// their names from any text that stands in the line.
+    /// Whether a rule that denies or asks speaks of a command in the line. If one of them may run others, it
+    /// may take their names from any text that stands in the line.
     pub(crate) fn holds(&self, rule: &[&str]) -> bool {
         let rows = self.parts.iter().map(|part| Some((part, part.harmless()?)));
         match rows.collect::<Option<Vec<_>>>() {
@@ -73,8 +73,8 @@ impl Line {
 }
 
 impl Part {
-    /// The row of the table by which a rule of these words allows the command: it begins with them, and all behind them
-    /// is harmless.
+    /// The row of the table by which a rule of these words allows the command: it begins with them, and all
+    /// behind them is harmless.
     pub(crate) fn allowed_by(&self, rule: &[&str]) -> Option<&'static Harmless> {
         let begins = self.words.len() >= rule.len()
             && self.words.iter().zip(rule).all(|(word, wanted)| word.is(wanted));
@@ -91,8 +91,9 @@ impl Part {
         Some(options::name(&self.words)?.join(" "))
     }
 
-    /// Whether a rule that denies or asks speaks of the command, which is harmless by this row: the first word of the
-    /// rule stands for the program, whatever folder that is in, and the others come anywhere behind it.
+    /// Whether a rule that denies or asks speaks of the command, which is harmless by this row: the first
+    /// word of the rule stands for the program, whatever folder that is in, and the others come anywhere
+    /// behind it.
     fn holds(&self, row: &Harmless, rule: &[&str]) -> bool {
         let [program, rest @ ..] = rule else { return true };
         let others = &self.words[1..];
@@ -175,8 +176,8 @@ fn is_word(wanted: &str, word: &Said) -> bool {
     }
 }
 
-/// Whether an option of a rule is among the words: in full, by its first letters, with a value, or as a letter among
-/// others. A long option and a letter may be the same if they begin alike.
+/// Whether an option of a rule is among the words: in full, by its first letters, with a value, or as a
+/// letter among others. A long option and a letter may be the same if they begin alike.
 fn is_among_options(wanted: &str, words: &[Said]) -> bool {
     let is_in = |word: &Said| {
         let Some(word) = word.known() else { return word.may_be(wanted) };
@@ -206,8 +207,8 @@ fn is_among_options(wanted: &str, words: &[Said]) -> bool {
     }
 }
 
-/// What may be words of their own in a text that is a line, or that a program takes for a command or a setting: as it is
-/// divided, and once more as if its quotes were not there.
+/// What may be words of their own in a text that is a line, or that a program takes for a command or a
+/// setting: as it is divided, and once more as if its quotes were not there.
 pub(crate) fn pieces(text: &str) -> Vec<Said> {
     let divides = |c: char| c.is_whitespace() || c.is_control() || "\"'`;&|<>()=,:@!#\\".contains(c);
     let unquoted = text.replace(['\'', '"', '\\'], "");

@@ -1,5 +1,5 @@
-//! Patterns of addresses in rules: scheme, host and path are held against those of the address each for itself, so
-//! that no text in a path passes for a host.
+//! Patterns of addresses in rules: scheme, host and path are held against those of the address each for
+//! itself, so that no text in a path passes for a host.
 
 use super::wildcard;
 

@@ -1,4 +1,5 @@
-//! Rules about commands as tables: what passes by its first words, and what a rule that denies or asks holds back.
+//! Rules about commands as tables: what passes by its first words, and what a rule that denies or asks holds
+//! back.
 
 use std::{fs, path::Path};
 

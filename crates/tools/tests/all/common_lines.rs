@@ -1,5 +1,6 @@
-//! A thousand lines that people use, under the rules of a usual project: how many of the harmless ones are asked about.
-//! In the file, `+` stands before a harmless line, and `-` before one that a person wants to see first.
+//! A thousand lines that people use, under the rules of a usual project: how many of the harmless ones are
+//! asked about. In the file, `+` stands before a harmless line, and `-` before one that a person wants to see
+//! first.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,13 @@ use archon_types::Subject;
 
 const LINES: &str = include_str!("common_lines.txt");
 
-/// What somebody allows who works on a project in Rust and JavaScript: looking around, git without what leaves the
-/// machine, and the project's own checks.
+/// What somebody allows who works on a project in Rust and JavaScript: looking around, git without what
+/// leaves the machine, and the project's own checks.
 const RULES: &[&str] = &[
     "ls cat head tail wc nl grep rg find fd sort uniq cut tr awk sed diff cmp comm paste join column rev",
     "tree file stat du df basename dirname realpath readlink md5sum sha256sum xxd hexdump od base64 jq",
-    "echo printf pwd cd test [ true sleep seq date which type command uname nproc uptime id whoami ps free printenv",
+    "echo printf pwd cd test [ true sleep seq date which type command",
+    "uname nproc uptime id whoami ps free printenv",
     "mkdir touch cp mv",
     "git cargo rustc rustup rustfmt npm pnpm yarn tsc eslint prettier jest make just",
     "pytest mypy ruff black pip",

@@ -1,6 +1,6 @@
-//! Command lines and rule sets by the hundred thousand: no line that the rules let pass runs a program, takes an option or
-//! writes a file that they do not name. The judge is the shell itself, in a folder where every program only writes down
-//! how it was called. `BASH` names another bash to judge by.
+//! Command lines and rule sets by the hundred thousand: no line that the rules let pass runs a program, takes
+//! an option or writes a file that they do not name. The judge is the shell itself, in a folder where every
+//! program only writes down how it was called. `BASH` names another bash to judge by.
 
 use std::{
     fs,
@@ -13,8 +13,8 @@ use archon_testkit::{Chance, cases, first_seed};
 use archon_tools::{Permissions, Rule};
 use archon_types::Subject;
 
-/// Commands that rules are about, with words that make them another: an option that runs or writes, a subcommand, a
-/// repository.
+/// Commands that rules are about, with words that make them another: an option that runs or writes, a
+/// subcommand, a repository.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("ls", &["-la", "-R", "--color"]),
     ("cat", &["-n", "--"]),
@@ -379,7 +379,8 @@ fn stage(dir: &Path) {
     }
 }
 
-/// What a line does in a shell: the calls of programs, and whether it wrote a file outside of `out`, and in it.
+/// What a line does in a shell: the calls of programs, and whether it wrote a file outside of `out`, and in
+/// it.
 struct Done {
     calls: Vec<Vec<String>>,
     written: Vec<PathBuf>,
@@ -411,7 +412,8 @@ fn run(dir: &Path, line: &str) -> Done {
     Done { calls, written }
 }
 
-/// The options of a call, as the program takes them apart: letters of which some have a value, long ones, and the rest.
+/// The options of a call, as the program takes them apart: letters of which some have a value, long ones, and
+/// the rest.
 fn options(call: &[String], with_values: &str) -> (String, Vec<String>, Vec<String>) {
     let (mut letters, mut long, mut rest) = (String::new(), Vec::new(), Vec::new());
     let mut words = call.iter().skip(1);
@@ -437,7 +439,8 @@ fn options(call: &[String], with_values: &str) -> (String, Vec<String>, Vec<Stri
     (letters, long, rest)
 }
 
-/// Programs, the letters that take a value, those that run or write something else, and the long ones that do.
+/// Programs, the letters that take a value, those that run or write something else, and the long ones that
+/// do.
 const GETOPT: &[(&str, &str, &str, &[&str])] = &[
     ("sort", "ktSTo", "oT", &["output", "compress-program", "temporary-directory"]),
     ("uniq", "fsw", "", &[]),
@@ -449,8 +452,8 @@ const GETOPT: &[(&str, &str, &str, &[&str])] = &[
     ("cp", "tS", "bS", &["backup", "suffix"]),
 ];
 
-/// Whether a call runs, writes or reads settings that its first words do not speak of. `named` words stand in the rule.
-/// This is a list of dangers, so that it is not the list that it judges.
+/// Whether a call runs, writes or reads settings that its first words do not speak of. `named` words stand in
+/// the rule. This is a list of dangers, so that it is not the list that it judges.
 fn is_harmful(call: &[String], named: usize) -> bool {
     let program = &*call[0];
     let has = |words: &[&str]| {
@@ -588,8 +591,8 @@ fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
         }
     }
     println!(
-        "{passed} of {pairs} lines passed, {called} of them called programs, {} did harm; \
-         {harmful} of {looked_at} others would have",
+        "{passed} of {pairs} lines passed, {called} of them called programs, {} did harm; {harmful} of \
+         {looked_at} others would have",
         wrong.len()
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -1,11 +1,11 @@
-//! The programs that people allow by their first words, and what of each is harmless: it runs nothing and writes nothing
-//! but what the program is for. What is not in this table, be it a program, a subcommand or an option, no rule allows
-//! but one that says the whole line.
+//! The programs that people allow by their first words, and what of each is harmless: it runs nothing and
+//! writes nothing but what the program is for. What is not in this table, be it a program, a subcommand or an
+//! option, no rule allows but one that says the whole line.
 //!
-//! Options are written as `-abc` for short ones that stand alone, `-n=` for one with a value, `-n[=]` for one that may
-//! have a value stuck to it, `--name`, `--name=` and `--name[=]` likewise, and `*` where every option that there is, in
-//! any version, is harmless. A long option counts in full only. Left out of the table is what names another program, a
-//! file to write, a file of settings, or a library to load.
+//! Options are written as `-abc` for short ones that stand alone, `-n=` for one with a value, `-n[=]` for one
+//! that may have a value stuck to it, `--name`, `--name=` and `--name[=]` likewise, and `*` where every
+//! option that there is, in any version, is harmless. A long option counts in full only. Left out of the
+//! table is what names another program, a file to write, a file of settings, or a library to load.
 
 /// What a command does to files, as far as rules speak of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,8 @@ pub(super) enum Operands {
     Any,
     /// Not more than so many.
     Most(usize),
-    /// They say what runs: so many may be chosen from what the project has, or else those that the rule itself names.
+    /// They say what runs: so many may be chosen from what the project has, or else those that the rule
+    /// itself names.
     Chosen(usize),
     /// Files and folders of the project, and names in them.
     Inside,
@@ -55,8 +56,8 @@ pub(crate) struct Harmless {
     pub(super) whole: bool,
     /// A rule has to say all of the words.
     pub(super) is_named: bool,
-    /// With one of these options it opens what is in folders, or always if there is `*`; and so many of its operands are
-    /// no paths.
+    /// With one of these options it opens what is in folders, or always if there is `*`; and so many of its
+    /// operands are no paths.
     pub(super) walks: (&'static str, usize),
 }
 
@@ -96,47 +97,58 @@ use Operands::{Any, Chosen, Columns, Format, Inside, Most, Printing, TimeFormat}
 
 const NONE: Operands = Most(0);
 
-const GIT_LOG: &str = "-pwbizEFgs0123456789 -n= -S= -G= -L= -U= -M[=] -C[=] --oneline --stat[=] --graph --all \
-    --decorate[=] --no-decorate --since= --until= --after= --before= --author= --committer= --grep= --follow \
-    --name-only --name-status --pretty[=] --format= --reverse --no-merges --merges --first-parent --abbrev-commit \
-    --abbrev= --date= --patch --no-patch --max-count= --skip= --numstat --shortstat --left-right --cherry-pick \
-    --no-color --color[=] --diff-filter= --word-diff[=] --color-words[=] --unified= --topo-order --date-order \
-    --raw --summary --simplify-by-decoration --tags[=] --branches[=] --remotes[=] --cached --staged --check \
-    --exit-code --quiet --merge-base --ignore-all-space --ignore-space-change --ignore-blank-lines --minimal \
-    --patience --histogram --dirstat[=] --no-ext-diff --no-textconv --no-renames --find-renames[=] --compact-summary \
-    --full-history --relative-date --count --not --function-context --no-prefix";
+const GIT_LOG: &str = "-pwbizEFgs0123456789 -n= -S= -G= -L= -U= -M[=] -C[=] --oneline --stat[=] \
+    --graph --all --decorate[=] --no-decorate --since= --until= --after= --before= --author= \
+    --committer= --grep= --follow --name-only --name-status --pretty[=] --format= --reverse \
+    --no-merges --merges --first-parent --abbrev-commit --abbrev= --date= --patch --no-patch \
+    --max-count= --skip= --numstat --shortstat --left-right --cherry-pick --no-color --color[=] \
+    --diff-filter= --word-diff[=] --color-words[=] --unified= --topo-order --date-order --raw \
+    --summary --simplify-by-decoration --tags[=] --branches[=] --remotes[=] --cached --staged --check \
+    --exit-code --quiet --merge-base --ignore-all-space --ignore-space-change --ignore-blank-lines \
+    --minimal --patience --histogram --dirstat[=] --no-ext-diff --no-textconv --no-renames \
+    --find-renames[=] --compact-summary --full-history --relative-date --count --not \
+    --function-context --no-prefix";
 
-const CARGO: &str = "-vqr -p= -j= -F= --release --package= --workspace --all --all-targets --all-features \
-    --no-default-features --features= --lib --bins --bin= --tests --test= --examples --example= --benches --bench= \
-    --doc --no-run --locked --offline --frozen --verbose --quiet --jobs= --keep-going --no-fail-fast \
-    --message-format= --color= --exclude= --profile= --no-deps --document-private-items";
+const CARGO: &str = "-vqr -p= -j= -F= --release --package= --workspace --all --all-targets \
+    --all-features --no-default-features --features= --lib --bins --bin= --tests --test= --examples \
+    --example= --benches --bench= --doc --no-run --locked --offline --frozen --verbose --quiet --jobs= \
+    --keep-going --no-fail-fast --message-format= --color= --exclude= --profile= --no-deps \
+    --document-private-items";
 
-const LIBTEST: &str = "-q --nocapture --no-capture --test-threads= --ignored --include-ignored --exact --list --skip= \
-    --show-output --quiet --color= --report-time";
+const LIBTEST: &str = "-q --nocapture --no-capture --test-threads= --ignored --include-ignored --exact \
+    --list --skip= --show-output --quiet --color= --report-time";
 
-const PYTEST: &str = "-vqxsl -k= -m= -r= -n= --verbose --quiet --exitfirst --maxfail= --tb= --lf --last-failed --ff \
-    --failed-first --nf --sw --stepwise --collect-only --co --durations= --color= --no-header --no-summary \
-    --showlocals --markers --fixtures --version --strict-markers --disable-warnings";
+const PYTEST: &str = "-vqxsl -k= -m= -r= -n= --verbose --quiet --exitfirst --maxfail= --tb= --lf \
+    --last-failed --ff --failed-first --nf --sw --stepwise --collect-only --co --durations= --color= \
+    --no-header --no-summary --showlocals --markers --fixtures --version --strict-markers \
+    --disable-warnings";
 
-const NPM: &str = "-s -w= --silent --if-present --workspaces --workspace= --no-audit --no-fund --ignore-scripts \
-    --prefer-offline --offline --legacy-peer-deps --frozen-lockfile --immutable";
+const NPM: &str = "-s -w= --silent --if-present --workspaces --workspace= --no-audit --no-fund \
+    --ignore-scripts --prefer-offline --offline --legacy-peer-deps --frozen-lockfile --immutable";
 
-const JEST: &str = "-i -t= --ci --runInBand --silent --verbose --passWithNoTests --testNamePattern= --bail[=] \
-    --coverage --no-coverage --no-cache --onlyChanged --listTests --run --watch=false --watchAll=false";
+const JEST: &str = "-i -t= --ci --runInBand --silent --verbose --passWithNoTests --testNamePattern= \
+    --bail[=] --coverage --no-coverage --no-cache --onlyChanged --listTests --run --watch=false \
+    --watchAll=false";
 
-const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T= -m= -r= -M= -d= -j= -E= --files \
-    --type= --type-not= --glob= --iglob= --hidden --no-ignore --no-ignore-vcs --no-heading --heading --line-number \
-    --no-line-number --files-with-matches --files-without-match --count --count-matches --ignore-case --smart-case \
-    --case-sensitive --word-regexp --fixed-strings --only-matching --multiline --multiline-dotall --json --stats \
-    --color= --context= --after-context= --before-context= --max-count= --max-depth= --max-columns= --sort= --sortr= \
-    --replace= --regexp= --follow --type-list --vimgrep --trim --pcre2 --invert-match --quiet --null --passthru \
+const RIPGREP: &str = "-ilLcwvFPosSuUpaqxhHnNIb0. -A= -B= -C= -e= -f= -g= -t= -T= -m= -r= -M= -d= -j= \
+    -E= --files --type= --type-not= --glob= --iglob= --hidden --no-ignore --no-ignore-vcs --no-heading \
+    --heading --line-number --no-line-number --files-with-matches --files-without-match --count \
+    --count-matches --ignore-case --smart-case --case-sensitive --word-regexp --fixed-strings \
+    --only-matching --multiline --multiline-dotall --json --stats --color= --context= --after-context= \
+    --before-context= --max-count= --max-depth= --max-columns= --sort= --sortr= --replace= --regexp= \
+    --follow --type-list --vimgrep --trim --pcre2 --invert-match --quiet --null --passthru \
     --with-filename --no-filename --column --no-messages --version";
 
 /// Every row; of those that a command begins with, the one with the most words is meant.
 pub(super) const TABLE: &[Harmless] = &[
     // Words and numbers.
     row(&["echo", "true", "false", ":", "sleep", "seq", "exit", "break", "continue"], Says, "*", Any),
-    row(&["basename", "dirname", "which", "type", "whoami", "id", "nproc", "uname", "uptime"], Says, "*", Any),
+    row(
+        &["basename", "dirname", "which", "type", "whoami", "id", "nproc", "uname", "uptime"],
+        Says,
+        "*",
+        Any,
+    ),
     row(&["command -v", "command -V"], Says, "", Any),
     row(&["printenv", "free", "df", "ps", "pgrep"], Says, "*", Any),
     row(&["printf"], Says, "", Format),
@@ -156,7 +168,12 @@ pub(super) const TABLE: &[Harmless] = &[
     )
     .whole_words(),
     // Readers of files.
-    row(&["ls", "cat", "head", "tail", "wc", "cut", "tr", "nl", "tac", "rev", "fold", "expand"], Reads, "*", Any),
+    row(
+        &["ls", "cat", "head", "tail", "wc", "cut", "tr", "nl", "tac", "rev", "fold", "expand"],
+        Reads,
+        "*",
+        Any,
+    ),
     row(&["paste", "comm", "join", "cmp", "od", "column", "realpath", "readlink", "stat"], Reads, "*", Any),
     row(&["md5sum", "sha1sum", "sha256sum", "sha512sum", "cksum", "jq"], Reads, "*", Any),
     row(&["grep", "egrep", "fgrep"], Reads, "*", Any).walks("rRd", 1),
@@ -165,8 +182,9 @@ pub(super) const TABLE: &[Harmless] = &[
         &["sort"],
         Reads,
         "-bcCdfghiMmnRrsuVz -k= -t= -S= --key= --field-separator= --reverse --numeric-sort --unique \
-         --human-numeric-sort --version-sort --stable --ignore-case --general-numeric-sort --month-sort \
-         --dictionary-order --check[=] --parallel= --zero-terminated --ignore-leading-blanks --sort=",
+         --human-numeric-sort --version-sort --stable --ignore-case --general-numeric-sort \
+         --month-sort --dictionary-order --check[=] --parallel= --zero-terminated \
+         --ignore-leading-blanks --sort=",
         Any,
     ),
     row(
@@ -178,10 +196,10 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["diff"],
         Reads,
-        "-rqsiwbBNyaednptTZE0123456789 -u[=] -U= -c[=] -C= -x= -W= -L= -I= --brief --unified[=] --context[=] \
-         --recursive --color[=] --side-by-side --suppress-common-lines --width= --label= --ignore-case \
-         --ignore-all-space --ignore-space-change --ignore-blank-lines --exclude= --strip-trailing-cr --new-file \
-         --report-identical-files --text --minimal --show-c-function",
+        "-rqsiwbBNyaednptTZE0123456789 -u[=] -U= -c[=] -C= -x= -W= -L= -I= --brief --unified[=] \
+         --context[=] --recursive --color[=] --side-by-side --suppress-common-lines --width= --label= \
+         --ignore-case --ignore-all-space --ignore-space-change --ignore-blank-lines --exclude= \
+         --strip-trailing-cr --new-file --report-identical-files --text --minimal --show-c-function",
         Any,
     )
     .walks("*", 0),
@@ -192,17 +210,18 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["tree"],
         Reads,
-        "-adfisphDCnugtrJXFQlxcUvN -L= -P= -I= --dirsfirst --noreport --gitignore --filelimit= --du --prune --sort= \
-         --charset=",
+        "-adfisphDCnugtrJXFQlxcUvN -L= -P= -I= --dirsfirst --noreport --gitignore --filelimit= --du \
+         --prune --sort= --charset=",
         Any,
     ),
     row(
         &["find"],
         Reads,
-        "-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -type= -xtype= -maxdepth= -mindepth= -size= \
-         -mtime= -mmin= -newer= -atime= -amin= -ctime= -cmin= -perm= -user= -group= -links= -inum= -regex= -iregex= \
-         -regextype= -newermt= -printf= -print -print0 -ls -empty -not -a -o -and -or -prune -executable -readable \
-         -writable -L -H -P -follow -xdev -mount -depth -quit -true -false -daystart -nouser -nogroup -noleaf",
+        "-name= -iname= -path= -ipath= -wholename= -iwholename= -lname= -type= -xtype= -maxdepth= \
+         -mindepth= -size= -mtime= -mmin= -newer= -atime= -amin= -ctime= -cmin= -perm= -user= -group= \
+         -links= -inum= -regex= -iregex= -regextype= -newermt= -printf= -print -print0 -ls -empty -not \
+         -a -o -and -or -prune -executable -readable -writable -L -H -P -follow -xdev -mount -depth \
+         -quit -true -false -daystart -nouser -nogroup -noleaf",
         Any,
     )
     .whole_words(),
@@ -210,8 +229,9 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["fd", "fdfind"],
         Reads,
-        "-HIgisaFpL0u -e= -t= -d= -E= --extension= --type= --max-depth= --min-depth= --hidden --no-ignore --glob \
-         --exclude= --absolute-path --full-path --follow --changed-within= --size= --case-sensitive --fixed-strings",
+        "-HIgisaFpL0u -e= -t= -d= -E= --extension= --type= --max-depth= --min-depth= --hidden \
+         --no-ignore --glob --exclude= --absolute-path --full-path --follow --changed-within= --size= \
+         --case-sensitive --fixed-strings",
         Any,
     ),
     row(&["sed"], Reads, "-nEr --quiet --silent", Printing),
@@ -230,8 +250,9 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["cp"],
         Writes,
-        "-rRapfvnuidLPHTlsx -t= --archive --recursive --force --verbose --no-clobber --update[=] --preserve[=] \
-         --parents --target-directory= --no-target-directory --dereference --no-dereference --link --symbolic-link",
+        "-rRapfvnuidLPHTlsx -t= --archive --recursive --force --verbose --no-clobber --update[=] \
+         --preserve[=] --parents --target-directory= --no-target-directory --dereference \
+         --no-dereference --link --symbolic-link",
         Any,
     )
     .walks("rRa", 0),
@@ -249,8 +270,8 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git status"],
         ReadsProject,
-        "-sbvz -u[=] --short --branch --porcelain[=] --untracked-files[=] --ignored[=] --long --verbose --show-stash \
-         --ahead-behind --no-ahead-behind --no-renames",
+        "-sbvz -u[=] --short --branch --porcelain[=] --untracked-files[=] --ignored[=] --long \
+         --verbose --show-stash --ahead-behind --no-ahead-behind --no-renames",
         Any,
     ),
     row(
@@ -279,21 +300,23 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git blame", "git annotate"],
         ReadsProject,
-        "-welstfn -L= -C[=] -M[=] --line-porcelain --porcelain --date= --show-email --show-name --show-number --root",
+        "-welstfn -L= -C[=] -M[=] --line-porcelain --porcelain --date= --show-email --show-name \
+         --show-number --root",
         Any,
     ),
     row(
         &["git rev-parse"],
         ReadsProject,
-        "-q --quiet --show-toplevel --abbrev-ref[=] --short[=] --verify --is-inside-work-tree --is-bare-repository \
-         --git-dir --absolute-git-dir --show-prefix --symbolic-full-name --git-common-dir --all",
+        "-q --quiet --show-toplevel --abbrev-ref[=] --short[=] --verify --is-inside-work-tree \
+         --is-bare-repository --git-dir --absolute-git-dir --show-prefix --symbolic-full-name \
+         --git-common-dir --all",
         Any,
     ),
     row(
         &["git ls-files"],
         ReadsProject,
-        "-modcstzuikv --others --modified --deleted --cached --exclude-standard --stage --full-name --exclude= \
-         --error-unmatch --unmerged --killed --directory",
+        "-modcstzuikv --others --modified --deleted --cached --exclude-standard --stage --full-name \
+         --exclude= --error-unmatch --unmerged --killed --directory",
         Any,
     ),
     row(
@@ -305,9 +328,10 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git grep"],
         ReadsProject,
-        "-niIlLwcvhHEFPoqpW -e= -A= -B= -C= --name-only --untracked --cached --and --or --not --heading --break \
-         --count --line-number --ignore-case --word-regexp --files-with-matches --fixed-strings --extended-regexp \
-         --perl-regexp --show-function --max-depth= --only-matching --column --color[=] --no-color --all-match",
+        "-niIlLwcvhHEFPoqpW -e= -A= -B= -C= --name-only --untracked --cached --and --or --not \
+         --heading --break --count --line-number --ignore-case --word-regexp --files-with-matches \
+         --fixed-strings --extended-regexp --perl-regexp --show-function --max-depth= --only-matching \
+         --column --color[=] --no-color --all-match",
         Any,
     ),
     row(
@@ -340,16 +364,18 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git commit"],
         RunsProject,
-        "-aqvs -m= -F= -C= --all --amend --no-edit --allow-empty --message= --quiet --verbose --signoff --dry-run \
-         --author= --date= --fixup= --squash= --file= --reuse-message= --only --no-status --reset-author",
+        "-aqvs -m= -F= -C= --all --amend --no-edit --allow-empty --message= --quiet --verbose \
+         --signoff --dry-run --author= --date= --fixup= --squash= --file= --reuse-message= --only \
+         --no-status --reset-author",
         Any,
     ),
     row(
         &["git branch"],
         RunsProject,
-        "-arvlqdDmMcf -u= --list --show-current --contains[=] --no-contains[=] --merged[=] --no-merged[=] --sort= \
-         --format= --all --remotes --delete --move --copy --verbose --quiet --set-upstream-to= --unset-upstream \
-         --points-at= --column[=] --no-column --no-color --color[=] --ignore-case --track[=] --no-track --force",
+        "-arvlqdDmMcf -u= --list --show-current --contains[=] --no-contains[=] --merged[=] \
+         --no-merged[=] --sort= --format= --all --remotes --delete --move --copy --verbose --quiet \
+         --set-upstream-to= --unset-upstream --points-at= --column[=] --no-column --no-color \
+         --color[=] --ignore-case --track[=] --no-track --force",
         Any,
     ),
     row(
@@ -358,13 +384,13 @@ pub(super) const TABLE: &[Harmless] = &[
         "-dqt -c= -C= --create= --detach --quiet --track[=] --no-track --guess --no-guess",
         Any,
     ),
-    row(&["git checkout"], RunsProject, "-qdt -b= -B= --quiet --detach --track[=] --no-track --ours --theirs", Any),
     row(
-        &["git restore"],
+        &["git checkout"],
         RunsProject,
-        "-SWq -s= --staged --worktree --source= --quiet --ours --theirs",
+        "-qdt -b= -B= --quiet --detach --track[=] --no-track --ours --theirs",
         Any,
     ),
+    row(&["git restore"], RunsProject, "-SWq -s= --staged --worktree --source= --quiet --ours --theirs", Any),
     row(
         &["git stash", "git stash pop", "git stash apply", "git stash drop"],
         RunsProject,
@@ -380,8 +406,8 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git tag"],
         RunsProject,
-        "-lad -n[=] -m= --list --sort= --contains[=] --merged[=] --points-at= --annotate --message= --delete \
-         --format= --column[=]",
+        "-lad -n[=] -m= --list --sort= --contains[=] --merged[=] --points-at= --annotate --message= \
+         --delete --format= --column[=]",
         Any,
     ),
     row(
@@ -406,8 +432,8 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["git fetch", "git pull"],
         RunsProject,
-        "-apqtv --all --prune --tags --no-tags --quiet --verbose --dry-run --depth= --rebase --no-rebase --ff-only \
-         --no-edit --autostash --unshallow",
+        "-apqtv --all --prune --tags --no-tags --quiet --verbose --dry-run --depth= --rebase \
+         --no-rebase --ff-only --no-edit --autostash --unshallow",
         Chosen(0),
     ),
     row(
@@ -423,25 +449,29 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["cargo nextest run", "cargo nextest list"],
         RunsProject,
-        "-vqr -p= -j= -F= -E= --release --package= --workspace --all-targets --all-features --no-default-features \
-         --features= --lib --bins --bin= --tests --test= --locked --offline --no-fail-fast --no-capture --nocapture \
-         --retries= --profile= --run-ignored= --exclude= --filterset= --fail-fast --hide-progress-bar --status-level=",
+        "-vqr -p= -j= -F= -E= --release --package= --workspace --all-targets --all-features \
+         --no-default-features --features= --lib --bins --bin= --tests --test= --locked --offline \
+         --no-fail-fast --no-capture --nocapture --retries= --profile= --run-ignored= --exclude= \
+         --filterset= --fail-fast --hide-progress-bar --status-level=",
         Any,
     ),
     row(&["cargo clippy"], RunsProject, CARGO, NONE).behind("-D= -W= -A= -F= --deny= --warn= --allow="),
-    row(&["cargo fmt"], RunsProject, "-vq -p= --all --check --package= --verbose --quiet", NONE).behind("-l --check"),
+    row(&["cargo fmt"], RunsProject, "-vq -p= --all --check --package= --verbose --quiet", NONE)
+        .behind("-l --check"),
     row(&["cargo run", "cargo r"], RunsProject, CARGO, Chosen(0)),
     row(
         &["cargo tree"],
         RunsProject,
-        "-dv -p= -i= -e= -f= -F= --depth= --duplicates --invert[=] --edges= --format= --workspace --package= --prefix= \
-         --no-dedupe --all-features --no-default-features --features= --locked --offline --frozen --charset=",
+        "-dv -p= -i= -e= -f= -F= --depth= --duplicates --invert[=] --edges= --format= --workspace \
+         --package= --prefix= --no-dedupe --all-features --no-default-features --features= --locked \
+         --offline --frozen --charset=",
         NONE,
     ),
     row(
         &["cargo metadata", "cargo pkgid", "cargo locate-project"],
         RunsProject,
-        "--format-version= --no-deps --offline --locked --frozen --all-features --workspace --message-format=",
+        "--format-version= --no-deps --offline --locked --frozen --all-features --workspace \
+         --message-format=",
         NONE,
     ),
     row(&["cargo clean"], RunsProject, "-nvq -p= --release --doc --dry-run --package=", NONE),
@@ -453,8 +483,19 @@ pub(super) const TABLE: &[Harmless] = &[
     // JavaScript. What stands behind a script's name is the script's.
     row(
         &[
-            "npm test", "npm t", "npm start", "npm ci", "npm install", "npm i", "pnpm test", "pnpm install", "pnpm i",
-            "pnpm start", "yarn test", "yarn install", "yarn start",
+            "npm test",
+            "npm t",
+            "npm start",
+            "npm ci",
+            "npm install",
+            "npm i",
+            "pnpm test",
+            "pnpm install",
+            "pnpm i",
+            "pnpm start",
+            "yarn test",
+            "yarn install",
+            "yarn start",
         ],
         RunsProject,
         NPM,
@@ -462,8 +503,18 @@ pub(super) const TABLE: &[Harmless] = &[
     ),
     row(
         &[
-            "yarn build", "yarn lint", "yarn typecheck", "yarn format", "yarn check", "yarn dev", "pnpm build",
-            "pnpm lint", "pnpm typecheck", "pnpm format", "pnpm check", "pnpm dev",
+            "yarn build",
+            "yarn lint",
+            "yarn typecheck",
+            "yarn format",
+            "yarn check",
+            "yarn dev",
+            "pnpm build",
+            "pnpm lint",
+            "pnpm typecheck",
+            "pnpm format",
+            "pnpm check",
+            "pnpm dev",
         ],
         RunsProject,
         NPM,
@@ -474,11 +525,17 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["npm ls", "npm list", "pnpm ls", "pnpm list", "yarn list", "npm outdated", "pnpm outdated"],
         RunsProject,
-        "-al -w= --depth= --all --json --long --workspace= --workspaces --omit= --parseable --production --prod",
+        "-al -w= --depth= --all --json --long --workspace= --workspaces --omit= --parseable \
+         --production --prod",
         Any,
     ),
     row(&["npm audit"], RunsProject, "--json --omit= --production", NONE),
-    row(&["npm why", "npm explain", "pnpm why", "yarn why", "npm root", "npm bin"], RunsProject, "--json", Any),
+    row(
+        &["npm why", "npm explain", "pnpm why", "yarn why", "npm root", "npm bin"],
+        RunsProject,
+        "--json",
+        Any,
+    ),
     row(
         &["npm --version", "npm -v", "pnpm --version", "pnpm -v", "yarn --version", "yarn -v"],
         RunsProject,
@@ -491,7 +548,8 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["npx tsc", "tsc", "pnpm tsc", "yarn tsc"],
         RunsProject,
-        "-bv --noEmit --build --pretty --listFiles --version --skipLibCheck --strict --showConfig --extendedDiagnostics",
+        "-bv --noEmit --build --pretty --listFiles --version --skipLibCheck --strict --showConfig \
+         --extendedDiagnostics",
         NONE,
     ),
     row(
@@ -508,7 +566,16 @@ pub(super) const TABLE: &[Harmless] = &[
         Inside,
     ),
     row(
-        &["npx jest", "jest", "npx vitest run", "npx vitest", "vitest run", "pnpm vitest run", "pnpm jest", "yarn jest"],
+        &[
+            "npx jest",
+            "jest",
+            "npx vitest run",
+            "npx vitest",
+            "vitest run",
+            "pnpm vitest run",
+            "pnpm jest",
+            "yarn jest",
+        ],
         RunsProject,
         JEST,
         Inside,
@@ -522,14 +589,31 @@ pub(super) const TABLE: &[Harmless] = &[
     ),
     row(&["python -m unittest", "python3 -m unittest"], RunsProject, "-vqfbc -k= --verbose --quiet", Inside),
     row(
-        &["python --version", "python -V", "python3 --version", "python3 -V", "pip --version", "pip3 --version"],
+        &[
+            "python --version",
+            "python -V",
+            "python3 --version",
+            "python3 -V",
+            "pip --version",
+            "pip3 --version",
+        ],
         Says,
         "",
         NONE,
     ),
     row(&["python", "python3"], RunsProject, "", Chosen(0)),
-    row(&["mypy", "python -m mypy", "python3 -m mypy"], RunsProject, "--strict --ignore-missing-imports", Inside),
-    row(&["ruff check", "ruff format --check"], RunsProject, "-qv --quiet --statistics --diff --no-fix", Inside),
+    row(
+        &["mypy", "python -m mypy", "python3 -m mypy"],
+        RunsProject,
+        "--strict --ignore-missing-imports",
+        Inside,
+    ),
+    row(
+        &["ruff check", "ruff format --check"],
+        RunsProject,
+        "-qv --quiet --statistics --diff --no-fix",
+        Inside,
+    ),
     row(&["black --check", "black --diff"], RunsProject, "-qv --check --diff --quiet --color", Inside),
     row(
         &["pip list", "pip show", "pip freeze", "pip check", "pip3 list", "pip3 show", "pip3 freeze"],
@@ -541,15 +625,16 @@ pub(super) const TABLE: &[Harmless] = &[
     row(
         &["make"],
         RunsProject,
-        "-ksnBqi -j[=] --silent --quiet --dry-run --just-print --keep-going --always-make --no-print-directory --jobs[=]",
+        "-ksnBqi -j[=] --silent --quiet --dry-run --just-print --keep-going --always-make \
+         --no-print-directory --jobs[=]",
         Chosen(usize::MAX),
     ),
     row(&["just"], RunsProject, "-ln --list --dry-run --summary --evaluate", Chosen(1)),
     row(
         &["go build", "go vet", "go list", "go test"],
         RunsProject,
-        "-v -race -short -cover -failfast -json -benchmem -m -deps -run= -count= -timeout= -bench= -tags= -parallel= \
-         -list= -cpu= -f= -p=",
+        "-v -race -short -cover -failfast -json -benchmem -m -deps -run= -count= -timeout= -bench= \
+         -tags= -parallel= -list= -cpu= -f= -p=",
         Inside,
     )
     .whole_words(),

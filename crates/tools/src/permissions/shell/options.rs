@@ -1,4 +1,5 @@
-//! The words of a command held against its row of the table: options taken apart, letter by letter, and operands.
+//! The words of a command held against its row of the table: options taken apart, letter by letter, and
+//! operands.
 
 use super::{
     harmless::{Harmless, Operands, TABLE},
@@ -14,8 +15,8 @@ const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
 /// Characters by which a script of awk calls functions, or writes to files and to programs.
 const MORE_THAN_COLUMNS: &str = "|<>()@\\";
 
-/// The row of a command, if it is harmless: the row has every option, and nothing is known only when it runs that
-/// could be one. The first `named` words stand in the rule.
+/// The row of a command, if it is harmless: the row has every option, and nothing is known only when it runs
+/// that could be one. The first `named` words stand in the rule.
 pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless> {
     let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
     let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
@@ -23,7 +24,8 @@ pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless
     command.has_harmless_operands().then_some(row)
 }
 
-/// The first words of a command as a rule names them, if it is harmless: its row's, and what is chosen to run.
+/// The first words of a command as a rule names them, if it is harmless: its row's, and what is chosen to
+/// run.
 pub(super) fn name(words: &[Said]) -> Option<Vec<String>> {
     let (row, length) = row(words)?;
     let is_chosen = matches!(row.operands, Operands::Chosen(_));
@@ -237,8 +239,8 @@ fn sets_a_variable(format: &str) -> bool {
     format.split('%').skip(1).any(|rest| rest.trim_start_matches(flags).starts_with('n'))
 }
 
-/// Whether a script of sed is one of the three that are seen through: lines by number, lines by a text, and one text
-/// for another.
+/// Whether a script of sed is one of the three that are seen through: lines by number, lines by a text, and
+/// one text for another.
 fn only_prints(script: &str) -> bool {
     let is_plain = |text: &str| !text.contains(['\n', '\\', '[']);
     let parts: Vec<&str> = script.split('/').collect();

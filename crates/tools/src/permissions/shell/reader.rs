@@ -1,10 +1,11 @@
-//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups, `if`, loops
-//! and redirections. Words are in [`word`](super::word).
+//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups,
+//! `if`, loops and redirections. Words are in [`word`](super::word).
 //!
-//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command that runs
-//! is always one that was found. That is why it is our own and small: a parser that takes all of bash's grammar has to
-//! follow each new version of it, while what is not written down here is refused, whatever it comes to mean one day.
-//! Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
+//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command
+//! that runs is always one that was found. That is why it is our own and small: a parser that takes all of
+//! bash's grammar has to follow each new version of it, while what is not written down here is refused,
+//! whatever it comes to mean one day. Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic,
+//! assignments and backquotes.
 
 use super::{Line, Part, said::Said, word::Word};
 
@@ -70,7 +71,8 @@ struct HereDocument {
     quoted: bool,
 }
 
-/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be told.
+/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be
+/// told.
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a str,
     found: Line,
@@ -214,8 +216,8 @@ impl<'a> Reader<'a> {
         self.eat(")").then_some(())
     }
 
-    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text of a
-    /// here-document is if one stands around it or in it.
+    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text
+    /// of a here-document is if one stands around it or in it.
     pub(super) fn substitution(&mut self) -> Option<()> {
         if self.awaits_text() {
             return None;
@@ -226,8 +228,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Words and redirections up to the end of the command. A variable that is set before them may change what they
-    /// do, and then nothing is known.
+    /// Words and redirections up to the end of the command. A variable that is set before them may change
+    /// what they do, and then nothing is known.
     fn simple_command(&mut self) -> Option<()> {
         let mut words = Vec::new();
         let (mut redirected, mut ended) = (false, false);

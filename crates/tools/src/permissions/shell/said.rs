@@ -46,7 +46,8 @@ impl Said {
         said
     }
 
-    /// A word of a line that nobody took apart: it may be a pattern, and not more is known of it than stands there.
+    /// A word of a line that nobody took apart: it may be a pattern, and not more is known of it than stands
+    /// there.
     pub(crate) fn guessed(text: &str) -> Self {
         let mut said = Self::default();
         for c in text.chars() {

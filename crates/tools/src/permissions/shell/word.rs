@@ -1,8 +1,8 @@
 //! One word of a command line: its quotes, escapes, variables and substitutions.
 //!
-//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a substitution. Only
-//! names, digits and the signs of special parameters are taken for variables, with braces around them or without; all
-//! else behind `$` is refused.
+//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a
+//! substitution. Only names, digits and the signs of special parameters are taken for variables, with braces
+//! around them or without; all else behind `$` is refused.
 
 use super::{
     reader::{Reader, ends_word},
@@ -39,7 +39,8 @@ impl<'a> Reader<'a> {
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => word.said.push(self.take().filter(|&c| c != '#')?),
                 '$' => self.dollar(&mut word, Quotes::None)?,
-                // What a backslash or a quote within means depends on the shell; so does where a comment begins.
+                // What a backslash or a quote within means depends on the shell; so does where a comment
+                // begins.
                 '`' | '#' => return None,
                 c if PATTERN.contains(c) => word.said.pattern(c),
                 c => word.said.push(c),
@@ -53,8 +54,8 @@ impl<'a> Reader<'a> {
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }
 
-    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its descriptor,
-    /// in some shells, and the substitution of a process is part of the word.
+    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its
+    /// descriptor, in some shells, and the substitution of a process is part of the word.
     fn ends_plainly(&self, source: &str) -> bool {
         let is_number = source.chars().all(|c| c.is_ascii_digit());
         match self.rest.strip_prefix(['<', '>']) {

@@ -1,5 +1,5 @@
-//! Lines by chance: no shell calls a program otherwise than it was read. The judge is the shell itself, in a folder
-//! where every program only writes down how it was called.
+//! Lines by chance: no shell calls a program otherwise than it was read. The judge is the shell itself, in a
+//! folder where every program only writes down how it was called.
 
 use std::{
     collections::HashSet,
@@ -157,8 +157,8 @@ fn noisy(mut line: String, (at, piece, what): (Index, Index, usize)) -> String {
     line
 }
 
-/// A folder with the programs. Each writes its name and arguments at once into a file beside the folder that it is
-/// called in; who calls them for ever is ended when the file is full.
+/// A folder with the programs. Each writes its name and arguments at once into a file beside the folder that
+/// it is called in; who calls them for ever is ended when the file is full.
 fn stage(dir: &Path) {
     for (name, code) in PROGRAMS.iter().zip([0, 1, 0]) {
         let path = dir.join(name);
@@ -168,8 +168,8 @@ fn stage(dir: &Path) {
     }
 }
 
-/// What a shell did with a line: the calls of programs, and the files that it wrote. Each line has a folder of its own,
-/// for what still runs in the background.
+/// What a shell did with a line: the calls of programs, and the files that it wrote. Each line has a folder
+/// of its own, for what still runs in the background.
 fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (work, calls) = (dir.path().join("work"), dir.path().join("calls"));
@@ -189,8 +189,8 @@ fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<S
     (calls, names.filter(|name| name != "in").collect())
 }
 
-/// Whether a command that was read may be this call. Nobody knows how many words an unknown one becomes, but each has
-/// its form.
+/// Whether a command that was read may be this call. Nobody knows how many words an unknown one becomes, but
+/// each has its form.
 fn may_be(words: &[Said], call: &[String]) -> bool {
     let [word, rest @ ..] = words else { return call.is_empty() };
     if word.is_one() {
