@@ -291,14 +291,27 @@ fn pick<T: Copy>(chance: &mut Chance, all: &[T]) -> T {
     all[usize::try_from(chance.below(all.len() as u64)).unwrap()]
 }
 
-fn command(chance: &mut Chance) -> String {
-    let (words, more) = pick(chance, COMMANDS);
-    let mut command = (*words).to_owned();
+/// A command with its words, mostly of the programs that rules speak of.
+fn command(chance: &mut Chance, known: &[Vec<&'static str>]) -> String {
+    let (mut words, mut more) = pick(chance, COMMANDS);
+    if !known.is_empty() && chance.percent(70) {
+        let program = pick_from(chance, known)[0];
+        let same: Vec<_> =
+            COMMANDS.iter().filter(|(words, _)| words.split(' ').next() == Some(program)).collect();
+        if !same.is_empty() {
+            (words, more) = **pick_from(chance, &same);
+        }
+    }
+    let mut command = words.to_owned();
     for _ in 0..chance.below(4) {
         command.push(' ');
         command.push_str(if chance.percent(70) { pick(chance, more) } else { pick(chance, WORDS) });
     }
     command
+}
+
+fn pick_from<'a, T>(chance: &mut Chance, all: &'a [T]) -> &'a T {
+    &all[usize::try_from(chance.below(all.len() as u64)).unwrap()]
 }
 
 fn set(chance: &mut Chance) -> Set {
@@ -316,7 +329,7 @@ fn set(chance: &mut Chance) -> Set {
     words.retain(|words| words[0] != "evil");
     // A line such as `[` alone is no rule.
     let is_rule = |line: &String| format!("bash({line})").parse::<Rule>().is_ok();
-    let exact: Vec<String> = (0..3).map(|_| command(chance)).filter(is_rule).collect();
+    let exact: Vec<String> = (0..3).map(|_| command(chance, &[])).filter(is_rule).collect();
     let denied: Vec<Vec<&str>> = (0..chance.below(3) + u64::from(is_open))
         .map(|_| pick(chance, DENIED).split(' ').collect())
         .collect();
@@ -330,23 +343,26 @@ fn set(chance: &mut Chance) -> Set {
     Set { is_open, words, exact, denied, writes, rules }
 }
 
-fn line(chance: &mut Chance, depth: u64) -> String {
+fn line(chance: &mut Chance, known: &[Vec<&'static str>], depth: u64) -> String {
     // The deeper, the plainer.
     let forms = if depth == 0 { &FORMS[..12] } else { FORMS };
     let mut text = String::new();
     for c in pick(chance, forms).chars() {
         match c {
-            '@' => text.push_str(&line(chance, depth.saturating_sub(1))),
-            '%' => text.push_str(&command(chance)),
+            '@' => text.push_str(&line(chance, known, depth.saturating_sub(1))),
+            '%' => text.push_str(&command(chance, known)),
             c => text.push(c),
         }
     }
     text
 }
 
-fn noisy_line(chance: &mut Chance) -> String {
+fn noisy_line(chance: &mut Chance, known: &[Vec<&'static str>]) -> String {
+    if chance.percent(40) {
+        return command(chance, known);
+    }
     let depth = chance.below(3);
-    let mut line = line(chance, depth);
+    let mut line = line(chance, known, depth);
     for _ in 0..chance.below(6).saturating_sub(3) {
         let places: Vec<usize> = line.char_indices().map(|(at, _)| at).chain([line.len()]).collect();
         let at = places[usize::try_from(chance.below(places.len() as u64)).unwrap()];
@@ -394,7 +410,7 @@ fn run(dir: &Path, line: &str) -> Done {
     fs::create_dir_all(work.join("src")).unwrap();
     fs::write(work.join("in"), "").unwrap();
     let shell = std::env::var("BASH").unwrap_or_else(|_| "/bin/bash".to_owned());
-    let limited = ["-c", "ulimit -f 8 -t 2 2>&-; exec \"$0\" -c \"$1\"", &shell, line];
+    let limited = ["-c", "ulimit -f 8 -t 1 2>&-; exec \"$0\" -c \"$1\"", &shell, line];
     let mut command = Command::new("/bin/bash");
     command.args(limited).current_dir(&work).env_clear().env("PATH", dir.join("bin")).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
@@ -574,7 +590,7 @@ fn no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name() {
     for _ in 0..sets {
         let set = set(&mut chance);
         for n in 0..pairs / sets {
-            let line = noisy_line(&mut chance);
+            let line = noisy_line(&mut chance, &set.words);
             let subject = Subject::Command { line: line.clone(), root: dir.join("work") };
             if set.rules.is_trusted("bash", &subject) {
                 passed += 1;
