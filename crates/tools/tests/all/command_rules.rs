@@ -168,6 +168,7 @@ fn ruling_of_words_and_harmless_options_behind_them_allows() {
         ("node a.js", "node -r ./x a.js", "silent"),
         ("python -m pytest", "python -m pytest -q tests/a.py -k b", "allow"),
         ("python -m pytest", "python -m pytest -p x", "silent"),
+        ("python -m pytest", "python -m pytest -- -p x", "silent"),
         ("python -m pytest", "python -m pytest ../x", "silent"),
         ("rm", "rm -rf target", "allow"),
         ("cargo test", &here, "silent"),

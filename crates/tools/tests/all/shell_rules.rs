@@ -542,7 +542,9 @@ fn is_harmful(call: &[String], named: usize) -> bool {
         "node" => call.len() > named && call[1..] != ["--version".to_owned()],
         "python" => {
             call[1..3.min(call.len())] != ["-m".to_owned(), "pytest".to_owned()]
-                || begins(&["-p", "-c", "--rootdir", "/", "../"])
+                || begins(&["-p", "-c", "--rootdir"])
+                // What `-k` takes is no path.
+                || call.windows(2).any(|two| two[0] != "-k" && two[1].starts_with(['/', '.']))
         }
         _ => true,
     }

@@ -230,7 +230,8 @@ fn is_harmless_value(value: &str) -> bool {
 /// Whether a path leads nowhere out of the folder that it is meant from, as it is written.
 fn is_inside(word: &Said) -> bool {
     let known = word.known().unwrap_or_else(|| word.beginning());
-    !known.starts_with(['/', '~']) && !known.split('/').any(|part| part == "..")
+    // Some look for options behind `--`, too.
+    !known.starts_with(['/', '~', '-']) && !known.split('/').any(|part| part == "..")
 }
 
 /// Whether a format of printf has `%n`, which sets a variable: `PATH`, say.
