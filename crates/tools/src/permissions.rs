@@ -1,21 +1,39 @@
-//! What may be done without asking, what only after asking, and what not at all: rules, as a person writes them.
+//! What may be done without asking, what only after asking, and what not at all: rules, as a person writes
+//! them.
 //!
 //! | rule | speaks of |
 //! |---|---|
 //! | `read_file` | every call of the tool |
 //! | `mcp__github__*` | every call of the tools whose names begin so |
 //! | `write_file(src/**)` | calls that touch only such files; relative to the workspace, links followed |
-//! | `bash(git status:*)` | commands that begin with these words |
+//! | `bash(git status:*)` | commands that begin with these words, with what is harmless behind them |
 //! | `bash(make test)` | this command line, to the letter |
-//! | `web_fetch(https://docs.rs/*)` | addresses of this form |
+//! | `web_fetch(https://docs.rs/*)` | addresses of this form: scheme, host and path |
 //!
-//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that denies or asks
-//! and means a folder, or all in one, means the folder and all in it: `search(secrets)` and `search(secrets/**)` say the same.
-//! Such a rule holds wherever a call begins: `search`, `glob` and `list_files` leave out each place at which a call of their
-//! own would be denied, and each at which one would be asked about, unless the call itself was; how many is in the result.
-//! `search` shows what is in files, so rules about `read_file` hold for what it shows. A command line is taken apart (`permissions/shell.rs`): every command
-//! in it, and every file that it redirects to, has to be allowed. What runs other commands (`sudo`, `xargs`, `sh -c`,
-//! `find -exec`) is never allowed for its first words, nor for those of what it runs: only to the letter.
+//! A rule is about calls of the tools that it names. Deny comes before ask, and ask before allow. A rule that
+//! denies or asks and means a folder, or all in one, means the folder and all in it: `search(secrets)` and
+//! `search(secrets/**)` say the same. Such a rule holds wherever a call begins: `search`, `glob` and
+//! `list_files` leave out each place at which a call of their own would be denied, and each at which one
+//! would be asked about, unless the call itself was; how many is in the result. `search` shows what is in
+//! files, so rules about `read_file` hold for what it shows.
+//!
+//! # Commands
+//!
+//! A command line is taken apart (`permissions/shell.rs`): every command in it, and every file that it
+//! redirects to, has to be allowed. A rule such as `bash(rm:*)` means its words, and behind them options and
+//! operands that run and write nothing but what the program is for: `rm` may remove any file, `sort` may not
+//! write one. Those options stand in a table (`permissions/shell/harmless.rs`), program by program. A
+//! program, a subcommand or an option that is not in it is allowed for its exact line only; so is what runs
+//! other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and a line that sets a variable. What says what
+//! runs (`make test`, `npm run build`, `node a.js`) is as the rule names it. Behind `cd`, git and what runs
+//! code of the project are not allowed, since another folder may hold other settings. A line that makes links
+//! or moves files does not also redirect to a file by a rule about `write_file`.
+//!
+//! Rules that deny and ask mean too much rather than too little. `bash(git push:*)` speaks of every command
+//! in which `push` comes anywhere behind `git`, and of every line that cannot be taken apart.
+//! `read_file(secrets/**)` and `write_file(secrets/**)` speak of command lines, too, in which such a path, a
+//! pattern for it, or a folder above it that is gone through is found. They look at words: what a program
+//! opens by itself, they do not see.
 
 use std::{
     fmt,
@@ -27,10 +45,18 @@ use archon_types::Subject;
 
 use crate::Error;
 
+#[cfg(all(unix, feature = "bash"))]
+mod commands;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(all(unix, feature = "bash"))]
+mod mentions;
+#[cfg(all(unix, feature = "bash"))]
 pub(crate) mod shell;
+mod suggestions;
+mod urls;
+
+pub(crate) use suggestions::suggestions;
 
 /// A rule about calls; see the module's page for how one is written.
 #[derive(Clone, Debug)]
@@ -205,16 +231,17 @@ impl Permissions {
         }
     }
 
-    /// The first rule that speaks of the call or of any part of it; what cannot be looked into is as bad as can be.
+    /// The first rule that speaks of the call or of any part of it; what cannot be looked into is as bad as
+    /// can be.
     fn first<'r>(&self, rules: &'r [Rule], tool: &str, subject: &Subject) -> Option<&'r Rule> {
         rules.iter().find(|rule| {
             let Some(of) = &rule.of else { return rule.names(tool) };
             if !rule.names(tool) {
-                return is_redirect(rule, subject);
+                return touches_files(rule, subject);
             }
             match subject {
                 Subject::Paths { root, paths } => paths.iter().any(|path| rule.holds(root, path)),
-                Subject::Urls(urls) => urls.iter().any(|url| wildcard(of, url)),
+                Subject::Urls(urls) => urls.iter().any(|url| urls::may_mean(of, url)),
                 Subject::Command { line, .. } => command_touches(of, line),
                 _ => true,
             }
@@ -238,7 +265,7 @@ impl Permissions {
                 !paths.is_empty() && paths.iter().all(is_allowed)
             }
             Subject::Urls(urls) => {
-                !urls.is_empty() && urls.iter().all(|url| of.iter().any(|of| wildcard(of, url)))
+                !urls.is_empty() && urls.iter().all(|url| of.iter().any(|of| urls::means(of, url)))
             }
             Subject::Command { line, root } => command_is_allowed(
                 &of,
@@ -257,133 +284,40 @@ impl Permissions {
     }
 }
 
-/// Rules that would allow a call, the narrowest first: what a person may choose from when asked.
-pub(crate) fn suggestions(tool: &str, subject: &Subject) -> Vec<String> {
-    let mut rules = Vec::new();
-    match subject {
-        Subject::Command { line, .. } => {
-            let line = line.trim();
-            if !line.is_empty() && !line.contains('\n') && line.len() <= LONGEST_SUGGESTION {
-                rules.push(format!("{tool}({line})"));
-            }
-            rules.extend(prefix_of(line).map(|prefix| format!("{tool}({prefix}:*)")));
-        }
-        Subject::Paths { root, paths } => {
-            if let [path] = &paths[..]
-                && let Ok(inside) = path.strip_prefix(root)
-            {
-                let escaped = escape(&inside.to_string_lossy());
-                rules.push(format!("{tool}({escaped})"));
-                if let Some(folder) = inside.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                    rules.push(format!("{tool}({}/**)", escape(&folder.to_string_lossy())));
-                }
-            }
-        }
-        Subject::Urls(urls) => {
-            if let [url] = &urls[..]
-                && let Some((scheme, rest)) = url.split_once("://")
-            {
-                let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-                rules.push(format!("{tool}({scheme}://{host}/*)"));
-            }
-        }
-        _ => rules.push(tool.to_owned()),
-    }
-    rules.retain(|rule| rule.parse::<Rule>().is_ok());
-    rules
-}
-
-/// A command line that is longer than this is no rule that anybody reads.
-const LONGEST_SUGGESTION: usize = 200;
-
-/// A rule about a file tool speaks of the files that a command redirects to, too.
-fn is_redirect(rule: &Rule, subject: &Subject) -> bool {
-    let Subject::Command { line, root } = subject else { return false };
+/// A rule about a file tool speaks of the files that a command touches, too.
+fn touches_files(rule: &Rule, subject: &Subject) -> bool {
     #[cfg(all(unix, feature = "bash"))]
-    {
-        let Some(line) = shell::analyse(line) else { return false };
-        let touches = |paths: &[Option<String>], tool| {
-            let mut known = paths.iter().flatten().filter_map(|path| resolved(root, path));
-            rule.names(tool) && known.any(|path| rule.holds(root, &path))
-        };
-        touches(&line.writes, "write_file") || touches(&line.reads, "read_file")
+    if let Subject::Command { line, root } = subject {
+        return mentions::mentions(rule, line, root);
     }
-    #[cfg(not(all(unix, feature = "bash")))]
-    {
-        let _ = (rule, line, root);
-        false
-    }
+    let _ = (rule, subject);
+    false
 }
 
-/// Whether a rule that denies or asks speaks of a command line: of any command in it, or of all it may be if it cannot
-/// be taken apart.
+/// Whether a rule that denies or asks speaks of a command line: of any command in it, or of all it may be if
+/// it cannot be taken apart.
 fn command_touches(of: &str, line: &str) -> bool {
-    if of == line.trim() {
-        return true;
-    }
     #[cfg(all(unix, feature = "bash"))]
-    {
-        let prefix = prefix(of);
-        match shell::analyse(line) {
-            Some(line) => line.parts.iter().any(|part| part.holds(&prefix)),
-            None => true,
-        }
-    }
+    return of == line.trim() || commands::may_hold(of, line);
     #[cfg(not(all(unix, feature = "bash")))]
-    true
+    {
+        let _ = (of, line);
+        true
+    }
 }
 
-#[cfg(all(unix, feature = "bash"))]
 fn command_is_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
-    if of.contains(&line.trim()) {
-        return true;
-    }
-    let prefixes: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| prefix(of)).collect();
-    if prefixes.is_empty() {
-        return false;
-    }
-    let Some(line) = shell::analyse(line) else { return false };
-    let is_allowed = |path: &Option<String>, writes| match path.as_deref() {
-        Some("/dev/null") => true,
-        // Where a relative path leads after a change of folder is not known here.
-        Some(path) if !line.moves || path.starts_with('/') => {
-            resolved(root, path).is_some_and(|path| file(&path, writes))
-        }
-        _ => false,
-    };
-    !line.parts.is_empty()
-        && line.parts.iter().all(|part| prefixes.iter().any(|prefix| part.begins_with(prefix)))
-        && line.writes.iter().all(|path| is_allowed(path, true))
-        && line.reads.iter().all(|path| is_allowed(path, false))
-}
-
-#[cfg(not(all(unix, feature = "bash")))]
-fn command_is_allowed(of: &[&str], line: &str, _: impl Fn(&Path, bool) -> bool, _: &Path) -> bool {
-    of.contains(&line.trim())
-}
-
-/// The words of a rule about commands.
-#[cfg(all(unix, feature = "bash"))]
-fn prefix(of: &str) -> Vec<&str> {
-    of.strip_suffix(":*").unwrap_or(of).split_whitespace().collect()
-}
-
-/// The first words of a command, as far as they name what is done.
-fn prefix_of(line: &str) -> Option<String> {
     #[cfg(all(unix, feature = "bash"))]
-    {
-        let line = shell::analyse(line)?;
-        let [part] = &line.parts[..] else { return None };
-        part.suggestion()
-    }
+    return of.contains(&line.trim()) || commands::are_allowed(of, line, file, root);
     #[cfg(not(all(unix, feature = "bash")))]
     {
-        let _ = line;
-        None
+        let _ = (file, root);
+        of.contains(&line.trim())
     }
 }
 
 /// Where a path leads once links are followed, as far as it exists.
+#[cfg(feature = "files")]
 pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
     let joined = root.join(path);
     let mut rest = Vec::new();
@@ -399,11 +333,6 @@ pub(crate) fn resolved(root: &Path, path: impl AsRef<Path>) -> Option<PathBuf> {
         rest.push(at.file_name()?.to_owned());
         at = at.parent()?;
     }
-}
-
-/// A path as a pattern that means only itself.
-fn escape(path: &str) -> String {
-    path.chars().flat_map(|c| "*?[]{}\\!".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// Whether `text` has the form of `pattern`, in which `*` stands for anything.

@@ -1,31 +1,38 @@
-//! A command line taken apart: the commands that it runs, and the files that it redirects from and to.
+//! A command line taken apart: the commands that it runs, and the files that it redirects from and to. What
+//! is harmless in a command, the table of `shell/harmless.rs` says.
 //!
-//! What cannot be told before it runs is not guessed: a line with anything that could run more than can be seen here
-//! (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and then no rule allows
-//! it but one to the letter.
+//! What cannot be told before it runs is not guessed: a line with anything that could run more than can be
+//! seen here (arithmetic, functions, assignments, here-documents that expand) is not taken apart at all, and
+//! then no rule allows it but one to the letter.
 
+pub(crate) mod harmless;
+mod options;
 mod reader;
+pub(crate) mod said;
 #[cfg(test)]
 mod tests;
 mod word;
+
+use harmless::{Effect, Harmless};
+use said::Said;
 
 /// What a command line does, as far as rules speak of it.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     /// Every command that may run, those of substitutions too.
     pub(crate) parts: Vec<Part>,
-    /// Files that are read by redirection; none for one that is known only when it runs.
-    pub(crate) reads: Vec<Option<String>>,
+    /// Files that are read by redirection.
+    pub(crate) reads: Vec<Said>,
     /// Files that are written by redirection.
-    pub(crate) writes: Vec<Option<String>>,
-    /// A command may change the folder that relative paths are meant from.
-    pub(crate) moves: bool,
+    pub(crate) writes: Vec<Said>,
+    /// What commands read that stands in the line itself.
+    pub(crate) texts: Vec<Said>,
 }
 
-/// One command: its words, none for one that is known only when it runs.
+/// One command.
 #[derive(Debug)]
 pub(crate) struct Part {
-    words: Vec<Option<String>>,
+    pub(crate) words: Vec<Said>,
 }
 
 /// A line that is longer is not taken apart.
@@ -33,341 +40,178 @@ const LONGEST: usize = 4_096;
 
 /// Takes a command line apart; none if it cannot be told what it may run.
 pub(crate) fn analyse(line: &str) -> Option<Line> {
-    // Comments, joined lines and text that is not printed are read differently by different readers.
-    let is_strange = |c: char| {
-        c == '#' || (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace())
-    };
+    // Joined lines and text that is not printed are read differently by different readers.
+    let is_strange =
+        |c: char| (c.is_control() && c != '\n' && c != '\t') || (!c.is_ascii() && c.is_whitespace());
     if line.len() > LONGEST || line.contains(is_strange) || line.contains("\\\n") {
         return None;
     }
     reader::read(line)
 }
 
-impl Part {
-    /// Whether the command begins with these words, and its first words say all of what it runs.
-    pub(crate) fn begins_with(&self, prefix: &[&str]) -> bool {
-        !prefix.is_empty()
-            && self.words.len() >= prefix.len()
-            && self.words.iter().zip(prefix).all(|(word, prefix)| word.as_deref() == Some(prefix))
-            && !self.runs_others()
+impl Line {
+    /// Whether a rule that denies or asks speaks of a command in the line. If one of them may run others, it
+    /// may take their names from any text that stands in the line.
+    pub(crate) fn holds(&self, rule: &[&str]) -> bool {
+        let rows = self.parts.iter().map(|part| Some((part, part.harmless()?)));
+        match rows.collect::<Option<Vec<_>>>() {
+            Some(rows) => rows.into_iter().any(|(part, row)| part.holds(row, rule)),
+            None => are_among(rule, &self.all_words()),
+        }
     }
 
-    /// Whether these words stand in the command: at its beginning, whatever folder its program is in, or behind others
-    /// that may run them.
-    pub(crate) fn holds(&self, prefix: &[&str]) -> bool {
-        if prefix.is_empty() {
-            return false;
+    /// Every word and every text of the line, whole and in pieces.
+    pub(crate) fn all_words(&self) -> Vec<Said> {
+        let mut all = Vec::new();
+        for word in self.parts.iter().flat_map(|part| &part.words).chain(&self.texts) {
+            all.push(word.clone());
+            let known = word.known().unwrap_or_default();
+            all.extend(pieces(&known).into_iter().filter(|piece| !piece.is(&known)));
         }
-        let is = |word: &Option<String>, wanted: &str| {
-            word.as_deref().is_none_or(|word| name(word) == name(wanted))
-        };
-        let at = |start: usize| {
-            let words = &self.words[start..];
-            words.len() >= prefix.len() && words.iter().zip(prefix).all(|(word, wanted)| is(word, wanted))
-        };
-        match self.runs_others() {
-            true => {
-                let inside = |word: &Option<String>| {
-                    word.as_deref()
-                        .is_none_or(|word| word.split_whitespace().any(|word| name(word) == name(prefix[0])))
-                };
-                (0..self.words.len()).any(at) || self.words.iter().any(inside)
-            }
-            false => at(0),
-        }
+        all
+    }
+}
+
+impl Part {
+    /// The row of the table by which a rule of these words allows the command: it begins with them, and all
+    /// behind them is harmless.
+    pub(crate) fn allowed_by(&self, rule: &[&str]) -> Option<&'static Harmless> {
+        let begins = self.words.len() >= rule.len()
+            && self.words.iter().zip(rule).all(|(word, wanted)| word.is(wanted));
+        (begins && !rule.is_empty()).then(|| options::harmless(&self.words, rule.len())).flatten()
+    }
+
+    /// The row of the table by which the command is harmless, without what only a rule can name.
+    pub(crate) fn harmless(&self) -> Option<&'static Harmless> {
+        options::harmless(&self.words, 0)
     }
 
     /// The words of a rule that a person may want for commands like this one.
     pub(crate) fn suggestion(&self) -> Option<String> {
-        if self.runs_others() {
-            return None;
-        }
-        let plain = |word: &&String| {
-            word.chars().all(|c| c.is_ascii_alphanumeric() || "_-.+/".contains(c)) && !word.starts_with('-')
+        Some(options::name(&self.words)?.join(" "))
+    }
+
+    /// Whether a rule that denies or asks speaks of the command, which is harmless by this row: the first
+    /// word of the rule stands for the program, whatever folder that is in, and the others come anywhere
+    /// behind it.
+    fn holds(&self, row: &Harmless, rule: &[&str]) -> bool {
+        let [program, rest @ ..] = rule else { return true };
+        let others = &self.words[1..];
+        // A program that runs others is told their names.
+        let known: Vec<Said> = others.iter().filter(|word| word.known().is_some()).cloned().collect();
+        let runs = row.effect == Effect::RunsProject && are_among(rule, &known);
+        runs || is_program(program, &self.words[0]) && come_in_order(rest, others)
+    }
+
+    /// Whether the command goes through the folders that it is given, or through its own if it is given none.
+    pub(crate) fn walks(&self, row: &Harmless) -> Option<Walk> {
+        let (letters, patterns) = row.walks;
+        let is_asked = |word: &Said| {
+            let known = word.known().unwrap_or_else(|| "-".to_owned() + letters);
+            match known.strip_prefix("--") {
+                Some(name) => name.contains("recur") || name.contains("archive"),
+                None => known.starts_with('-') && known.contains(|c| letters.contains(c)),
+            }
         };
-        let first = self.words.first()?.as_ref().filter(plain)?;
-        let second = self.words.get(1).and_then(|word| word.as_ref()).filter(plain);
-        let second = second.filter(|word| SPEAKS_IN_TWO.contains(&name(first)) && !word.contains('/'));
-        Some(match second {
-            Some(second) => format!("{first} {second}"),
-            None => first.clone(),
+        let walks = letters == "*" || !letters.is_empty() && self.words.iter().any(is_asked);
+        let is_path = |word: &&&Said| !word.beginning().starts_with('-');
+        let operands = options::operands(&self.words);
+        let paths = operands.iter().filter(is_path).count();
+        walks.then_some(if paths > patterns { Walk::Given } else { Walk::Own })
+    }
+}
+
+/// The folders that a command goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walk {
+    /// Those among its words.
+    Given,
+    /// Maybe the one that it is called in.
+    Own,
+}
+
+/// Whether all words of a rule are among these, the first as a program.
+fn are_among(rule: &[&str], words: &[Said]) -> bool {
+    let [program, rest @ ..] = rule else { return true };
+    let has = |wanted: &&str| come_in_order(&[wanted], words);
+    words.iter().any(|word| is_program(program, word)) && rest.iter().all(has)
+}
+
+/// Whether a word may be this program, in whatever folder and version.
+fn is_program(wanted: &str, word: &Said) -> bool {
+    let bare = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word).to_owned();
+        let unversioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned();
+        if unversioned.is_empty() { name } else { unversioned }
+    };
+    match word.known() {
+        Some(word) => super::wildcard(wanted, &word) || super::wildcard(&bare(wanted), &bare(&word)),
+        None => word.may_be(wanted) || said::meet(word.form(), &in_any_folder(&bare(wanted))),
+    }
+}
+
+fn in_any_folder(program: &str) -> Vec<said::Place> {
+    [said::Place::Text].into_iter().chain(said::literal(program)).chain([said::Place::Text]).collect()
+}
+
+/// Whether these words of a rule come in this order, with others between them; options in any order.
+fn come_in_order(rule: &[&str], words: &[Said]) -> bool {
+    let mut rest = words;
+    rule.iter().all(|wanted| {
+        if wanted.starts_with('-') && wanted.len() > 1 {
+            return is_among_options(wanted, words);
+        }
+        let Some(at) = rest.iter().position(|word| is_word(wanted, word)) else { return false };
+        // A word that is not known may become several.
+        let used = usize::from(rest[at].known().is_some());
+        rest = &rest[at + used..];
+        true
+    })
+}
+
+fn is_word(wanted: &str, word: &Said) -> bool {
+    match word.known() {
+        Some(word) => super::wildcard(wanted, &word),
+        None => word.may_be(wanted),
+    }
+}
+
+/// Whether an option of a rule is among the words: in full, by its first letters, with a value, or as a
+/// letter among others. A long option and a letter may be the same if they begin alike.
+fn is_among_options(wanted: &str, words: &[Said]) -> bool {
+    let is_in = |word: &Said| {
+        let Some(word) = word.known() else { return word.may_be(wanted) };
+        let word = word.split('=').next().unwrap_or_default().to_owned();
+        match (wanted.strip_prefix("--"), word.strip_prefix("--")) {
+            (Some(wanted), Some(word)) => {
+                word.starts_with(wanted) || !word.is_empty() && wanted.starts_with(word)
+            }
+            (Some(wanted), None) => {
+                word.starts_with('-') && wanted.chars().next().is_some_and(|letter| word.contains(letter))
+            }
+            (None, _) => false,
+        }
+    };
+    let has_letter = |letter: char| {
+        words.iter().any(|word| match word.known() {
+            Some(word) => match word.strip_prefix("--") {
+                Some(name) => name.starts_with(letter),
+                None => word.starts_with('-') && word.contains(letter),
+            },
+            None => word.may_be(wanted),
         })
-    }
-
-    /// Whether more may run than the first words say.
-    fn runs_others(&self) -> bool {
-        let Some(Some(first)) = self.words.first() else { return true };
-        // `python3.11` is `python`.
-        let program = name(first);
-        let unversioned = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let is_listed = |programs: &[&str]| programs.contains(&program) || programs.contains(&unversioned);
-        let rest = &self.words[1..];
-        let known = rest.iter().all(Option::is_some);
-        let has = |options: &[&str]| {
-            let is = |word: &str, option: &&str| word == *option || word.starts_with(&format!("{option}="));
-            rest.iter().flatten().any(|word| options.iter().any(|option| is(word, option)))
-        };
-        let begins = |options: &[&str]| {
-            rest.iter().flatten().any(|word| options.iter().any(|option| may_be(word, option)))
-        };
-        if is_listed(RUNS_OTHERS) || BUILTINS.contains(&program) {
-            return true;
-        }
-        let risky = OPTIONS_THAT_RUN.iter().find(|(programs, _)| is_listed(programs));
-        risky.is_some_and(|(_, options)| !known || begins(options)) || program == "git" && has(GIT_PARTS)
+    };
+    match wanted.starts_with("--") {
+        true => words.iter().any(is_in),
+        false => words.iter().any(|word| is_word(wanted, word)) || wanted.chars().skip(1).all(has_letter),
     }
 }
 
-/// Whether a word is an option, or begins like it. Programs take a long one by its first letters, too: `--to-comm=sh`.
-fn may_be(word: &str, option: &str) -> bool {
-    let said = word.split('=').next().unwrap_or(word);
-    word.starts_with(option) || option.starts_with("--") && said.len() > 2 && option.starts_with(said)
+/// What may be words of their own in a text that is a line, or that a program takes for a command or a
+/// setting: as it is divided, and once more as if its quotes were not there.
+pub(crate) fn pieces(text: &str) -> Vec<Said> {
+    let divides = |c: char| c.is_whitespace() || c.is_control() || "\"'`;&|<>()=,:@!#\\".contains(c);
+    let unquoted = text.replace(['\'', '"', '\\'], "");
+    let all = text.split(divides).chain(unquoted.split(divides));
+    all.filter(|piece| !piece.is_empty()).map(Said::guessed).collect()
 }
-
-/// Programs that run others, delete, or write where no path of a rule says, where a word begins so; words that are not known may begin in any way.
-const OPTIONS_THAT_RUN: &[(&[&str], &[&str])] = &[
-    (&["test", "[", "printf"], &["-v", "-R"]),
-    (&["find", "fd", "fdfind"], &["-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"]),
-    (
-        &["git"],
-        &[
-            "-c",
-            "--config",
-            "--output",
-            "--exec",
-            "-x",
-            "-O",
-            "--open-files-in-pager",
-            "--upload-pack",
-            "--receive-pack",
-            "--extcmd",
-            "--ext-diff",
-            "--textconv",
-            "-u",
-            "--tool",
-            "ext::",
-        ],
-    ),
-    (
-        &["tar", "gtar", "bsdtar"],
-        &[
-            "--to-command",
-            "--checkpoint",
-            "-I",
-            "--use-compress",
-            "-F",
-            "--rsh",
-            "--rmt-command",
-            "--info-script",
-            "--new-volume-script",
-        ],
-    ),
-    (&["rsync"], &["-e", "--rsh", "--rsync-path"]),
-    (&["sort"], &["--compress-program", "-o", "--output"]),
-    (&["split", "csplit"], &["--filter"]),
-    (&["install"], &["--strip-program"]),
-    (&["rg"], &["--pre", "--hostname-bin"]),
-];
-
-/// Parts of git that run what its configuration or a file of the repository says.
-const GIT_PARTS: &[&str] =
-    &["bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "alias"];
-
-/// A program without the folder that it is in.
-fn name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
-/// Programs whose arguments are commands, or say what runs.
-const RUNS_OTHERS: &[&str] = &[
-    "ash",
-    "at",
-    "awk",
-    "bash",
-    "batch",
-    "bun",
-    "busybox",
-    "catchsegv",
-    "chroot",
-    "chrt",
-    "cmd",
-    "cpulimit",
-    "csh",
-    "dash",
-    "dbus-run-session",
-    "dc",
-    "deno",
-    "doas",
-    "ed",
-    "emacs",
-    "entr",
-    "env",
-    "ex",
-    "expect",
-    "fakeroot",
-    "faketime",
-    "firejail",
-    "fish",
-    "flatpak",
-    "flock",
-    "gawk",
-    "gdb",
-    "gsed",
-    "i386",
-    "ionice",
-    "ksh",
-    "ld.so",
-    "less",
-    "linux32",
-    "linux64",
-    "lldb",
-    "ltrace",
-    "lua",
-    "luajit",
-    "m4",
-    "man",
-    "mawk",
-    "mksh",
-    "more",
-    "nawk",
-    "nc",
-    "ncat",
-    "nice",
-    "nix-shell",
-    "node",
-    "nodejs",
-    "nohup",
-    "npx",
-    "nsenter",
-    "numactl",
-    "nvim",
-    "parallel",
-    "perf",
-    "perl",
-    "php",
-    "pkexec",
-    "proot",
-    "pwsh",
-    "python",
-    "python2",
-    "python3",
-    "rbash",
-    "rlwrap",
-    "ruby",
-    "run-parts",
-    "runuser",
-    "screen",
-    "script",
-    "sed",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "sh",
-    "socat",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "tclsh",
-    "tcsh",
-    "time",
-    "timeout",
-    "tmux",
-    "torsocks",
-    "toybox",
-    "unbuffer",
-    "unshare",
-    "uv",
-    "uvx",
-    "valgrind",
-    "vi",
-    "view",
-    "vim",
-    "watch",
-    "x86_64",
-    "xargs",
-    "xvfb-run",
-    "yash",
-    "zsh",
-];
-
-/// Commands of the shell itself that run, name or load others, or change what words mean later in the line.
-const BUILTINS: &[&str] = &[
-    ".",
-    "alias",
-    "bg",
-    "bind",
-    "builtin",
-    "caller",
-    "command",
-    "compgen",
-    "complete",
-    "compopt",
-    "coproc",
-    "declare",
-    "disown",
-    "enable",
-    "eval",
-    "exec",
-    "export",
-    "fc",
-    "fg",
-    "getopts",
-    "hash",
-    "help",
-    "history",
-    "jobs",
-    "let",
-    "local",
-    "logout",
-    "mapfile",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shift",
-    "shopt",
-    "source",
-    "suspend",
-    "trap",
-    "typeset",
-    "ulimit",
-    "unalias",
-    "unset",
-    "wait",
-    "kill",
-];
-
-/// Programs whose second word says what they do.
-const SPEAKS_IN_TWO: &[&str] = &[
-    "apt",
-    "apt-get",
-    "brew",
-    "bundle",
-    "cargo",
-    "composer",
-    "docker",
-    "dotnet",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "helm",
-    "just",
-    "kubectl",
-    "make",
-    "mvn",
-    "npm",
-    "pip",
-    "pip3",
-    "pnpm",
-    "podman",
-    "poetry",
-    "rustup",
-    "systemctl",
-    "terraform",
-    "yarn",
-];

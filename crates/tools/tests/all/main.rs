@@ -4,6 +4,10 @@
 mod calculator;
 mod callers;
 mod cleanup;
+#[cfg(all(unix, feature = "bash"))]
+mod command_rules;
+#[cfg(all(unix, feature = "bash"))]
+mod common_lines;
 #[cfg(feature = "composite")]
 mod composite;
 #[cfg(all(target_os = "linux", feature = "bash"))]

@@ -1,12 +1,13 @@
-//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups, `if`, loops
-//! and redirections. Words are in [`word`](super::word).
+//! Reads a command line by the grammar that bash, dash and other shells share: lists, pipelines, groups,
+//! `if`, loops and redirections. Words are in [`word`](super::word).
 //!
-//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command that runs
-//! is always one that was found. That is why it is our own and small: a parser that takes all of bash's grammar has to
-//! follow each new version of it, while what is not written down here is refused, whatever it comes to mean one day.
-//! Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic, assignments and backquotes.
+//! It says no to whatever it does not know, and to whatever two shells read differently, so that a command
+//! that runs is always one that was found. That is why it is our own and small: a parser that takes all of
+//! bash's grammar has to follow each new version of it, while what is not written down here is refused,
+//! whatever it comes to mean one day. Refused are functions, `case`, `select`, `coproc`, `[[`, arithmetic,
+//! assignments and backquotes.
 
-use super::{Line, Part, word::Word};
+use super::{Line, Part, said::Said, word::Word};
 
 /// A line with more lists than this in each other or side by side is not taken apart.
 const MOST_LISTS: usize = 64;
@@ -70,7 +71,8 @@ struct HereDocument {
     quoted: bool,
 }
 
-/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be told.
+/// What is left of a line, and what was found in it so far. Every function answers none if the line cannot be
+/// told.
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a str,
     found: Line,
@@ -214,8 +216,8 @@ impl<'a> Reader<'a> {
         self.eat(")").then_some(())
     }
 
-    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text of a
-    /// here-document is if one stands around it or in it.
+    /// The commands of a substitution, which begins with its bracket. Shells do not agree on where the text
+    /// of a here-document is if one stands around it or in it.
     pub(super) fn substitution(&mut self) -> Option<()> {
         if self.awaits_text() {
             return None;
@@ -226,8 +228,8 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Words and redirections up to the end of the command. A variable that is set before them may change what they
-    /// do, and then nothing is known.
+    /// Words and redirections up to the end of the command. A variable that is set before them may change
+    /// what they do, and then nothing is known.
     fn simple_command(&mut self) -> Option<()> {
         let mut words = Vec::new();
         let (mut redirected, mut ended) = (false, false);
@@ -247,22 +249,23 @@ impl<'a> Reader<'a> {
             } else if words.is_empty() {
                 words.push(self.program()?);
             } else if self.process_substitution()? {
-                words.push(None);
+                words.push(Said::process());
             } else {
-                words.push(self.word()?.said());
+                words.push(self.word()?.said);
             }
         }
-        let Some(first) = words.first() else { return redirected.then_some(()) };
-        self.found.moves |= first.as_deref().is_none_or(|word| ["cd", "pushd", "popd"].contains(&word));
+        if words.is_empty() {
+            return redirected.then_some(());
+        }
         self.found.parts.push(Part { words });
         Some(())
     }
 
     /// The first word of a command, which sets no variable and is no keyword.
-    fn program(&mut self) -> Option<Option<String>> {
+    fn program(&mut self) -> Option<Said> {
         let word = self.word()?;
         let is_other = word.source.contains('=') || KEYWORDS.contains(&word.source);
-        (!is_other).then(|| word.said())
+        (!is_other).then_some(word.said)
     }
 
     /// Whether a substitution of a process stood here, the file of which is a word.
@@ -297,19 +300,19 @@ impl<'a> Reader<'a> {
         }
         let word = self.word()?;
         // Up to bash 5.2, `>& '$(a)'` runs `a`: what a file is called there is expanded once more.
-        let is_bare = word.is_known && word.source == word.text;
-        let digits = word.text.strip_suffix('-').unwrap_or(&word.text);
+        let is_bare = word.said.is(word.source);
+        let digits = word.source.strip_suffix('-').unwrap_or(word.source);
         let is_descriptor = digits.chars().all(|c| c.is_ascii_digit());
         match kind {
-            Redirection::Text => {}
+            Redirection::Text => self.found.texts.push(word.said.clone()),
             Redirection::Here(tabs) => self.await_document(&word, tabs)?,
             Redirection::Input | Redirection::Output if !is_bare => return None,
             Redirection::Input | Redirection::Output if is_descriptor => {}
-            Redirection::Read | Redirection::Input => self.found.reads.push(word.said()),
-            Redirection::Write | Redirection::Output => self.found.writes.push(word.said()),
+            Redirection::Read | Redirection::Input => self.found.reads.push(word.said.clone()),
+            Redirection::Write | Redirection::Output => self.found.writes.push(word.said.clone()),
             Redirection::Both => {
-                self.found.reads.push(word.said());
-                self.found.writes.push(word.said());
+                self.found.reads.push(word.said.clone());
+                self.found.writes.push(word.said.clone());
             }
         }
         Some(())
@@ -317,11 +320,13 @@ impl<'a> Reader<'a> {
 
     /// A here-document begins with the next line and ends with a line that is `word`.
     fn await_document(&mut self, word: &Word<'_>, tabs: Tabs) -> Option<()> {
-        let is_plain = word.is_known && word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if self.substitutions > 0 || !is_plain || word.text.is_empty() {
+        let end = word.said.known()?;
+        let is_plain = end.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if self.substitutions > 0 || !is_plain || end.is_empty() {
             return None;
         }
-        self.awaited.push(HereDocument { end: word.text.clone(), tabs, quoted: word.source != word.text });
+        let quoted = word.source != end;
+        self.awaited.push(HereDocument { end, tabs, quoted });
         Some(())
     }
 
@@ -341,12 +346,18 @@ impl<'a> Reader<'a> {
                 if text == document.end {
                     break;
                 }
-                if !document.quoted && line.contains(['$', '`', '\\']) {
+                self.found.texts.push(Said::literal(line));
+                if line.contains('#') || !document.quoted && line.contains(['$', '`', '\\']) {
                     return None;
                 }
             }
         }
         Some(())
+    }
+
+    /// Whether a `#` in quotes is only a sign to every shell: some look for the end of a substitution first.
+    pub(super) fn takes_hashes(&self) -> bool {
+        self.substitutions == 0 && !self.awaits_text()
     }
 
     /// Whether the next line is text of a here-document, so that a quote cannot go on there.

@@ -4,12 +4,12 @@ use super::*;
 
 mod against_shells;
 
-/// What was found: commands in the order of their ends, then files; `?` is a word that is known only when it runs.
+/// What was found: commands in the order of their ends, then files; `?` is a word that is known only when it
+/// runs.
 fn found(line: &str) -> String {
     let Some(line) = analyse(line) else { return "refused".to_owned() };
-    let said =
-        |word: &Option<String>| word.as_deref().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
-    let all = |words: &[Option<String>]| words.iter().map(said).collect::<Vec<_>>().join("_");
+    let said = |word: &Said| word.known().map_or("?".to_owned(), |word| word.replace('\n', "\\n"));
+    let all = |words: &[Said]| words.iter().map(said).collect::<Vec<_>>().join("_");
     let mut text: Vec<String> = line.parts.iter().map(|part| all(&part.words)).collect();
     text.extend(line.reads.iter().map(|path| format!("<{}", said(path))));
     text.extend(line.writes.iter().map(|path| format!(">{}", said(path))));
@@ -99,6 +99,8 @@ fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
         (r#"a "\$\`\"\\\n""#, r#"a_$`"\\n"#),
         (r"a \$x '$x' \'", "a_$x_$x_'"),
         ("a 'b\nc'", "a_b\\nc"),
+        ("a '#' \"b # c\" ; d", "a_#_b # c d"),
+        ("[ a ] ] [", "[_a_]_]_["),
         ("a \"it's\" '\"'", "a_it's_\""),
         ("a x=1 --b=c", "a_x=1_--b=c"),
         ("a * b? [c] {d,e} ~ ~/f g=~", "a_?_?_?_?_?_?_?"),
@@ -110,7 +112,10 @@ fn analyse_of_a_word_says_what_the_shell_makes_of_it() {
     ]);
     check_refused(&["a 'b", "a \"b", "a \\", "'", "a $'b'", "a $\"b\"", "a$'b'", "a `b`", "a \"`b`\""]);
     check_refused(&["x=1", "x=1 a", "x+=1 a", "x[$(a)]=1 b", ">c x=1 a", "! x=1 a", "time x=1 a", "a=b=c"]);
-    check_refused(&["a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a '#'", "a \\\nb", "a '\\\n'"]);
+    check_refused(&[
+        "a ?(b|c)", "a +(b)", "@(a)", "a(", "a b(c)", "a#b", "a #b", "a \\#", "a \\\nb", "a '\\\n'",
+    ]);
+    check_refused(&["a $(b '#')", "a \"$(b \"#\")\"", "a <<'E'\n#\nE", "a <<E '#'\nE", "a \"\\#\""]);
     check_refused(&["a\rb", "a\u{b}b", "a\u{c}b", "a\0b", "a\u{7f}b", "a\u{85}b", "a\u{a0}b", "a\u{2028}b"]);
 }
 
@@ -255,17 +260,53 @@ fn analyse_of_here_documents_reads_past_text_that_is_only_text() {
 
 // spec: AP-11
 #[test]
-fn analyse_of_a_command_that_may_change_the_folder_says_so() {
+fn analyse_of_a_word_that_is_not_known_says_what_it_begins_with() {
     for (line, expected) in [
-        ("cd a", true),
-        ("a; (pushd b)", true),
-        ("a $(popd)", true),
-        ("$x", true),
-        ("a cd", false),
-        ("c\\d a", true),
-        ("a <(b)", false),
+        ("a src/*.rs", "src/"),
+        ("a src/{b,c}", "src/"),
+        ("a \"src/$x\"", "src/"),
+        ("a src/$x", ""),
+        ("a \"src/$@\"", ""),
+        ("a \"src/${@}\"", ""),
+        ("a 'b c'*", "b c"),
+        ("a ~/b", ""),
+        ("a <(b)", "/"),
+        ("a b", "b"),
     ] {
-        assert_eq!(analyse(line).unwrap().moves, expected, "{line:?}");
+        let read = analyse(line).unwrap();
+        assert_eq!(read.parts.last().unwrap().words[1].beginning(), expected, "{line:?}");
+    }
+}
+
+// spec: AP-11
+#[test]
+fn may_be_of_a_pattern_says_what_a_shell_may_make_of_it() {
+    for (word, text, expected) in [
+        ("a*c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*c", "ab", false),
+        ("a*c", "a/c", false),
+        ("a?c", "abc", true),
+        ("a?c", "ac", false),
+        ("a[b]c", "abc", true),
+        ("a\"$x\"", "abc", true),
+        ("a\"$x\"", "b", false),
+        ("a$x", "b", true),
+        ("*b*", "abcb", true),
+    ] {
+        let read = analyse(&format!("a {word}")).unwrap();
+        assert_eq!(read.parts[0].words[1].may_be(text), expected, "{word} {text}");
+    }
+    let form = |word: &str| analyse(&format!("a {word}")).unwrap().parts[0].words[1].form().to_vec();
+    for (one, other, expected) in [
+        ("a*", "*b", true),
+        ("a*", "b*", false),
+        ("*/b", "a/*", true),
+        ("*", "a/*", false),
+        ("a*b*c", "a?c", true),
+    ] {
+        assert_eq!(said::meet(&form(one), &form(other)), expected, "{one} {other}");
+        assert_eq!(said::meet(&form(other), &form(one)), expected, "{other} {one}");
     }
 }
 

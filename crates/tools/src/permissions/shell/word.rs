@@ -1,10 +1,13 @@
 //! One word of a command line: its quotes, escapes, variables and substitutions.
 //!
-//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a substitution. Only
-//! names, digits and the signs of special parameters are taken for variables, with braces around them or without; all
-//! else behind `$` is refused.
+//! `$` and what follows it is where shells differ most and grow: bash 5.3 made `${ command; }` a
+//! substitution. Only names, digits and the signs of special parameters are taken for variables, with braces
+//! around them or without; all else behind `$` is refused.
 
-use super::reader::{Reader, ends_word};
+use super::{
+    reader::{Reader, ends_word},
+    said::Said,
+};
 
 /// Parameters whose name is a sign. `$$` is not among them: shells do not agree on what `"$${x}"` is.
 const SPECIAL: &str = "@*?-!";
@@ -15,9 +18,7 @@ const PATTERN: &str = "*?[]{}~";
 /// A word as it is written, and what it says.
 pub(super) struct Word<'a> {
     pub(super) source: &'a str,
-    pub(super) text: String,
-    /// Nothing in it is known only when it runs.
-    pub(super) is_known: bool,
+    pub(super) said: Said,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -26,39 +27,35 @@ enum Quotes {
     Double,
 }
 
-impl Word<'_> {
-    /// What the word says, if that is known before it runs.
-    pub(super) fn said(&self) -> Option<String> {
-        self.is_known.then(|| self.text.clone())
-    }
-}
-
 impl<'a> Reader<'a> {
     /// Reads the word that begins here; none if none does.
     pub(super) fn word(&mut self) -> Option<Word<'a>> {
         let begin = self.rest;
-        let mut word = Word { source: "", text: String::new(), is_known: true };
+        let mut word = Word { source: "", said: Said::default() };
         while let Some(c) = self.rest.chars().next().filter(|&c| !ends_word(c)) {
             self.skip(c.len_utf8());
             match c {
                 '\'' => self.single_quoted(&mut word)?,
                 '"' => self.double_quoted(&mut word)?,
-                '\\' => word.text.push(self.take()?),
+                '\\' => word.said.push(self.take().filter(|&c| c != '#')?),
                 '$' => self.dollar(&mut word, Quotes::None)?,
-                // What a backslash or a quote within means depends on the shell.
-                '`' => return None,
-                c => {
-                    word.is_known &= !PATTERN.contains(c);
-                    word.text.push(c);
-                }
+                // What a backslash or a quote within means depends on the shell; so does where a comment
+                // begins.
+                '`' | '#' => return None,
+                c if PATTERN.contains(c) => word.said.pattern(c),
+                c => word.said.push(c),
             }
         }
         word.source = begin.get(..begin.len() - self.rest.len())?;
+        // A bracket alone is no pattern, but a command and its end.
+        if ["[", "]"].contains(&word.source) {
+            word.said = Said::literal(word.source);
+        }
         (!word.source.is_empty() && self.ends_plainly(word.source)).then_some(word)
     }
 
-    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its descriptor,
-    /// in some shells, and the substitution of a process is part of the word.
+    /// Whether what follows leaves a word alone. A redirection takes a number or a name in braces for its
+    /// descriptor, in some shells, and the substitution of a process is part of the word.
     fn ends_plainly(&self, source: &str) -> bool {
         let is_number = source.chars().all(|c| c.is_ascii_digit());
         match self.rest.strip_prefix(['<', '>']) {
@@ -70,8 +67,9 @@ impl<'a> Reader<'a> {
     fn single_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
         let (text, behind) = self.rest.split_once('\'')?;
         self.rest = behind;
-        word.text.push_str(text);
-        (!self.awaits_text() || !text.contains('\n')).then_some(())
+        word.said.push_str(text);
+        let is_plain = !text.contains('\n') || !self.awaits_text();
+        (is_plain && (!text.contains('#') || self.takes_hashes())).then_some(())
     }
 
     fn double_quoted(&mut self, word: &mut Word<'a>) -> Option<()> {
@@ -81,14 +79,15 @@ impl<'a> Reader<'a> {
                 '$' => self.dollar(word, Quotes::Double)?,
                 '`' => return None,
                 '\n' if self.awaits_text() => return None,
+                '#' if !self.takes_hashes() => return None,
                 '\\' => {
-                    let escaped = self.take()?;
+                    let escaped = self.take().filter(|&c| c != '#')?;
                     if !"$`\"\\".contains(escaped) {
-                        word.text.push('\\');
+                        word.said.push('\\');
                     }
-                    word.text.push(escaped);
+                    word.said.push(escaped);
                 }
-                c => word.text.push(c),
+                c => word.said.push(c),
             }
         }
     }
@@ -97,21 +96,27 @@ impl<'a> Reader<'a> {
     fn dollar(&mut self, word: &mut Word<'a>, quotes: Quotes) -> Option<()> {
         let name = self.rest.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let next = self.rest.chars().next();
+        // In quotes, all arguments at once are still several words.
+        let mut is_split = quotes == Quotes::None || next == Some('@');
         if self.rest.starts_with('(') {
             self.substitution()?;
         } else if self.eat("{") {
+            is_split |= self.rest.starts_with('@');
             self.braces()?;
         } else if next.is_some_and(|c| c.is_ascii_digit() || SPECIAL.contains(c)) {
             self.skip(1);
         } else if name.len() < self.rest.len() {
             self.rest = name;
         } else if stands_alone(next, quotes) {
-            word.text.push('$');
+            word.said.push('$');
             return Some(());
         } else {
             return None;
         }
-        word.is_known = false;
+        match is_split {
+            true => word.said.split(),
+            false => word.said.quoted(),
+        }
         Some(())
     }
 

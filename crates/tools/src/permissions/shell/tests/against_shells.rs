@@ -1,5 +1,5 @@
-//! Lines by chance: no shell calls a program otherwise than it was read. The judge is the shell itself, in a folder
-//! where every program only writes down how it was called.
+//! Lines by chance: no shell calls a program otherwise than it was read. The judge is the shell itself, in a
+//! folder where every program only writes down how it was called.
 
 use std::{
     collections::HashSet,
@@ -15,7 +15,7 @@ use proptest::{
     test_runner::{Config, TestCaseError, TestRunner},
 };
 
-use super::{Line, analyse};
+use super::{Line, Said, analyse};
 
 const SHELLS: &[&str] = &["/bin/bash", "/bin/dash"];
 
@@ -32,6 +32,7 @@ const COMMANDS: &[&str] = &[
     "ok \"\\a\\\"\\$x\" '\\'",
     "ok a=b {a,b} *",
     "ok $x ${x}y \"$@\" ${#}",
+    "ok \"a$x\" b$x \"c$@\" i* */d ?n [i]n {i,o}n b{c,d} ~/e \"$x\"*",
     "ok \"a\nb\" 'c\nd'",
     "ok > out",
     "> out ok 2>&1",
@@ -156,8 +157,8 @@ fn noisy(mut line: String, (at, piece, what): (Index, Index, usize)) -> String {
     line
 }
 
-/// A folder with the programs. Each writes its name and arguments at once into a file beside the folder that it is
-/// called in; who calls them for ever is ended when the file is full.
+/// A folder with the programs. Each writes its name and arguments at once into a file beside the folder that
+/// it is called in; who calls them for ever is ended when the file is full.
 fn stage(dir: &Path) {
     for (name, code) in PROGRAMS.iter().zip([0, 1, 0]) {
         let path = dir.join(name);
@@ -167,8 +168,8 @@ fn stage(dir: &Path) {
     }
 }
 
-/// What a shell did with a line: the calls of programs, and the files that it wrote. Each line has a folder of its own,
-/// for what still runs in the background.
+/// What a shell did with a line: the calls of programs, and the files that it wrote. Each line has a folder
+/// of its own, for what still runs in the background.
 fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<String>) {
     let dir = tempfile::tempdir().unwrap();
     let (work, calls) = (dir.path().join("work"), dir.path().join("calls"));
@@ -188,31 +189,35 @@ fn run(programs: &Path, shell: &str, line: &str) -> (Vec<Vec<String>>, HashSet<S
     (calls, names.filter(|name| name != "in").collect())
 }
 
-/// Whether a command that was read may be this call. Nobody knows how many words an unknown one becomes.
-fn may_be(words: &[Option<String>], call: &[String]) -> bool {
-    match words {
-        [] => call.is_empty(),
-        [None, rest @ ..] => (0..=call.len()).any(|from| may_be(rest, &call[from..])),
-        [Some(word), rest @ ..] => call.first() == Some(word) && may_be(rest, &call[1..]),
+/// Whether a command that was read may be this call. Nobody knows how many words an unknown one becomes, but
+/// each has its form.
+fn may_be(words: &[Said], call: &[String]) -> bool {
+    let [word, rest @ ..] = words else { return call.is_empty() };
+    if word.is_one() {
+        return call.first().is_some_and(|first| word.may_be(first)) && may_be(rest, &call[1..]);
     }
+    let fit = call.iter().take_while(|said| word.may_be(said) && said.starts_with(&word.beginning())).count();
+    (0..=fit).any(|from| may_be(rest, &call[from..]))
 }
 
 fn calls_programs_only(line: &Line) -> bool {
-    let is_program = |word: &Option<String>| word.as_deref().is_some_and(|word| PROGRAMS.contains(&word));
+    let is_program = |word: &Said| word.known().is_some_and(|word| PROGRAMS.contains(&&*word));
     line.parts.iter().all(|part| is_program(&part.words[0]))
 }
 
 /// Runs a line in every shell. True if any of them called a program.
 fn judge(programs: &Path, line: &str, read: &Line) -> Result<bool, TestCaseError> {
     let mut called = false;
-    for shell in SHELLS.iter().filter(|shell| Path::new(shell).exists()) {
+    // `BASH` names another bash.
+    let other = std::env::var("BASH").ok();
+    for shell in SHELLS.iter().copied().chain(other.as_deref()).filter(|shell| Path::new(shell).exists()) {
         let (calls, files) = run(programs, shell, line);
         for call in &calls {
             let is_read = read.parts.iter().any(|part| may_be(&part.words, call));
             prop_assert!(is_read, "{shell} called {call:?} for {line:?}, read as {read:?}");
         }
         for file in files {
-            let is_read = read.writes.iter().any(|path| path.as_ref().is_none_or(|path| *path == file));
+            let is_read = read.writes.iter().any(|path| path.may_be(&file));
             prop_assert!(is_read, "{shell} wrote {file:?} for {line:?}, read as {read:?}");
         }
         called |= !calls.is_empty();

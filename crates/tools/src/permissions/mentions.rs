@@ -1,0 +1,250 @@
+//! Rules about files that deny or ask, and command lines: whether a line may touch what they speak of. A
+//! command is no file tool, so this looks for the paths in its words, and says yes too often rather than too
+//! seldom.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{
+    Rule, resolved,
+    shell::{
+        self, Line, Part, Walk,
+        harmless::Effect,
+        said::{Place, Said, literal, meet},
+    },
+};
+
+/// More folders than these are not followed when a line changes from one to the other.
+const MOST_FOLDERS: usize = 16;
+
+/// Commands of the shell that change the folder.
+const MOVERS: &[&str] = &["cd", "pushd", "popd"];
+
+/// Whether a rule about `read_file` or `write_file` speaks of a command line.
+pub(super) fn mentions(rule: &Rule, line: &str, root: &Path) -> bool {
+    let (reads, writes) = (rule.names("read_file"), rule.names("write_file"));
+    let Some(of) = rule.of.as_deref().filter(|_| reads || writes) else { return false };
+    let look = |folders| Look { rule, root, folders, meant: pattern_in(root, of) };
+    let Some(read) = shell::analyse(line) else {
+        let words = shell::pieces(line);
+        let look = look(folders_of_words(&words, root));
+        return words.iter().any(|word| look.finds(word, Depth::Below));
+    };
+    let look = look(folders(&read, root));
+    read.reads.iter().any(|file| reads && look.finds(file, Depth::Itself))
+        || read.writes.iter().any(|file| writes && look.finds(file, Depth::Itself))
+        || match read.parts.iter().all(|part| part.harmless().is_some()) {
+            true => read.parts.iter().any(|part| look.finds_in(part, reads)),
+            // A command that may run others may take a path from any text that stands in the line.
+            false => read.all_words().iter().any(|word| look.finds_behind_option(word, Depth::Below)),
+        }
+}
+
+/// Whether a command touches what is in a folder that it is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Itself,
+    Below,
+}
+
+/// One rule, and the folders in which the commands of a line may run; none if those are not known.
+struct Look<'a> {
+    rule: &'a Rule,
+    root: &'a Path,
+    folders: Option<Vec<PathBuf>>,
+    /// The paths of the rule, from the root of the file system.
+    meant: Vec<Place>,
+}
+
+impl Look<'_> {
+    fn finds_in(&self, part: &Part, reads: bool) -> bool {
+        let Some(row) = part.harmless() else { return true };
+        match row.effect {
+            Effect::Says => return false,
+            Effect::Reads | Effect::ReadsProject if !reads => return false,
+            _ => {}
+        }
+        let walk = part.walks(row);
+        let depth = if walk.is_some() { Depth::Below } else { Depth::Itself };
+        let words = &part.words[1..];
+        // Scripts of awk and jq open files by themselves.
+        let in_script = |word: &Said| {
+            let known = word.known().unwrap_or_default();
+            shell::pieces(&known).iter().any(|piece| self.finds(piece, Depth::Itself))
+        };
+        words.iter().any(|word| self.finds_behind_option(word, depth))
+            || row.effect == Effect::Reads && words.iter().any(in_script)
+            || walk == Some(Walk::Own) && self.finds(&Said::guessed("."), Depth::Below)
+            || row.effect == Effect::Writes && self.finds_made(words)
+    }
+
+    /// Whether a file of one of these names is meant in one of these folders: `cp a/.env .`.
+    fn finds_made(&self, words: &[Said]) -> bool {
+        let known: Vec<PathBuf> = words.iter().filter_map(Said::known).map(PathBuf::from).collect();
+        let names = || known.iter().filter_map(|path| path.file_name());
+        known.iter().any(|folder| {
+            names()
+                .any(|name| self.finds(&Said::literal(&folder.join(name).to_string_lossy()), Depth::Itself))
+        })
+    }
+
+    /// Whether the word, or what stands in it behind an option or a revision, is meant.
+    fn finds_behind_option(&self, word: &Said, depth: Depth) -> bool {
+        if self.finds(word, depth) {
+            return true;
+        }
+        let Some(known) = word.known() else {
+            let divides = |place: &Place| matches!(place, Place::Is('=' | ':' | '@'));
+            let mut values = word.form().split(divides).skip(1);
+            return values.any(|value| self.finds_form(value, depth));
+        };
+        let stuck = known.strip_prefix('-').and_then(|option| option.get(1..));
+        let mut values = known.split(['=', ':', '@']).skip(1).chain(stuck).filter(|value| !value.is_empty());
+        values.any(|value| self.finds(&Said::literal(value), depth))
+    }
+
+    fn finds(&self, word: &Said, depth: Depth) -> bool {
+        let (Some(known), Some(folders)) = (word.known(), &self.folders) else {
+            return self.finds_form(word.form(), depth);
+        };
+        !known.is_empty() && folders.iter().any(|folder| self.finds_path(&folder.join(&known), depth))
+    }
+
+    fn finds_path(&self, path: &Path, depth: Depth) -> bool {
+        let is_meant = |path: &Path| {
+            self.rule.holds(self.root, path)
+                || depth == Depth::Below && meet(&below(literal(&path.to_string_lossy())), &self.meant)
+        };
+        is_meant(&without_dots(path))
+            || resolved(self.root, &path.to_string_lossy()).is_some_and(|path| is_meant(&path))
+    }
+
+    /// The same for what is not known to the letter.
+    fn finds_form(&self, form: &[Place], depth: Depth) -> bool {
+        let form = plain(form);
+        let anywhere = vec![Path::new("")];
+        let folders =
+            self.folders.as_ref().map_or(anywhere, |all| all.iter().map(PathBuf::as_path).collect());
+        let mut rule = vec![self.meant.clone(), below(self.meant.clone())];
+        // `secrets/**` means the folder, too.
+        if let [folder @ .., Place::Is('/'), Place::Text] = &self.meant[..] {
+            rule.push(folder.to_vec());
+        }
+        folders.iter().any(|folder| {
+            let whole = match form.first() {
+                None => return false,
+                Some(Place::Is('/') | Place::Text) => form.clone(),
+                Some(_) if self.folders.is_none() => [&[Place::Text, Place::Is('/')], &form[..]].concat(),
+                Some(_) => [literal(&folder.to_string_lossy()), vec![Place::Is('/')], form.clone()].concat(),
+            };
+            let deep = (depth == Depth::Below).then(|| below(whole.clone()));
+            rule.iter().any(|rule| meet(&whole, rule) || deep.as_ref().is_some_and(|deep| meet(deep, rule)))
+        })
+    }
+}
+
+/// The folders in which commands of a line may run; none if that cannot be told.
+fn folders(line: &Line, root: &Path) -> Option<Vec<PathBuf>> {
+    let mut folders = vec![root.to_owned()];
+    for part in &line.parts {
+        let program = part.words[0].known()?;
+        if program != "cd" {
+            let moves = |word: &Said| MOVERS.iter().any(|mover| word.is(mover));
+            if part.harmless().is_none() && part.words.iter().any(moves) {
+                return None;
+            }
+            continue;
+        }
+        let mut operands = part.words[1..].iter().filter(|word| !word.beginning().starts_with('-'));
+        let into = operands.next()?.known()?;
+        follow(&mut folders, &into)?;
+    }
+    Some(folders)
+}
+
+fn folders_of_words(words: &[Said], root: &Path) -> Option<Vec<PathBuf>> {
+    let mut folders = vec![root.to_owned()];
+    for pair in words.windows(2) {
+        match pair {
+            [mover, into] if mover.is("cd") => follow(&mut folders, &into.known()?)?,
+            [mover, ..] if MOVERS.iter().any(|name| mover.is(name)) => return None,
+            _ => {}
+        }
+    }
+    Some(folders)
+}
+
+fn follow(folders: &mut Vec<PathBuf>, into: &str) -> Option<()> {
+    let more: Vec<PathBuf> = folders.iter().map(|folder| folder.join(into)).collect();
+    folders.extend(more);
+    folders.sort();
+    folders.dedup();
+    (folders.len() <= MOST_FOLDERS && into != "-").then_some(())
+}
+
+/// The pattern of a rule as a form, from the root of the file system. What it cannot say, it takes for any
+/// text.
+fn pattern_in(root: &Path, of: &str) -> Vec<Place> {
+    let of = of.strip_prefix("./").unwrap_or(of);
+    let mut form = match of.starts_with('/') {
+        true => Vec::new(),
+        false => literal(&format!("{}/", root.display())),
+    };
+    let mut rest = of.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => form.extend(rest.next().map(Place::Is)),
+            '*' if rest.next_if_eq(&'*').is_some() => {
+                form.push(Place::Text);
+                // No folder at all is meant by `**/`, too.
+                rest.next_if_eq(&'/');
+            }
+            '*' => form.push(Place::Name),
+            '?' => form.push(Place::One),
+            '[' | '{' => {
+                form.push(Place::Text);
+                break;
+            }
+            c => form.push(Place::Is(c)),
+        }
+    }
+    form
+}
+
+/// What is in a folder.
+fn below(mut form: Vec<Place>) -> Vec<Place> {
+    if form.last() != Some(&Place::Is('/')) {
+        form.push(Place::Is('/'));
+    }
+    form.push(Place::Text);
+    form
+}
+
+/// A form without the folder that a path is meant from anyway; any text if it goes up.
+fn plain(form: &[Place]) -> Vec<Place> {
+    let mut rest = form;
+    while let [Place::Is('.'), Place::Is('/'), behind @ ..] = rest {
+        rest = behind;
+    }
+    let parts = rest.split(|place| *place == Place::Is('/'));
+    let is_dots = |part: &[Place]| !part.is_empty() && part.iter().all(|place| *place == Place::Is('.'));
+    let is_strange = rest.windows(2).any(|two| two == [Place::Is('/'), Place::Is('/')]);
+    match is_strange || parts.into_iter().any(is_dots) && rest != [Place::Is('.')] {
+        true => vec![Place::Text],
+        false => rest.to_vec(),
+    }
+}
+
+/// A path as it is written, without `.` and `..`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}

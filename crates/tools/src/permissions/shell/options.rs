@@ -1,0 +1,257 @@
+//! The words of a command held against its row of the table: options taken apart, letter by letter, and
+//! operands.
+
+use super::{
+    harmless::{Harmless, Operands, TABLE},
+    said::Said,
+};
+
+/// Formats of git that have a signature looked at, by another program.
+const RUN_BY_FORMAT: &[&str] = &["%G", "%(signature"];
+
+/// Characters of scripts of sed that only print lines by their number.
+const LINE_NUMBERS: &str = "0123456789,$p;=q \t";
+
+/// Characters by which a script of awk calls functions, or writes to files and to programs.
+const MORE_THAN_COLUMNS: &str = "|<>()@\\";
+
+/// The row of a command, if it is harmless: the row has every option, and nothing is known only when it runs
+/// that could be one. The first `named` words stand in the rule.
+pub(super) fn harmless(words: &[Said], named: usize) -> Option<&'static Harmless> {
+    let (row, length) = row(words).filter(|(row, length)| !row.is_named || named >= *length)?;
+    let mut command = Command { row, named, at: length, operands: Vec::new(), is_behind: false };
+    command.read(words)?;
+    command.has_harmless_operands().then_some(row)
+}
+
+/// The first words of a command as a rule names them, if it is harmless: its row's, and what is chosen to
+/// run.
+pub(super) fn name(words: &[Said]) -> Option<Vec<String>> {
+    let (row, length) = row(words)?;
+    let is_chosen = matches!(row.operands, Operands::Chosen(_));
+    let more = words.iter().skip(length).take_while(|word| is_chosen && !word.beginning().starts_with('-'));
+    words.iter().take(length).chain(more).map(Said::known).collect()
+}
+
+/// The operands of a harmless command.
+pub(super) fn operands(words: &[Said]) -> Vec<&Said> {
+    let Some((row, length)) = row(words) else { return Vec::new() };
+    let mut command = Command { row, named: 0, at: length, operands: Vec::new(), is_behind: false };
+    let _ = command.read(words);
+    command.operands.iter().filter_map(|(at, _)| words.get(*at)).collect()
+}
+
+/// The row with the most words that the command begins with, and how many those are.
+fn row(words: &[Said]) -> Option<(&'static Harmless, usize)> {
+    let begins = |row: &'static str| {
+        let mut length = 0;
+        let mut said = words.iter();
+        let is_said = row.split(' ').all(|wanted| {
+            length += 1;
+            said.next().is_some_and(|word| word.is(wanted))
+        });
+        is_said.then_some(length)
+    };
+    let rows = TABLE.iter().flat_map(|row| row.words.iter().map(move |words| (row, *words)));
+    rows.filter_map(|(row, words)| Some((row, begins(words)?))).max_by_key(|(_, length)| *length)
+}
+
+/// How an option is written in the table.
+enum Takes {
+    Nothing,
+    /// A value, here or in the next word.
+    Value,
+    /// A value that can only be here.
+    Here,
+}
+
+struct Command<'a> {
+    row: &'static Harmless,
+    named: usize,
+    at: usize,
+    /// Each with the place where it stands.
+    operands: Vec<(usize, &'a Said)>,
+    /// `--` was read.
+    is_behind: bool,
+}
+
+impl<'a> Command<'a> {
+    /// Reads all words; none if there is one that is not harmless.
+    fn read(&mut self, words: &'a [Said]) -> Option<()> {
+        while let Some(word) = words.get(self.at) {
+            if self.row.options == "*" {
+                self.operands.push((self.at, word));
+            } else if self.is_operand(word) {
+                self.operands.push((self.at, word));
+            // To find, there are no operands behind which it looks for no options.
+            } else if word.is("--") && !self.is_behind && !self.row.whole {
+                self.is_behind = true;
+            } else if self.option(&word.known()?)? {
+                self.at += 1;
+                // What is taken for a value here must not be an option to another version of the program.
+                let value = words.get(self.at)?;
+                if !(is_plain(value) && value.known().is_none_or(|value| is_harmless_value(&value))) {
+                    return None;
+                }
+            }
+            self.at += 1;
+        }
+        Some(())
+    }
+
+    fn options(&self) -> &'static str {
+        match (self.is_behind, self.row.behind) {
+            (true, Some(behind)) => behind,
+            _ => self.row.options,
+        }
+    }
+
+    /// Whether the word can only be an operand.
+    fn is_operand(&self, word: &Said) -> bool {
+        let ends_options = self.is_behind && self.row.behind.is_none();
+        let is_text = self.row.operands == Operands::Format && !self.operands.is_empty();
+        let begins = word.beginning();
+        ends_options
+            || is_text
+            || word.is("-")
+            || word.is("")
+            || !begins.is_empty() && !begins.starts_with('-')
+    }
+
+    /// Whether the option takes the next word; none if it is not in the table.
+    fn option(&self, word: &str) -> Option<bool> {
+        if self.row.whole {
+            let (name, value) =
+                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            return self.takes(name, value);
+        }
+        match word.strip_prefix("--") {
+            Some(_) => {
+                let (name, value) =
+                    word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+                // Some are in the table with their value.
+                self.takes(word, None).or_else(|| self.takes(name, value))
+            }
+            None => self.letters(word.strip_prefix('-')?),
+        }
+    }
+
+    fn takes(&self, name: &str, value: Option<&str>) -> Option<bool> {
+        if !value.is_none_or(is_harmless_value) {
+            return None;
+        }
+        let mut listed = self.options().split_whitespace();
+        listed.find_map(|option| {
+            let (listed, takes) = parts(option);
+            match (takes, value) {
+                _ if listed != name => None,
+                (Takes::Nothing, None) | (Takes::Here, _) | (Takes::Value, Some(_)) => Some(false),
+                (Takes::Value, None) => Some(true),
+                (Takes::Nothing, Some(_)) => None,
+            }
+        })
+    }
+
+    /// Short options in one word, the last of which may have a value.
+    fn letters(&self, letters: &str) -> Option<bool> {
+        let mut rest = letters.chars();
+        while let Some(letter) = rest.next() {
+            match self.letter(letter)? {
+                Takes::Nothing => {}
+                Takes::Value => return is_harmless_value(rest.as_str()).then_some(rest.as_str().is_empty()),
+                Takes::Here => return is_harmless_value(rest.as_str()).then_some(false),
+            }
+        }
+        (!letters.is_empty()).then_some(false)
+    }
+
+    fn letter(&self, letter: char) -> Option<Takes> {
+        self.options().split_whitespace().filter(|option| !option.starts_with("--")).find_map(|option| {
+            let (listed, takes) = parts(option);
+            let letters = listed.strip_prefix('-')?;
+            letters.contains(letter).then_some(takes)
+        })
+    }
+
+    fn has_harmless_operands(&self) -> bool {
+        let words = || self.operands.iter().map(|(_, word)| *word);
+        let is_one = |word: &Said| word.is_one();
+        let first = || words().next().and_then(Said::known);
+        match self.row.operands {
+            Operands::Any => true,
+            Operands::Most(most) => self.operands.len() <= most && words().all(is_one),
+            Operands::Chosen(most) => self.are_chosen(most),
+            Operands::Inside => words().all(is_inside),
+            Operands::TimeFormat => words().all(|word| word.is_one() && word.beginning().starts_with('+')),
+            Operands::Format => first().is_some_and(|format| !sets_a_variable(&format)),
+            Operands::Printing => first().is_some_and(|script| only_prints(&script)),
+            Operands::Columns => {
+                first().is_some_and(|script| !script.contains(|c: char| MORE_THAN_COLUMNS.contains(c)))
+            }
+        }
+    }
+
+    /// Whether the rule names every operand; or names none, and there are not more than so many.
+    fn are_chosen(&self, most: usize) -> bool {
+        let (by_rule, others): (Vec<_>, Vec<_>) = self.operands.iter().partition(|(at, _)| *at < self.named);
+        let most = if by_rule.is_empty() { most } else { 0 };
+        let is_name = |word: &Said| {
+            let sign = |c: char| c.is_ascii_alphanumeric() || "_-.:/".contains(c);
+            word.known().is_some_and(|word| word.chars().all(sign) && !word.starts_with('-'))
+                && is_inside(word)
+        };
+        others.len() <= most && others.iter().all(|(_, word)| is_name(word))
+    }
+}
+
+/// An option of the table without its mark.
+fn parts(option: &str) -> (&str, Takes) {
+    if let Some(name) = option.strip_suffix("[=]") {
+        (name, Takes::Here)
+    } else if let Some(name) = option.strip_suffix('=') {
+        (name, Takes::Value)
+    } else {
+        (option, Takes::Nothing)
+    }
+}
+
+/// Whether a word that an option takes can be nothing but a value or, below zero, a number.
+fn is_plain(value: &Said) -> bool {
+    match value.beginning().strip_prefix('-') {
+        Some(number) => value.known().is_some() && number.parse::<u32>().is_ok(),
+        None => !value.beginning().is_empty(),
+    }
+}
+
+fn is_harmless_value(value: &str) -> bool {
+    !RUN_BY_FORMAT.iter().any(|format| value.contains(format))
+}
+
+/// Whether a path leads nowhere out of the folder that it is meant from, as it is written.
+fn is_inside(word: &Said) -> bool {
+    let known = word.known().unwrap_or_else(|| word.beginning());
+    // Some look for options behind `--`, too.
+    !known.starts_with(['/', '~', '-']) && !known.split('/').any(|part| part == "..")
+}
+
+/// Whether a format of printf has `%n`, which sets a variable: `PATH`, say.
+fn sets_a_variable(format: &str) -> bool {
+    let flags = |c: char| c.is_ascii_digit() || "#-+ 0'*.hlLjzt".contains(c);
+    format.split('%').skip(1).any(|rest| rest.trim_start_matches(flags).starts_with('n'))
+}
+
+/// Whether a script of sed is one of the three that are seen through: lines by number, lines by a text, and
+/// one text for another.
+fn only_prints(script: &str) -> bool {
+    let is_plain = |text: &str| !text.contains(['\n', '\\', '[']);
+    let parts: Vec<&str> = script.split('/').collect();
+    match &parts[..] {
+        [numbers] => numbers.chars().all(|c| LINE_NUMBERS.contains(c)),
+        ["", text, "p"] => is_plain(text),
+        ["", from, ",", to, "p"] => is_plain(from) && is_plain(to),
+        ["s", from, to, flags] => {
+            is_plain(from) && is_plain(to) && flags.chars().all(|c| "gpI0123456789".contains(c))
+        }
+        _ => false,
+    }
+}
