@@ -114,8 +114,7 @@ impl Look<'_> {
             self.rule.holds(self.root, path)
                 || depth == Depth::Below && meet(&below(literal(&path.to_string_lossy())), &self.meant)
         };
-        is_meant(&without_dots(path))
-            || resolved(self.root, &path.to_string_lossy()).is_some_and(|path| is_meant(&path))
+        is_meant(&without_dots(path)) || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 
     /// The same for what is not known to the letter.

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Command, sync::Arc
 
 use archon_testkit::VirtualClock;
 use archon_tools::{
-    EngineOptions, Permissions, ToolEngine, Workspace,
+    Ask, EngineOptions, Permissions, ToolEngine, Workspace,
     builtin::{Bash, BashOptions, file_tools},
     sandbox,
 };
