@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::command_line::CommandLine;
-use crate::{accept_demo, eval, fuzz};
+use crate::{accept_demo, accept_security, eval, fuzz};
 
 /// A named run: cargo commands in order.
 struct Suite {
@@ -106,6 +106,8 @@ const SUITES: &[Suite] = &[
     },
     // No cargo commands in a row, but the demo with everything taken away first: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
+    // A line for each promise: see `accept_security`.
+    Suite { name: accept_security::NAME, commands: &[], with_model: &[] },
 ];
 
 pub(crate) fn run(mut args: Args) -> Result<()> {
@@ -117,6 +119,9 @@ pub(crate) fn run(mut args: Args) -> Result<()> {
     let suite = named(&name)?;
     if suite.name == accept_demo::NAME {
         return accept_demo::run();
+    }
+    if suite.name == accept_security::NAME {
+        return accept_security::run(seed.as_deref());
     }
     for line in lines(suite.commands, seed.as_deref(), fuzz_seconds)? {
         line.run()?;
@@ -180,7 +185,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, demo"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, demo, security"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

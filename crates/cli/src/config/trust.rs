@@ -94,6 +94,12 @@ fn check(path: &Path, layer: &Settings) -> Result<(), Failure> {
             "may not stand in a project's settings: a project does not choose your keys",
         );
     }
+    if layer.allow_plain_http.is_some() {
+        return refuse(
+            "allow_plain_http",
+            "may not stand in a project's settings: a project does not decide who can read your keys",
+        );
+    }
     if layer.data_dir.is_some() {
         return refuse(
             "data_dir",

@@ -145,6 +145,12 @@ pub(super) trait FromText: Sized {
     fn from_text(text: &str) -> Result<Self, String>;
 }
 
+impl FromText for bool {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "is `true` or `false`".to_owned())
+    }
+}
+
 impl FromText for String {
     fn from_text(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())

@@ -165,7 +165,10 @@ async fn a_setting_that_weakens_a_protection_is_said_when_the_run_starts() {
     // Nothing is asked there: the choice is shown only.
     let far = "doctor --model m --base-url http://archon.invalid:81/v1";
     let mut command = place.command(far, &[]);
-    let ran = Ran::from(command.env("OPENAI_COMPATIBLE_API_KEY", "sk-x").output().await.unwrap());
+    command.env("OPENAI_COMPATIBLE_API_KEY", "sk-x");
+    let ran = Ran::from(command.output().await.unwrap());
+    assert!(format!("{}{}", ran.out, ran.err).contains("allow it with `allow_plain_http`"), "{ran:?}");
+    let ran = Ran::from(command.env("ARCHON_ALLOW_PLAIN_HTTP", "true").output().await.unwrap());
     assert!(ran.err.contains("warning: the key goes to archon.invalid:81 in the clear"), "{ran:?}");
     assert!(!ran.err.contains("sk-x"), "{ran:?}");
 }

@@ -23,7 +23,7 @@ use super::{
     Cage,
     guarded::Guarded,
     start::{kill, start},
-    watch::{self, Beyond},
+    watch::{self, Beyond, Watch},
 };
 
 /// How long may be waited for output that is on its way when everything was killed.
@@ -91,7 +91,7 @@ pub(crate) async fn run(
     let watch = started.watch(cage);
     let mut next_look = clock.sleep_until(clock.now() + watch::EVERY);
     let group = started.group;
-    let mut had_too_much = false;
+    let mut had_too_much = TooMuch(false);
     let ended = {
         let mut exit = pin!(started.child.wait());
         poll_fn(|waker| {
@@ -109,14 +109,8 @@ pub(crate) async fn run(
                 return Poll::Ready(Ok(Ended::Flooded));
             }
             while next_look.as_mut().poll(waker).is_ready() {
-                match watch.look() {
-                    Some(Beyond::Disk(spared)) => return Poll::Ready(Ok(Ended::DiskFull(spared))),
-                    // It ends as one that the kernel ends for want of memory.
-                    Some(Beyond::Memory) => {
-                        had_too_much = true;
-                        kill(group);
-                    }
-                    None => {}
+                if let Some(spared) = had_too_much.look(&watch, group) {
+                    return Poll::Ready(Ok(Ended::DiskFull(spared)));
                 }
                 next_look = clock.sleep_until(clock.now() + watch::EVERY);
             }
@@ -129,13 +123,31 @@ pub(crate) async fn run(
     if !pumps.is_terminated() {
         let _ = select(pumps, clock.sleep_until(clock.now() + DRAIN)).await;
     }
-    let out_of_memory = had_too_much || started.ran_out_of_memory();
+    let out_of_memory = had_too_much.0 || started.ran_out_of_memory();
     let group = started.group();
     started.finish().await;
     until_gone(group, &*clock).await;
     let notes = tokio::task::spawn_blocking(move || guarded.settle()).await.unwrap_or_default();
     let ended = ended.map_err(|e| ToolError::Failed(format!("the command cannot be waited for: {e}")))?;
     Ok(Finished { ended, stdout: kept[0].output(), stderr: kept[1].output(), out_of_memory, notes })
+}
+
+/// Whether a command was killed because it had too much memory.
+struct TooMuch(bool);
+
+impl TooMuch {
+    /// Looks what the command has. One with too much memory is killed, and ends as one that the kernel ends for want of
+    /// memory; of a disk that is nearly full the bytes that have to stay free are returned.
+    fn look(&mut self, watch: &Watch, group: Pid) -> Option<u64> {
+        match watch.look()? {
+            Beyond::Disk(spared) => Some(spared),
+            Beyond::Memory => {
+                self.0 = true;
+                kill(group);
+                None
+            }
+        }
+    }
 }
 
 /// Waits for what was killed and is nobody's child here: it may be at its last system call.

@@ -141,7 +141,7 @@ const CHANGES: &[&str] = &[
     "echo x >> AGENTS.md",
     "rm AGENTS.md",
     "mv AGENTS.md b; echo evil > AGENTS.md",
-    "mv AGENTS.md CLAUDE.md",
+    "mv AGENTS.md GEMINI.md",
     "mv .git/config .git/config.worktree",
     "echo '* filter=x' > .git/info/attributes",
     "echo evil > .vscode/tasks.json",
@@ -150,7 +150,7 @@ const CHANGES: &[&str] = &[
     "chmod 777 AGENTS.md",
     "echo evil > .envrc",
     "echo evil > archon.toml",
-    "echo evil > src/CLAUDE.md",
+    "echo evil > src/GEMINI.md",
     "mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml",
     "mkdir -p src/.git/hooks; echo x > src/.git/hooks/post-checkout",
     "git init -q sub; git -C sub config core.fsmonitor 'touch pwned'",
@@ -201,10 +201,10 @@ async fn in_a_workspace_too_large_to_be_looked_through_nothing_of_a_person_s_is_
     while fs::metadata(root.join("deep/er/AGENTS.md")).unwrap().ctime() >= seconds() {
         std::thread::yield_now();
     }
-    let text = project.bash("rm deep/?????; echo evil > .envrc; echo evil > deep/er/CLAUDE.md").await;
+    let text = project.bash("rm deep/?????; echo evil > .envrc; echo evil > deep/er/GEMINI.md").await;
     assert!(text.contains("looked for in a part of it only"), "{text}");
     assert!(root.join("deep/er/AGENTS.md").exists(), "{text}");
-    assert!(!root.join(".envrc").exists() && !root.join("deep/er/CLAUDE.md").exists(), "{text}");
+    assert!(!root.join(".envrc").exists() && !root.join("deep/er/GEMINI.md").exists(), "{text}");
 }
 
 fn seconds() -> i64 {

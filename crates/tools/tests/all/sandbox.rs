@@ -276,8 +276,13 @@ async fn the_scratch_folder_of_a_process_that_was_killed_goes_with_the_next_one(
         program.env("TMPDIR", folder.path());
         program
     };
-    let mut killed = program("touch $TMPDIR/begun; sleep 76.5").spawn().unwrap();
-    while !scratch_in(folder.path()).iter().any(|scratch| scratch.join("begun").exists()) {
+    let mut killed = program("touch begun; sleep 76.5").spawn().unwrap();
+    // The scratch folder itself may be one that only the command sees.
+    let has_begun = || {
+        let folders = fs::read_dir(folder.path()).unwrap().flatten();
+        folders.map(|entry| entry.path()).any(|outer| outer.join("ws/begun").exists())
+    };
+    while !has_begun() {
         assert_eq!(killed.try_wait().unwrap(), None, "it ended before it was killed");
         std::thread::yield_now();
     }
@@ -312,7 +317,8 @@ async fn a_program_of_the_workspace_takes_the_place_of_none_of_the_system_s() {
     };
     let say = async |options: BashOptions, command: &str| {
         let bash: Arc<dyn Tool> = Arc::new(Bash::new(Workspace::new(&root).unwrap(), options));
-        let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+        let engine = engine([bash])
+            .with_options(EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired));
         run_call(&engine, &ToolCall::new("c", "bash", json!({ "command": command })), &run()).await.text()
     };
     assert_eq!(say(BashOptions::default(), "ls").await, "bin\n");
@@ -483,7 +489,7 @@ async fn the_memory_of_all_processes_is_limited() {
 #[test]
 fn the_memory_of_all_processes_of_an_ordinary_user_is_limited() {
     if can_be_held() {
-        as_nobody("the_memory_of_all_processes_is_limited");
+        as_nobody("sandbox::the_memory_of_all_processes_is_limited");
     }
 }
 
@@ -514,7 +520,8 @@ async fn a_command_that_fills_a_disk_is_stopped_before_it_is_full() {
     };
     let bash: Arc<dyn Tool> =
         Arc::new(Bash::new(Workspace::new(disk.0.path()).unwrap(), BashOptions::default()));
-    let engine = engine([bash]).with_options(EngineOptions::default().granting(["shell_exec"]));
+    let engine = engine([bash])
+        .with_options(EngineOptions::default().granting(["shell_exec"]).asking(Ask::WhereRequired));
     let command = "for i in $(seq 8); do head -c 5M /dev/zero > f$i; done; sleep 5; echo end";
     let call = ToolCall::new("c", "bash", json!({ "command": command }));
     let text = run_call(&engine, &call, &run()).await.text();

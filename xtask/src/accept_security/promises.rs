@@ -1,0 +1,225 @@
+//! The promises of `SECURITY.md`, and the tests that hold each.
+
+/// A promise and its tests.
+pub(super) struct Promise {
+    /// As the line begins that is printed.
+    pub(super) text: &'static str,
+    /// The package, and how its tests are built.
+    pub(super) build: &'static str,
+    /// Names of tests, or parts of them; each has to be found.
+    pub(super) tests: &'static [&'static str],
+    /// Whether it rests on the kernel, so that it has to be tried as an ordinary user, too.
+    pub(super) of_kernel: bool,
+}
+
+const TOOLS: &str = "-p archon-tools --all-features";
+const CLI: &str = "-p archon-cli";
+const WHOLE: &str = "-p archon-tests";
+
+const fn promise(text: &'static str, build: &'static str, tests: &'static [&'static str]) -> Promise {
+    Promise { text, build, tests, of_kernel: false }
+}
+
+const fn of_kernel(text: &'static str, tests: &'static [&'static str]) -> Promise {
+    Promise { text, build: TOOLS, tests, of_kernel: true }
+}
+
+impl Promise {
+    /// The package's folder, in which cargo would run its tests.
+    pub(super) fn folder(&self) -> Option<String> {
+        let package = self.build.split_whitespace().nth(1)?;
+        let folder = package.strip_prefix("archon-")?;
+        Some(if folder == "tests" { folder.to_owned() } else { format!("crates/{folder}") })
+    }
+}
+
+pub(super) const PROMISES: &[Promise] = &[
+    promise(
+        "options before a subcommand hide it from no rule",
+        TOOLS,
+        &["ruling_of_options_before_a_subcommand"],
+    ),
+    promise(
+        "a line with a form of the shell that is not understood needs its exact rule",
+        TOOLS,
+        &["analyse_of_a_dollar_that_is_no_plain_variable_refuses_the_line"],
+    ),
+    promise(
+        "a rule for a program allows its harmless options only",
+        TOOLS,
+        &[
+            "ruling_of_an_option_or_program_that_is_not_known_to_be_harmless",
+            "ruling_of_words_and_harmless_options_behind_them_allows",
+            "no_line_that_the_rules_let_pass_runs_or_writes_what_they_do_not_name",
+        ],
+    ),
+    promise(
+        "lines that people use are seldom asked about",
+        TOOLS,
+        &["ruling_of_harmless_lines_under_the_rules"],
+    ),
+    of_kernel(
+        "a command changes no control file, and a whole flow of git works",
+        &[
+            "a_command_changes_no_control_file_and_makes_none",
+            "what_an_ordinary_user_s_command_changes_is_put_back",
+            "a_whole_flow_of_git_works",
+        ],
+    ),
+    promise(
+        "a file tool asks about a control file each time",
+        TOOLS,
+        &[
+            "a_file_tool_asks_about_a_control_file_each_time",
+            "a_control_file_is_written_by_its_own_path_only",
+        ],
+    ),
+    of_kernel(
+        "Archon's own folders are not there for commands",
+        &["folders_that_belong_to_no_workspace", "where_such_a_folder_cannot_be_hidden_commands_are_refused"],
+    ),
+    promise(
+        "Archon's own folders are in no workspace of the command, and an answer without a seal is not heard",
+        CLI,
+        &[
+            "a_workspace_that_holds_the_settings_and_the_data_folder_does_not_reach_into_them",
+            "an_answer_that_a_program_put_into_an_inbox_runs_nothing",
+        ],
+    ),
+    promise(
+        "a project's settings choose nobody who listens before a person agreed",
+        CLI,
+        &["a_cloned_project_chooses_nothing", "on_a_terminal_the_settings_are_shown_and_only_a_yes_agrees"],
+    ),
+    promise(
+        "a setting that weakens a protection is said",
+        CLI,
+        &["a_setting_that_weakens_a_protection_is_said"],
+    ),
+    promise(
+        "a yes for always is kept for its workspace",
+        CLI,
+        &["always_is_kept_for_later_sessions_in_the_same_workspace"],
+    ),
+    promise(
+        "keys typed before a question answer nothing",
+        CLI,
+        &["what_was_typed_before_the_question_answers_nothing"],
+    ),
+    promise(
+        "a yes to a file is for where its path led",
+        WHOLE,
+        &[
+            "a_yes_to_a_file_is_for_where_its_path_led",
+            "a_tool_that_is_destructive_asks_in_an_agent_with_nothing_set",
+        ],
+    ),
+    promise(
+        "a path that is swapped for a link leads nowhere else",
+        TOOLS,
+        &[
+            "a_call_that_was_let_through_goes_nowhere_else",
+            "shows_no_names_from_outside",
+            "no_path_leads_a_change_out",
+        ],
+    ),
+    promise(
+        "a line that makes links or moves files redirects by no rule",
+        TOOLS,
+        &["ruling_of_a_redirection_beside_what_makes_links"],
+    ),
+    promise(
+        "denied paths hold for the words of command lines",
+        TOOLS,
+        &["ruling_of_a_command_with_a_denied_path_among_its_words_denies"],
+    ),
+    of_kernel(
+        "denied paths hold for whatever a command opens",
+        &["what_a_rule_denies_to_read_no_command_reads", "what_a_rule_denies_to_write_no_command"],
+    ),
+    of_kernel("a command inherits no descriptor", &["a_command_has_no_descriptor_that_we_were_started_with"]),
+    of_kernel(
+        "a command changes no modes or times outside, and makes no program that runs as its owner",
+        &["modes_and_times_outside_of_the_workspace", "a_command_makes_no_program_that_runs_as_its_owner"],
+    ),
+    of_kernel(
+        "a command reaches no shared memory by number",
+        &["a_command_reaches_no_shared_memory_by_its_number"],
+    ),
+    of_kernel("a command schedules nobody else", &["a_command_schedules_itself_and_nobody_else"]),
+    of_kernel("a command makes no namespaces", &["a_command_has_no_namespaces_of_its_own"]),
+    of_kernel(
+        "memory and disks are limited",
+        &[
+            "the_memory_of_all_processes_is_limited",
+            "a_command_that_fills_a_disk_is_stopped",
+            "the_scratch_folder_has_an_end",
+        ],
+    ),
+    of_kernel(
+        "nothing is left of a call, nor of a process that was killed",
+        &["nothing_is_left_of_a_call", "the_scratch_folder_of_a_process_that_was_killed_goes"],
+    ),
+    of_kernel(
+        "no program of the workspace takes the place of one of the system's",
+        &["a_program_of_the_workspace_takes_the_place_of_none"],
+    ),
+    promise("files get at most 64 new folders", TOOLS, &["a_file_gets_at_most_64_new_folders"]),
+    promise(
+        "nothing from outside steers a terminal",
+        CLI,
+        &[
+            "that_no_terminal_obeys_them",
+            "an_answer_on_a_terminal_steers_nothing",
+            "names_that_a_server_gives_its_models",
+        ],
+    ),
+    promise(
+        "an inbox deletes no file by a message's id, and no pipe stops a listing",
+        "-p archon-store --features sqlite-memory",
+        &[
+            "a_message_whose_id_is_another_path_deletes_nothing",
+            "a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody",
+            "triggers_that_somebody_else_put_into_a_database_never_run",
+        ],
+    ),
+    promise(
+        "one answer has limits, and no key goes over plain http elsewhere",
+        "-p archon-providers --all-features",
+        &[
+            "an_answer_that_is_past_a_limit_ends_with_the_limit",
+            "what_is_secret_goes_over_plain_http_to_this_machine_only",
+            "the_key_is_sent_and_never_shown",
+        ],
+    ),
+    promise(
+        "keys are in no log and on no screen, in no form",
+        WHOLE,
+        &["the_key_of_a_model_is_kept_and_shown_nowhere"],
+    ),
+    promise(
+        "an assistant's words come back as its own",
+        WHOLE,
+        &["what_an_assistant_said_comes_back_as_its_word"],
+    ),
+    promise(
+        "no result hides a part of itself or ends its turn",
+        TOOLS,
+        &["only_a_tool_that_says_so_in_its_spec", "words_that_mark_a_turn_of_a_chat_are_spelled_out"],
+    ),
+    promise("no result ends its own fence", "-p archon-react-loop", &["a_result_cannot_end_itself"]),
+    promise(
+        "no text opens a turn of the local model's template, and no download is longer than declared",
+        "-p archon-local-model --features engine,pull",
+        &["no_text_of_anybody_opens_or_ends_a_turn", "from_a_server_that_sends_more_than_there_is"],
+    ),
+    promise(
+        "own addresses are private, rules match hosts, deep pages are refused",
+        TOOLS,
+        &[
+            "addresses_of_the_internet_are_refused_where_they_are_of_this_machine",
+            "ruling_of_an_address_holds_scheme_host_and_path",
+            "laid_out_refuses_pages_that_are_deep",
+        ],
+    ),
+];
