@@ -2,6 +2,7 @@
 
 use archon::{
     providers::{LocalServer, ServerAnswer, ask_local_servers},
+    tools::sandbox::{missing, not_held},
     types::Journal,
 };
 use serde::Serialize;
@@ -58,6 +59,7 @@ impl DoctorArgs {
         show(engine(app));
         show(models(app));
         show(tools(app));
+        show(sandbox());
         app.output.wait("choosing a model");
         let chosen = choose::model(app, None).await;
         app.output.stop_waiting();
@@ -142,6 +144,18 @@ fn models(app: &App) -> Finding {
         false => format!("in {}: {}", directory.display(), names.join(", ")),
     };
     Finding { check: "files", ok: !names.is_empty(), found }
+}
+
+/// Whether commands of tools can be held here, and what a command can do although it is held.
+fn sandbox() -> Finding {
+    let found = match (missing(), not_held()) {
+        (Some(missing), _) => {
+            return Finding { check: "sandbox", ok: false, found: format!("{missing}; bash is refused") };
+        }
+        (None, Some(open)) => format!("commands are held, but {open}"),
+        (None, None) => "commands are held".to_owned(),
+    };
+    Finding { check: "sandbox", ok: true, found }
 }
 
 fn tools(app: &App) -> Finding {
