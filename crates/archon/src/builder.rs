@@ -316,8 +316,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// Who is asked about calls that need a person's consent: those of tools that are destructive or want it each time,
-    /// unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
+    /// Sets the approver. It is asked about calls that need a person's consent: those of tools that are destructive or
+    /// want it each time, unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
     /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`].
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);

@@ -52,7 +52,7 @@ impl Prompt {
         }
     }
 
-    /// What is typed after a question that stands on one line.
+    /// The line that a person types after a question of one line.
     pub(crate) fn line(&self, question: &str) -> Option<String> {
         self.forget_typed();
         self.output.note_piece(Look::Plain, question);

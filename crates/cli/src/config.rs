@@ -151,7 +151,7 @@ pub(crate) struct Config {
     /// What holds in the end.
     pub(crate) settings: Settings,
     origins: Origins,
-    /// What the project's file asks for and nobody has agreed to, so that it does not hold.
+    /// Settings of the project's file that do not hold, because nobody has agreed to them.
     pub(crate) asks: Option<Asks>,
 }
 

@@ -189,7 +189,7 @@ impl ReactAgent {
         self
     }
 
-    /// Who is asked about calls that need a person's consent.
+    /// The approver: it is asked about calls that need a person's consent.
     pub fn approver(&self) -> Option<&Arc<dyn Approver>> {
         self.driver.approver.as_ref()
     }

@@ -28,7 +28,7 @@ pub struct Driver {
     pub memory: Option<Arc<dyn RunMemory>>,
     /// Where the runs of the agents that a run calls are kept; without it none are called.
     pub journal: Option<Arc<dyn Journal>>,
-    /// Who is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
+    /// The approver: it is asked about calls that need a person's consent. Without one the answer is no, unless somebody can be
     /// asked above.
     pub approver: Option<Arc<dyn Approver>>,
 }

@@ -49,7 +49,7 @@ impl TrustArgs {
     }
 }
 
-/// What is said where the project's settings ask for something that nobody has agreed to.
+/// The warning about settings of the project that nobody has agreed to.
 pub(crate) fn warning(app: &App) -> Option<String> {
     let asks = app.config.asks.as_ref()?;
     let place = match (app.config.origin("data_dir"), &app.config.settings.data_dir) {

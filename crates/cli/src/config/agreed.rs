@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 pub(crate) struct Agreements(PathBuf);
 
-/// What the file holds: paths, and the SHA-256 of what stood in each file.
+/// The content of the file: paths, each with the SHA-256 of the text that was agreed to.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Document {

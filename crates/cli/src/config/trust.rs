@@ -1,4 +1,4 @@
-//! What a project's archon.toml may not do, and what it may do only once a person has agreed to it.
+//! Limits on a project's archon.toml: settings that it may never have, and settings that need a person's agreement.
 //!
 //! The file comes with a repository that its user may just have cloned. What chooses who listens, or what is said to the
 //! model, holds only once a person has [agreed](super::agreed) to the very text of the file (`archon trust`): whoever the
@@ -19,7 +19,7 @@ use crate::{failure::Failure, text::visible};
 pub(super) const AFTER_AGREEMENT: &[&str] =
     &["model", "fallback", "base_url", "tools", "system", "project_file"];
 
-/// What a project's file asks for that needs a person's agreement.
+/// The settings of a project's file that need a person's agreement.
 #[derive(Clone, Debug)]
 pub(crate) struct Asks {
     /// The file.
@@ -41,8 +41,8 @@ impl Asks {
     }
 }
 
-/// What the project's file asks for, whether or not somebody agreed to it; none if there is no such file or it asks for
-/// nothing.
+/// The settings of the project's file that need an agreement, whether or not there is one; none if there is no such file
+/// or no such setting.
 pub(crate) fn asks(sources: &Sources, agreements: &Agreements) -> Result<Option<Asks>, Failure> {
     match file::read(sources.project.as_deref())? {
         Some(file) => Ok(split(&file, Some(agreements))?.0),

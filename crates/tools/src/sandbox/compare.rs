@@ -1,6 +1,5 @@
-//! What became of control files while a command ran, and putting it right: what the command should not have
-//! changed is put back, and what it should not have made gets another name, so that nothing is lost and
-//! nothing runs it.
+//! Compares control files before and after a command. A file that the command changed is put back; one that it
+//! made gets another name, so that nothing is lost and no program runs it.
 //!
 //! Where mounts hold the files that were there, this is for those that were not: nothing can be mounted on a
 //! name that is free. Where there are no mounts it is for all of them, and what a command changed is

@@ -1,5 +1,5 @@
-//! What a command finds where: a mount namespace of its own, in which it can change what it was granted and
-//! nothing else, not even modes and times, and in which some places are read-only or empty.
+//! The mount namespace of a command. The command can change the folders that it was granted and nothing else,
+//! not even modes and times outside; some places in them are read-only or empty.
 //!
 //! A thread that may mount makes it for itself before it gives up the rest, and passes it on to what it
 //! starts. All mounts become read-only but for those of the granted folders, which are bound on themselves
@@ -30,7 +30,7 @@ use rustix::{
 /// Mounts of one command at most: each costs some microseconds, and the kernel has a limit of its own.
 const MOST: usize = 10_000;
 
-/// What a command may change, and what of that it may not.
+/// The places that a command may change, and the exceptions in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mounts {
     /// Folders in which it may change things.

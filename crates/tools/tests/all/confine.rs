@@ -658,27 +658,3 @@ async fn a_control_file_is_written_by_its_own_path_only() {
     assert!(format!("{done:?}").contains("by its own path only"), "{done:?}");
     assert!(!project.root().join(".git/hooks/post-commit").exists());
 }
-
-/// For a look by hand: `cargo test -p archon-tools --all-features how_long -- --ignored --nocapture`.
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn how_long_a_command_takes() {
-    let project = project();
-    for files in [0, 5_000, 50_000] {
-        for number in 0..files {
-            let folder = project.root().join(format!("many/{}", number / 50));
-            fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join(format!("{number}.txt")), "").unwrap();
-        }
-        for tool in ["bash", "bash_readonly"] {
-            let mut times = Vec::new();
-            for _ in 0..20 {
-                let started = std::time::Instant::now();
-                project.call(tool, json!({ "command": "true" })).await;
-                times.push(started.elapsed());
-            }
-            times.sort();
-            println!("{tool} among {files} files: median {:?}", times[10]);
-        }
-    }
-}
