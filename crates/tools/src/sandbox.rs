@@ -4,13 +4,15 @@
 //! leaves it the granted folders, a seccomp filter takes the network and the ways out of its process group.
 //! Both pass on to what the thread starts, and the thread ends. Limits of memory, files and processor time are
 //! set from outside on a shell that waits for a word before it becomes the command, and where the system lets
-//! us processes and memory are counted in a cgroup. Nothing of this runs between `fork` and `exec` in
-//! our process, so it takes no `unsafe`; `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md` says more.
+//! us processes and memory are counted in a cgroup. `docs/adr/0010-a-thread-gives-up-what-a-command-may-not-do.md`
+//! says more.
 //!
-//! Where this process may mount, the thread makes a mount namespace first (`sandbox/mounts.rs`): outside the granted folders all is
+//! A mount namespace comes first (`sandbox/mounts.rs`): outside the granted folders all is
 //! read-only, modes and times included, and in them control files are (`control.rs`), what rules deny is held
-//! or hidden, and folders that belong to no workspace are empty. Elsewhere control files are compared when the command
-//! has ended, and put back; [`not_held`] says what that leaves open.
+//! or hidden, and folders that belong to no workspace are empty. A thread that may mount makes it. For others the
+//! command's own process does, in a user namespace, between `fork` and `exec`; that is the one place with `unsafe`.
+//! Where the kernel allows neither, control files are compared when the command has ended, and put back;
+//! [`not_held`] says what that leaves open.
 //!
 //! Since no process of a command can leave the group, one signal ends them all, whatever they
 //! ignore and whoever started them.
@@ -27,6 +29,7 @@ mod guarded;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod maker;
+#[cfg(target_os = "linux")]
 mod mounts;
 mod run;
 #[cfg(target_os = "linux")]
@@ -173,8 +176,8 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
-/// What commands can do here although they are held, in a sentence; nothing if that is nothing. It is so for users who
-/// may make no mounts, which is most users but root.
+/// What commands can do here although they are held, in a sentence; nothing if that is nothing. It is so where the
+/// kernel lets this user make neither mounts nor a user namespace with mounts, as in many containers.
 ///
 /// ```
 /// if let Some(open) = archon_tools::sandbox::not_held() {
@@ -183,7 +186,7 @@ pub fn missing() -> Option<String> {
 /// ```
 pub fn not_held() -> Option<String> {
     #[cfg(target_os = "linux")]
-    let why = mounts::missing()?;
+    let why = mounts::maker().err()?;
     #[cfg(not(target_os = "linux"))]
     let why = "there are none on this system";
     Some(format!(

@@ -145,20 +145,21 @@ pub(super) fn cannot_count() -> String {
     "root's processes cannot be counted: no cgroup with pids can be made".to_owned()
 }
 
-/// Limits the processes of the user of `process`, which are those there are and `max` more.
-pub(super) fn limit_user(process: Pid, max: u32) -> io::Result<()> {
-    let all = rustix::process::geteuid().as_raw();
-    let there: u64 = fs::read_dir("/proc")?
-        .flatten()
-        .filter(|entry| {
-            use std::os::unix::fs::MetadataExt;
-            entry.metadata().is_ok_and(|of| of.uid() == all)
-        })
-        .map(|entry| threads(&entry.path()))
-        .sum();
-    let most = Some(there + u64::from(max));
+/// Limits the processes of the user of `process` to these.
+pub(super) fn limit_user(process: Pid, most: u64) -> io::Result<()> {
+    let most = Some(most);
     rustix::process::prlimit(Some(process), Resource::Nproc, Rlimit { current: most, maximum: most })?;
     Ok(())
+}
+
+/// The processes and threads of our user.
+pub(super) fn processes_of_user() -> io::Result<u64> {
+    let all = rustix::process::geteuid().as_raw();
+    let there = fs::read_dir("/proc")?.flatten().filter(|entry| {
+        use std::os::unix::fs::MetadataExt;
+        entry.metadata().is_ok_and(|of| of.uid() == all)
+    });
+    Ok(there.map(|entry| threads(&entry.path())).sum())
 }
 
 fn threads(process: &Path) -> u64 {

@@ -57,11 +57,12 @@ impl Guarded {
         })
     }
 
-    /// What is mounted for the command, with its scratch folder.
+    /// The mounts of a command with this scratch folder that starts in this directory.
     #[cfg(target_os = "linux")]
-    pub(super) fn mounts(&self, scratch: &Path) -> Option<super::mounts::Mounts> {
+    pub(super) fn mounts(&self, scratch: &Path, directory: Option<&Path>) -> Option<super::mounts::Mounts> {
         let mut mounts = self.mounts.clone()?;
         mounts.scratch = Some((scratch.to_owned(), self.places.cage.options.max_scratch));
+        mounts.directory = directory.map(Path::to_owned).or_else(|| std::env::current_dir().ok());
         Some(mounts)
     }
 
@@ -109,7 +110,7 @@ impl Cage {
     /// Whether mounts hold what is there of control files and hide what is denied.
     pub(super) fn holds_places(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.is_closed() && super::mounts::missing().is_none();
+        return self.is_closed() && super::mounts::maker().is_ok();
         #[cfg(not(target_os = "linux"))]
         false
     }
@@ -190,7 +191,7 @@ fn mounts(cage: &Cage, places: &Places) -> super::mounts::Mounts {
         pinned: places.pinned.iter().cloned().collect(),
         fixed: places.fixed.iter().filter_map(held).collect::<BTreeSet<_>>().into_iter().collect(),
         hidden: places.hidden.iter().cloned().collect(),
-        scratch: None,
         write,
+        ..Default::default()
     }
 }

@@ -1,6 +1,9 @@
-//! What a thread gives up before it starts a command: Landlock for files, TCP, signals; then seccomp.
+//! What a thread, or a child before it becomes the command, gives up: Landlock for files, TCP, signals; then seccomp.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
@@ -8,7 +11,11 @@ use landlock::{
 };
 use seccompiler::BpfProgram;
 
-use super::{Access, Cage, Network, UnixSockets, mounts::Mounts, syscalls};
+use super::{
+    Access, Cage, Network, UnixSockets,
+    mounts::{self, Maker, Mounts, Plan},
+    syscalls,
+};
 
 /// The first version that guards everything that changes a file's content (Linux 6.2).
 const NEEDED: ABI = ABI::V3;
@@ -68,12 +75,47 @@ const SYSTEM: &[&str] = &[
 /// Devices that hold nothing.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What a thread has to give up; made before, applied there.
+/// Rights to give up; made before the process or thread that gives them up.
 pub(super) struct Restrictions {
-    mounts: Option<Mounts>,
+    mounts: Option<Plan>,
+    maker: Maker,
     scratch: PathBuf,
-    files: RulesetCreated,
+    /// Given away as it is applied.
+    files: Option<RulesetCreated>,
     calls: [BpfProgram; 2],
+}
+
+/// Why the rights could not be given up.
+pub(super) enum Failed<'r> {
+    Mounts(mounts::Failed<'r>),
+    Landlock(RulesetError),
+    /// Landlock took the rules, and does not enforce them.
+    NotEnforced,
+    Capabilities(io::Error),
+    Seccomp(seccompiler::Error),
+}
+
+impl fmt::Display for Failed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mounts(failed) => failed.fmt(f),
+            Self::Landlock(e) => write!(f, "Landlock: {e}"),
+            Self::NotEnforced => f.write_str("Landlock: the kernel did not take the rules"),
+            Self::Capabilities(e) => write!(f, "capabilities: {e}"),
+            Self::Seccomp(e) => write!(f, "seccomp: {e}"),
+        }
+    }
+}
+
+/// A child can tell no more than a number.
+impl From<Failed<'_>> for io::Error {
+    fn from(failed: Failed<'_>) -> Self {
+        match failed {
+            Failed::Mounts(failed) => failed.into(),
+            Failed::Capabilities(e) => e,
+            _ => rustix::io::Errno::ACCESS.into(),
+        }
+    }
 }
 
 impl Restrictions {
@@ -84,36 +126,45 @@ impl Restrictions {
         scratch: &Path,
         mounts: Option<Mounts>,
     ) -> Result<Self, String> {
-        let files = files(cage).map_err(|e| format!("Landlock: {e}"))?;
+        let maker = if mounts.is_some() { mounts::maker()? } else { Maker::Thread };
+        let mounts = mounts.map(|mounts| mounts.plan(maker)).transpose()?;
+        let files = Some(files(cage).map_err(|e| format!("Landlock: {e}"))?);
         let known =
             syscalls::filter(group, cage.access, &cage.options).map_err(|e| format!("seccomp: {e}"))?;
-        Ok(Self { mounts, scratch: scratch.to_owned(), files, calls: [known, syscalls::absent()] })
+        Ok(Self { mounts, maker, scratch: scratch.to_owned(), files, calls: [known, syscalls::absent()] })
     }
 
-    /// Takes it from the calling thread, and from all that it starts, for good.
-    pub(super) fn apply(self) -> Result<(), String> {
+    /// Who has to apply them.
+    pub(super) fn maker(&self) -> Maker {
+        self.maker
+    }
+
+    /// Takes the rights from the calling thread, and from all that it starts, for good. Allocates nothing unless it
+    /// fails.
+    pub(super) fn apply(&mut self) -> Result<(), Failed<'_>> {
         // Landlock lets nobody mount, and knows a mount only once it is there.
-        self.mounts.map_or(Ok(()), |mounts| mounts.apply())?;
-        let files = self.files.add_rules(path_beneath_rules([&self.scratch], writing()));
-        let status = files.and_then(RulesetCreated::restrict_self).map_err(|e| format!("Landlock: {e}"))?;
+        self.mounts.as_ref().map_or(Ok(()), Plan::apply).map_err(Failed::Mounts)?;
+        let files = self.files.take().ok_or(Failed::NotEnforced)?;
+        let files = files.add_rules(path_beneath_rules([&self.scratch], writing()));
+        let status = files.and_then(RulesetCreated::restrict_self).map_err(Failed::Landlock)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-            return Err("Landlock: the kernel did not take the rules".to_owned());
+            return Err(Failed::NotEnforced);
         }
-        give_up_capabilities().map_err(|e| format!("capabilities: {e}"))?;
-        self.calls
-            .iter()
-            .try_for_each(|calls| seccompiler::apply_filter(calls))
-            .map_err(|e| format!("seccomp: {e}"))
+        give_up_capabilities(self.maker).map_err(Failed::Capabilities)?;
+        self.calls.iter().try_for_each(|calls| seccompiler::apply_filter(calls)).map_err(Failed::Seccomp)
     }
 }
 
-/// Leaves root what an ordinary user has, and access to files that belong to others: Landlock says which. With
-/// "no new privileges" set, no program gets the rest back. Root's right to trace others would let a command read
-/// our environment in `/proc` although Landlock is on: a test shows it without this.
-fn give_up_capabilities() -> std::io::Result<()> {
+/// Leaves root what an ordinary user has, and access to files that belong to others: Landlock says which. In a user
+/// namespace nothing is left. With "no new privileges" set, no program gets the rest back. Root's right to trace others
+/// would let a command read our environment in `/proc` although Landlock is on: a test shows it without this.
+fn give_up_capabilities(maker: Maker) -> io::Result<()> {
     use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-    let left = capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE;
+    let left = match maker {
+        Maker::Thread => capabilities(None)?.permitted & CapabilitySet::DAC_OVERRIDE,
+        Maker::Child => CapabilitySet::empty(),
+    };
     let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
     Ok(set_capabilities(None, sets)?)
 }

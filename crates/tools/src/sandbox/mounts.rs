@@ -1,29 +1,33 @@
 //! The mount namespace of a command. The command can change the folders that it was granted and nothing else,
 //! not even modes and times outside; some places in them are read-only or empty.
 //!
-//! A thread that may mount makes it for itself before it gives up the rest, and passes it on to what it
-//! starts. All mounts become read-only but for those of the granted folders, which are bound on themselves
-//! before. What is bound on itself cannot be renamed or removed in this namespace, nor linked to from another
-//! mount.
+//! A [`Plan`] lists the system calls, and is made before. Who may mount (root, as a rule) makes them on the thread that
+//! starts the command. Anybody else may mount in a user namespace only, which no process with several threads enters;
+//! there the child makes them, between `fork` and `exec`, so a plan's calls allocate nothing.
+//!
+//! All mounts become read-only but for those of the granted folders, which are bound on themselves before. What is
+//! bound on itself cannot be renamed or removed in this namespace, nor linked to from another mount.
 //!
 //! If somebody outside of the namespace replaces or removes a file that is bound here, the kernel takes the
 //! mount away; what is there afterwards is compared (`compare.rs`).
 
 use std::{
-    fs::{self, File},
-    io,
-    os::unix::ffi::OsStringExt,
-    path::{Path, PathBuf},
+    ffi::{CStr, CString, OsString},
+    fmt, fs, io,
+    os::unix::{ffi::OsStringExt, process::CommandExt},
+    path::PathBuf,
+    process::{Command, Stdio},
     sync::OnceLock,
 };
 
 use rustix::{
-    fs::{StatVfsMountFlags, statvfs},
+    fs::{Mode, OFlags, StatVfsMountFlags, open, statvfs, unlink},
     io::Errno,
     mount::{
         MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
         mount_remount,
     },
+    process::{chdir, getegid, geteuid},
     thread::UnshareFlags,
 };
 
@@ -43,86 +47,234 @@ pub(super) struct Mounts {
     pub(super) hidden: Vec<PathBuf>,
     /// A folder that is the command's own, in memory, and the bytes that it may have.
     pub(super) scratch: Option<(PathBuf, u64)>,
+    /// The folder that the command starts in.
+    pub(super) directory: Option<PathBuf>,
 }
 
-/// Why no mounts can be made here; asked once.
-pub(super) fn missing() -> Option<String> {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let ask = || match std::thread::spawn(|| Mounts::default().apply()).join() {
-        Ok(made) => made.err(),
-        Err(_) => Some("a thread that tried it panicked".to_owned()),
-    };
-    MISSING.get_or_init(ask).clone()
+/// Which process makes the namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Maker {
+    /// The thread that starts the command.
+    Thread,
+    /// The command's own process before it becomes the command, in a user namespace.
+    Child,
+}
+
+/// Which process can make namespaces here, or why none can. Tried once.
+pub(super) fn maker() -> Result<Maker, &'static str> {
+    static MAKER: OnceLock<Result<Maker, String>> = OnceLock::new();
+    let found = MAKER.get_or_init(|| {
+        let Err(of_thread) = try_in_thread() else { return Ok(Maker::Thread) };
+        match try_in_child() {
+            Ok(()) => Ok(Maker::Child),
+            Err(of_child) => Err(format!("{of_thread}; in a user namespace: {of_child}")),
+        }
+    });
+    found.as_ref().map_err(String::as_str).copied()
+}
+
+fn try_in_thread() -> Result<(), String> {
+    let plan = Mounts::default().plan(Maker::Thread)?;
+    let tried = std::thread::spawn(move || plan.apply().map_err(|e| e.to_string()));
+    tried.join().unwrap_or_else(|_| Err("a thread that tried it panicked".to_owned()))
+}
+
+fn try_in_child() -> Result<(), String> {
+    let plan = Mounts::default().plan(Maker::Child)?;
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", ":"]).env_clear();
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: a plan makes system calls, and neither allocates nor takes a lock.
+    #[allow(unsafe_code, reason = "only a process with one thread enters a user namespace; see above")]
+    unsafe {
+        shell.pre_exec(move || plan.apply().map_err(io::Error::from));
+    }
+    match shell.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 impl Mounts {
-    /// Makes the namespace for the calling thread, and for all that it starts.
-    pub(super) fn apply(&self) -> Result<(), String> {
+    /// The calls that make the namespace.
+    ///
+    /// # Errors
+    /// There are too many places, or one has a name that no system call takes.
+    pub(super) fn plan(&self, maker: Maker) -> Result<Plan, String> {
         if self.pinned.len() + self.fixed.len() + self.hidden.len() > MOST {
             return Err(format!("more than {MOST} places in the workspace have to be held"));
         }
-        // Not sound is only the part of it that takes descriptors away from a thread (`FILES`).
-        #[allow(deprecated, reason = "the only safe function for it; of namespaces it is sound")]
-        rustix::thread::unshare(UnshareFlags::NEWNS).map_err(|e| format!("mount namespace: {e}"))?;
-        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-            .map_err(|e| format!("mount namespace: {e}"))?;
-        let failed = |path: &Path| {
-            let path = path.display().to_string();
-            move |e: Errno| format!("'{path}' cannot be mounted: {e}")
-        };
+        let failed = |e: io::Error| format!("mounts: {e}");
+        self.calls().map(|calls| Plan { user: User::of(maker), calls }).map_err(failed)
+    }
+
+    fn calls(&self) -> io::Result<Vec<Call>> {
+        let mut calls = Vec::new();
         let write = outermost(&self.write);
         for folder in &write {
-            mount_bind_recursive(folder, folder).map_err(failed(folder))?;
+            calls.push(Call::Bind(c_string(folder)?));
         }
-        for (place, flags) in mounted().map_err(|e| format!("mounts: {e}"))? {
-            if write.iter().any(|folder| place.starts_with(folder)) {
-                continue;
-            }
-            match mount_remount(&place, MountFlags::BIND | MountFlags::RDONLY | flags, "") {
-                // Another mount lies over it, so nobody gets there.
-                Ok(()) | Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL) => {}
-                Err(e) => return Err(failed(&place)(e)),
+        for (place, flags) in mounted()? {
+            if !write.iter().any(|folder| place.starts_with(folder)) {
+                calls.push(Call::Remount(c_string(&place)?, flags));
             }
         }
         for folder in &self.pinned {
-            mount_bind_recursive(folder, folder).map_err(failed(folder))?;
+            calls.push(Call::Bind(c_string(folder)?));
         }
         for place in &self.fixed {
-            mount_bind_recursive(place, place).map_err(failed(place))?;
-            read_only(place).map_err(failed(place))?;
+            let place = c_string(place)?;
+            calls.extend([Call::Bind(place.clone()), Call::ReadOnly(place)]);
         }
         if let Some((folder, bytes)) = &self.scratch {
-            empty(folder, &format!("size={},nr_inodes=256k,mode=700", (*bytes).max(1)), MountFlags::empty())
-                .map_err(failed(folder))?;
+            let options = c_string(format!("size={},nr_inodes=256k,mode=700", (*bytes).max(1)))?;
+            calls.push(Call::Memory(c_string(folder)?, options, MountFlags::empty()));
         }
-        self.hide().map_err(|(place, e)| failed(place)(e))
+        for place in &self.hidden {
+            if fs::symlink_metadata(place)?.is_dir() {
+                let options = c_string("size=4k,mode=755")?;
+                calls.push(Call::Memory(c_string(place)?, options, MountFlags::RDONLY));
+            } else {
+                let (scratch, _) = self.scratch.as_ref().ok_or(io::ErrorKind::NotFound)?;
+                let (file, place) = (c_string(scratch.join(".empty"))?, c_string(place)?);
+                calls.extend([Call::Empty { file, place: place.clone() }, Call::ReadOnly(place)]);
+            }
+        }
+        // The folder that a process is in stays the one below the mount that was made on it.
+        if let Some(directory) = &self.directory {
+            calls.push(Call::Enter(c_string(directory)?));
+        }
+        Ok(calls)
+    }
+}
+
+/// System calls that make a namespace for whoever makes them, and for all that they start.
+pub(super) struct Plan {
+    user: Option<User>,
+    calls: Vec<Call>,
+}
+
+/// The user as whom a process is in a user namespace: the same as outside.
+struct User {
+    uid: String,
+    gid: String,
+}
+
+enum Call {
+    /// Binds a place on itself, with all that is mounted in it.
+    Bind(CString),
+    /// Makes a mount that was there before read-only; its other flags stay.
+    Remount(CString, MountFlags),
+    /// Makes a mount of ours read-only; its other flags stay.
+    ReadOnly(CString),
+    /// A file system in memory, with these options.
+    Memory(CString, CString, MountFlags),
+    /// Binds an empty file on a place; its name goes away as soon as it is bound.
+    Empty { file: CString, place: CString },
+    /// Goes to a folder.
+    Enter(CString),
+}
+
+/// A call that failed, and on which place.
+#[derive(Debug)]
+pub(super) struct Failed<'p> {
+    place: Option<&'p CStr>,
+    error: Errno,
+}
+
+impl fmt::Display for Failed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some(place) => write!(f, "'{}' cannot be mounted: {}", place.to_string_lossy(), self.error),
+            None => write!(f, "mount namespace: {}", self.error),
+        }
+    }
+}
+
+impl From<Failed<'_>> for io::Error {
+    fn from(failed: Failed<'_>) -> Self {
+        failed.error.into()
+    }
+}
+
+impl Plan {
+    /// Makes the calls. Allocates nothing unless one fails.
+    pub(super) fn apply(&self) -> Result<(), Failed<'_>> {
+        let on = |place| move |error| Failed { place, error };
+        let of_user = if self.user.is_some() { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
+        // Not sound is only the part of it that takes descriptors away from a thread (`FILES`).
+        #[allow(deprecated, reason = "the only safe function for it; of namespaces it is sound")]
+        rustix::thread::unshare(UnshareFlags::NEWNS | of_user).map_err(on(None))?;
+        if let Some(user) = &self.user {
+            user.enter().map_err(on(None))?;
+        }
+        mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).map_err(on(None))?;
+        self.calls.iter().try_for_each(|call| call.make().map_err(on(Some(call.place()))))
+    }
+}
+
+impl User {
+    fn of(maker: Maker) -> Option<Self> {
+        let same = |id: u32| format!("{id} {id} 1\n");
+        (maker == Maker::Child).then(|| Self { uid: same(geteuid().as_raw()), gid: same(getegid().as_raw()) })
     }
 
-    fn hide(&self) -> Result<(), (&PathBuf, Errno)> {
-        for place in &self.hidden {
-            let hidden = match fs::symlink_metadata(place) {
-                Ok(of) if of.is_dir() => empty(place, "size=4k,mode=755", MountFlags::RDONLY),
-                Ok(_) => self.empty_file().and_then(|file| {
-                    mount_bind(&file, place)?;
-                    let _ = fs::remove_file(&file);
-                    read_only(place)
-                }),
-                Err(_) => Err(Errno::NOENT),
-            };
-            hidden.map_err(|e| (place, e))?;
+    /// See user_namespaces(7): a group is taken only from a process that gave up `setgroups`.
+    fn enter(&self) -> Result<(), Errno> {
+        for (file, text) in [
+            (c"/proc/self/setgroups", "deny"),
+            (c"/proc/self/gid_map", &self.gid),
+            (c"/proc/self/uid_map", &self.uid),
+        ] {
+            let file = open(file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::io::write(file, text.as_bytes())?;
         }
         Ok(())
     }
+}
 
-    /// A file whose name goes away as soon as it is bound elsewhere.
-    fn empty_file(&self) -> Result<PathBuf, Errno> {
-        let (scratch, _) = self.scratch.as_ref().ok_or(Errno::NOENT)?;
-        let file = scratch.join(".empty");
-        match File::create_new(&file) {
-            Ok(_) => Ok(file),
-            Err(e) => Err(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
+impl Call {
+    fn place(&self) -> &CStr {
+        match self {
+            Self::Bind(place)
+            | Self::Remount(place, _)
+            | Self::ReadOnly(place)
+            | Self::Memory(place, _, _)
+            | Self::Empty { place, .. }
+            | Self::Enter(place) => place,
         }
     }
+
+    fn make(&self) -> Result<(), Errno> {
+        match self {
+            Self::Bind(place) => mount_bind_recursive(&**place, &**place),
+            Self::Remount(place, flags) => {
+                match mount_remount(&**place, MountFlags::BIND | MountFlags::RDONLY | *flags, c"") {
+                    // Nobody gets to it: another mount lies over it or over a folder on its way (then no mount begins at
+                    // this path), or this user may not go there.
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::ACCESS) => Ok(()),
+                    made => made,
+                }
+            }
+            Self::ReadOnly(place) => read_only(place),
+            Self::Memory(place, options, flags) => {
+                let flags = *flags | MountFlags::NOSUID | MountFlags::NODEV;
+                mount(c"archon", &**place, c"tmpfs", flags, &**options)
+            }
+            Self::Empty { file, place } => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+                open(&**file, flags, Mode::from_raw_mode(0o644))?;
+                mount_bind(&**file, &**place)?;
+                unlink(&**file)
+            }
+            Self::Enter(place) => chdir(&**place),
+        }
+    }
+}
+
+fn c_string(path: impl Into<OsString>) -> io::Result<CString> {
+    Ok(CString::new(path.into().into_vec())?)
 }
 
 /// Those that lie in no other.
@@ -135,13 +287,8 @@ fn outermost(folders: &[PathBuf]) -> Vec<PathBuf> {
     outermost
 }
 
-fn empty(folder: &Path, options: &str, flags: MountFlags) -> Result<(), Errno> {
-    let options = std::ffi::CString::new(options).map_err(|_| Errno::INVAL)?;
-    mount("archon", folder, "tmpfs", flags | MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
-}
-
 /// Takes from a mount that was just made what would change it; the rest of its flags stays.
-fn read_only(place: &Path) -> Result<(), Errno> {
+fn read_only(place: &CStr) -> Result<(), Errno> {
     let has = statvfs(place)?.f_flag;
     let flags = [
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
@@ -153,7 +300,7 @@ fn read_only(place: &Path) -> Result<(), Errno> {
     ];
     let flags =
         flags.into_iter().filter(|(of, _)| has.contains(*of)).fold(MountFlags::empty(), |all, of| all | of.1);
-    mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | flags, "")
+    mount_remount(place, MountFlags::BIND | MountFlags::RDONLY | flags, c"")
 }
 
 /// All mounts of the calling thread, with the flags that have to stay; see proc_pid_mountinfo(5).
@@ -202,11 +349,13 @@ fn unescaped(path: &[u8]) -> PathBuf {
             }
         }
     }
-    PathBuf::from(std::ffi::OsString::from_vec(plain))
+    PathBuf::from(OsString::from_vec(plain))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! First comes a shell that only waits. It leads the process group, and the run's log names the group, before a
 //! command is there. Then a thread gives up what the command may not do and starts, in that group, a second
-//! shell that waits as well; it gets its limits and then the word to become the command.
+//! shell that waits as well; it gets its limits and then the word to become the command. Where only a child can make
+//! the mounts ([`Maker::Child`]), that child gives the rest up, too.
 
 use std::{
     fs::File,
@@ -18,6 +19,8 @@ use tempfile::TempDir;
 use tokio::process::Child;
 
 use super::{Cage, guarded::Guarded, search_path::search_path, watch::Watch};
+#[cfg(target_os = "linux")]
+use super::{kernel::Restrictions, mounts::Maker};
 use crate::process::{self, RUN_VARIABLE};
 
 /// Address space that programs set aside and never use: a WebAssembly memory takes 10 GiB.
@@ -116,7 +119,23 @@ pub(super) async fn start(
     let group = leader.id().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     context.register_process(group).await?;
     let held = held(command, cage, context, scratch.path(), group);
-    let mut child = spawn_held(held, cage, guarded, group, scratch.path()).await?;
+    #[cfg(target_os = "linux")]
+    let held = Held {
+        restrictions: cage
+            .is_closed()
+            .then(|| {
+                let mounts = guarded.mounts(scratch.path(), command.get_current_dir());
+                Restrictions::new(cage, group, scratch.path(), mounts)
+            })
+            .transpose()
+            .map_err(|why| not_held(&why))?,
+        command: held,
+    };
+    #[cfg(not(target_os = "linux"))]
+    let (held, _) = (Held { command: held }, guarded);
+    #[cfg(target_os = "linux")]
+    let alone = held.restrictions.as_ref().is_some_and(|given_up| given_up.maker() == Maker::Child);
+    let mut child = held.spawn().await?;
     let id = child.id().and_then(pid).ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = child.stdin.take().ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
     let word = File::from(word.into_owned_fd().map_err(failed)?);
@@ -129,7 +148,7 @@ pub(super) async fn start(
         scratch: Some(scratch),
     };
     #[cfg(target_os = "linux")]
-    limit(&mut started, id, cage).map_err(failed)?;
+    limit(&mut started, id, cage, alone).map_err(failed)?;
     #[cfg(not(target_os = "linux"))]
     let _ = (id, &mut started);
     // A shell that ended by itself says so by its exit.
@@ -183,53 +202,69 @@ fn held(
     held
 }
 
-/// Starts the command from a thread that gave up what the command may not do. The thread must be a new one: what it
-/// gave up it never gets back.
-async fn spawn_held(
-    mut held: tokio::process::Command,
-    cage: &Cage,
-    guarded: &Guarded,
-    group: u32,
-    scratch: &Path,
-) -> Result<Child, ToolError> {
+/// A command, and what it may not do.
+struct Held {
+    command: tokio::process::Command,
     #[cfg(target_os = "linux")]
-    let restrictions = cage
-        .is_closed()
-        .then(|| super::kernel::Restrictions::new(cage, group, scratch, guarded.mounts(scratch)))
-        .transpose()
-        .map_err(not_held)?;
-    #[cfg(not(target_os = "linux"))]
-    let _ = (cage, guarded, group, scratch);
-    let runtime = tokio::runtime::Handle::current();
-    let (tell, told) = tokio::sync::oneshot::channel();
-    let thread = std::thread::Builder::new().name("archon-command".to_owned()).spawn(move || {
-        #[cfg(target_os = "linux")]
-        if let Some(Err(why)) = restrictions.map(super::kernel::Restrictions::apply) {
-            let _ = tell.send(Err(not_held(why)));
-            return;
+    restrictions: Option<Restrictions>,
+}
+
+impl Held {
+    /// Starts it from a new thread: what a thread gave up it never gets back.
+    async fn spawn(self) -> Result<Child, ToolError> {
+        let runtime = tokio::runtime::Handle::current();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let thread = std::thread::Builder::new().name("archon-command".to_owned()).spawn(move || {
+            let _entered = runtime.enter();
+            let _ = tell.send(self.spawn_here());
+        });
+        thread.map_err(|e| ToolError::Resource(format!("a thread cannot be started: {e}")))?;
+        told.await.unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn spawn_here(mut self) -> Result<Child, ToolError> {
+        let mut in_child = false;
+        if let Some(mut restrictions) = self.restrictions {
+            match restrictions.maker() {
+                Maker::Thread => restrictions.apply().map_err(|why| not_held(&why))?,
+                Maker::Child => {
+                    in_child = true;
+                    let apply = move || restrictions.apply().map_err(io::Error::from);
+                    // SAFETY: it makes system calls, and neither allocates nor takes a lock.
+                    #[allow(unsafe_code, reason = "only a process with one thread enters a user namespace")]
+                    unsafe {
+                        self.command.pre_exec(apply);
+                    }
+                }
+            }
         }
         // Ours close by themselves, but not those that we were started with, nor those of libraries in C. This is the
         // whole process's, which loses nothing: it lasts only until another program begins.
-        #[cfg(target_os = "linux")]
         close_fds::set_fds_cloexec(3, &[]);
-        let _entered = runtime.enter();
-        let child = held.spawn();
-        let _ = tell.send(child.map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}"))));
-    });
-    thread.map_err(|e| ToolError::Resource(format!("a thread cannot be started: {e}")))?;
-    told.await.unwrap_or_else(|_| Err(ToolError::Failed("the command could not be started".to_owned())))
+        self.command.spawn().map_err(|e| match in_child {
+            true => not_held(&e),
+            false => ToolError::Resource(format!("a shell cannot be started: {e}")),
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn spawn_here(mut self) -> Result<Child, ToolError> {
+        self.command.spawn().map_err(|e| ToolError::Resource(format!("a shell cannot be started: {e}")))
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn not_held(why: String) -> ToolError {
+fn not_held(why: &dyn std::fmt::Display) -> ToolError {
     ToolError::PermissionDenied(format!(
         "The command cannot be held within the workspace ({why}). It was not run."
     ))
 }
 
-/// Limits the waiting shell, and what it will become.
+/// Limits the waiting shell, and what it will become. In a user namespace of its own it is `alone`: the kernel counts a
+/// user's processes there apart.
 #[cfg(target_os = "linux")]
-fn limit(started: &mut Started, process: Pid, cage: &Cage) -> io::Result<()> {
+fn limit(started: &mut Started, process: Pid, cage: &Cage, alone: bool) -> io::Result<()> {
     use super::cgroup::{self, Cgroup};
     use rustix::process::{Resource, Rlimit, prlimit};
 
@@ -257,7 +292,10 @@ fn limit(started: &mut Started, process: Pid, cage: &Cage) -> io::Result<()> {
         None if cage.is_closed() && rustix::process::geteuid().is_root() => {
             Err(io::Error::other(cgroup::cannot_count()))
         }
-        None => cgroup::limit_user(process, options.max_processes),
+        None => {
+            let others = if alone { 0 } else { cgroup::processes_of_user()? };
+            cgroup::limit_user(process, others + u64::from(options.max_processes))
+        }
     }
 }
 
@@ -291,10 +329,10 @@ mod tests {
         let group = pid(group).unwrap();
         let mut started = Started { child, leader, group, cgroup: None, scratch: None };
         let mut cage = Cage::new(&Workspace::new("/").unwrap(), Access::Read, SandboxOptions::default());
-        let refused = limit(&mut started, process, &cage).unwrap_err().to_string();
+        let refused = limit(&mut started, process, &cage, false).unwrap_err().to_string();
         assert!(refused.contains("cannot be counted"), "{refused}");
         cage.missing = Some("something".to_owned());
-        assert!(limit(&mut started, process, &cage).is_ok(), "it is known that nothing is held");
+        assert!(limit(&mut started, process, &cage, false).is_ok(), "it is known that nothing is held");
         drop(started);
         assert!(taken.remove());
     }

@@ -19,7 +19,8 @@ use tempfile::TempDir;
 
 use crate::{
     fixture::{call_id, context_at, engine, run_call},
-    sandbox::{Watch, as_nobody, can_be_held, run},
+    sandbox::{Watch, can_be_held, run},
+    users::{User, as_user},
 };
 
 /// A repository with a file, one commit and a branch, `ws`, beside a folder that nobody granted.
@@ -248,7 +249,7 @@ async fn what_the_settings_of_git_name_is_held_like_them() {
 #[test]
 fn what_an_ordinary_user_s_command_changes_is_put_back() {
     if can_be_held() {
-        as_nobody("confine::a_command_changes_no_control_file_and_makes_none");
+        as_user(User::WithoutNamespaces, &["confine::a_command_changes_no_control_file_and_makes_none"]);
     }
 }
 
@@ -304,7 +305,7 @@ async fn a_whole_flow_of_git_works_in_the_sandbox() {
 #[test]
 fn a_whole_flow_of_git_works_for_an_ordinary_user() {
     if can_be_held() {
-        as_nobody("confine::a_whole_flow_of_git_works_in_the_sandbox");
+        as_user(User::WithoutNamespaces, &["confine::a_whole_flow_of_git_works_in_the_sandbox"]);
     }
 }
 
@@ -325,9 +326,24 @@ async fn a_folder_with_a_control_file_in_it_can_be_moved() {
 
 /// Only mounts hold what Landlock does not see; `sandbox::not_held` says so elsewhere.
 fn can_be_mounted() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    assert!(!root || sandbox::not_held().is_none(), "{:?}", sandbox::not_held());
     can_be_held() && sandbox::not_held().is_none()
+}
+
+// spec: TE-39, TE-48, AP-11
+#[test]
+fn an_ordinary_user_s_commands_are_held_by_mounts() {
+    if can_be_held() {
+        let tests = [
+            "confine::modes_and_times_outside_of_the_workspace_cannot_be_changed",
+            "confine::the_scratch_folder_has_an_end",
+            "confine::what_a_rule_denies_to_read_no_command_reads",
+            "confine::what_a_rule_denies_to_write_no_command_writes",
+            "confine::folders_that_belong_to_no_workspace_are_not_there_for_commands",
+            "confine::a_command_changes_no_control_file_and_makes_none",
+            "confine::a_whole_flow_of_git_works_in_the_sandbox",
+        ];
+        as_user(User::Ordinary, &tests);
+    }
 }
 
 // spec: TE-39
@@ -511,7 +527,7 @@ async fn what_a_rule_denies_to_write_no_command_writes() {
 #[test]
 fn what_a_rule_denies_to_write_no_command_of_an_ordinary_user_writes() {
     if can_be_held() {
-        as_nobody("confine::what_a_rule_denies_to_write_no_command_writes");
+        as_user(User::WithoutNamespaces, &["confine::what_a_rule_denies_to_write_no_command_writes"]);
     }
 }
 
@@ -567,7 +583,10 @@ async fn where_such_a_folder_cannot_be_hidden_commands_are_refused() {
 #[test]
 fn an_ordinary_user_has_no_commands_where_archon_s_own_folders_are() {
     if can_be_held() {
-        as_nobody("confine::where_such_a_folder_cannot_be_hidden_commands_are_refused");
+        as_user(
+            User::WithoutNamespaces,
+            &["confine::where_such_a_folder_cannot_be_hidden_commands_are_refused"],
+        );
     }
 }
 

@@ -32,8 +32,12 @@ mod registry;
 #[cfg(all(unix, feature = "bash"))]
 mod sandbox;
 #[cfg(all(unix, feature = "bash"))]
+mod sandbox_limits;
+#[cfg(all(unix, feature = "bash"))]
 mod shell_rules;
 mod tool_macro;
+#[cfg(all(unix, feature = "bash"))]
+mod users;
 #[cfg(feature = "web")]
 mod web;
 mod workspace;
