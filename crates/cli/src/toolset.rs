@@ -42,13 +42,21 @@ fn all(workspace: &Workspace) -> Tools {
         }
     }
     #[cfg(unix)]
-    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), builtin::BashOptions::default())));
+    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options())));
     #[cfg(any(feature = "python", feature = "javascript"))]
     tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
     tools.push(Arc::new(builtin::HumanApproval::new()));
     tools.push(Arc::new(builtin::HumanGuidance::new()));
     tools.sort_by(|a, b| a.spec().name.cmp(&b.spec().name));
     tools
+}
+
+/// A person's own compilers can be run, so that a project can be built.
+#[cfg(unix)]
+fn bash_options() -> builtin::BashOptions {
+    let mut options = builtin::BashOptions::default();
+    options.sandbox = options.sandbox.with_toolchains();
+    options
 }
 
 /// The names of all there are.

@@ -38,6 +38,7 @@ mod search_path;
 mod start;
 #[cfg(target_os = "linux")]
 mod syscalls;
+mod toolchains;
 mod watch;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};

@@ -10,6 +10,8 @@
 
 mod approvals;
 mod cancel;
+#[cfg(target_os = "linux")]
+mod coding;
 mod exits;
 mod hostile;
 #[cfg(feature = "local")]

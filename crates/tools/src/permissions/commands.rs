@@ -1,6 +1,6 @@
 //! Rules about commands held against a command line.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::{
     resolved,
@@ -18,14 +18,19 @@ pub(super) fn may_hold(of: &str, line: &str) -> bool {
 pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
     let rules: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| words(of)).collect();
     let Some(line) = (!rules.is_empty()).then(|| shell::analyse(line)).flatten() else { return false };
-    let moves = line.parts.iter().any(|part| moves(part, root));
     let effect = |part: &Part| rules.iter().find_map(|rule| part.allowed_by(rule)).map(|row| row.effect);
     let Some(effects) = line.parts.iter().map(effect).collect::<Option<Vec<Effect>>>() else { return false };
+    // Whether the rest runs there or, behind a pipe for instance, where the line began: both are held against the rules.
+    let start = line.parts.first().and_then(|first| goes_to(first, root));
+    let rest = if start.is_some() { &line.parts[1..] } else { &line.parts[..] };
+    let folders: Vec<&Path> = start.iter().map(PathBuf::as_path).chain([root]).collect();
+    let moves = rest.iter().any(|part| moves(part, folders[0]));
     let is_allowed = |path: &Said, writes| match path.known() {
         Some(path) if path == "/dev/null" => true,
         // Where a relative path leads after a change of folder is not known here.
         Some(path) if !moves || path.starts_with('/') => {
-            resolved(root, &path).is_some_and(|path| file(&path, writes))
+            let mut places = folders.iter().map(|folder| resolved(folder, &path));
+            places.all(|place| place.is_some_and(|place| file(&place, writes)))
         }
         _ => false,
     };
@@ -47,6 +52,19 @@ fn words(of: &str) -> Vec<&str> {
     of.strip_suffix(":*").unwrap_or(of).split_whitespace().collect()
 }
 
+/// The folder of the workspace that a line goes to first, as in `cd crates/core && cargo test`: there already, reached
+/// without links, and in no repository of plain files.
+fn goes_to(first: &Part, root: &Path) -> Option<PathBuf> {
+    let [cd, folder] = &first.words[..] else { return None };
+    let said = folder.known().filter(|said| cd.is("cd") && !said.starts_with('-'))?;
+    let folder = root.join(said.strip_prefix("./").unwrap_or(&said));
+    let is_plain = folder.components().all(|part| !matches!(part, Component::ParentDir));
+    let is_here =
+        is_plain && folder.starts_with(root) && folder.canonicalize().is_ok_and(|real| real == folder);
+    let mut above = folder.ancestors().take_while(|above| above.starts_with(root));
+    (is_here && folder.is_dir() && !above.any(is_bare)).then(|| folder.clone())
+}
+
 /// Whether a command may change to another folder than the one that the line begins in.
 fn moves(part: &Part, root: &Path) -> bool {
     let Some(program) = part.words[0].known() else { return true };
@@ -58,9 +76,10 @@ fn moves(part: &Part, root: &Path) -> bool {
     }
 }
 
-/// Whether a folder looks like a repository of git itself, whose settings are ordinary files.
+/// Whether git may take a folder itself for a repository, whose settings are ordinary files then. It needs a `HEAD`; the rest
+/// may stand elsewhere.
 fn is_bare(folder: &Path) -> bool {
-    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
+    folder.join("HEAD").symlink_metadata().is_ok()
 }
 
 fn writes_files(line: &Line) -> bool {

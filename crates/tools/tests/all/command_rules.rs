@@ -177,15 +177,44 @@ fn ruling_of_words_and_harmless_options_behind_them_allows() {
         assert_eq!(ruling(&[], &[], &[&rule], line, &root), expected, "{rule} {line}");
     }
     assert_eq!(ruling(&[], &[], &["bash(cd:*)", "bash(cargo test:*)"], &here, &root), "allow");
-    let there = "cd a && cargo test";
-    assert_eq!(ruling(&[], &[], &["bash(cd:*)", "bash(cargo test:*)"], there, &root), "silent");
     assert_eq!(ruling(&[], &[], &["bash(cd:*)", "bash(cat:*)"], "cd a && cat b", &root), "allow");
     // The folder itself is a repository, with settings that are ordinary files.
     assert_eq!(ruling(&[], &[], &["bash(git:*)"], "git status", &root), "allow");
-    for name in ["HEAD", "objects", "refs"] {
-        fs::create_dir(root.join(name)).unwrap();
-    }
+    fs::create_dir(root.join("HEAD")).unwrap();
     assert_eq!(ruling(&[], &[], &["bash(git:*)"], "git status", &root), "silent");
+}
+
+// spec: AP-11
+#[test]
+fn ruling_of_a_line_that_goes_to_a_folder_first_is_that_of_the_rest_there() {
+    let (_dir, root) = root();
+    for folder in ["a/b", "bare/refs", "-"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    fs::write(root.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+    let allow = &["bash(cd:*)", "bash(cargo test:*)", "bash(git:*)", "bash(echo:*)", "write_file(a/**)"];
+    let absolute = format!("cd {}/a && cargo test", root.display());
+    for (line, expected) in [
+        ("cd a && cargo test", "allow"),
+        ("cd ./a/b && git status", "allow"),
+        (&*absolute, "allow"),
+        ("cd a && echo x > b/f", "silent"),
+        ("cd a && echo x > /dev/null", "allow"),
+        ("cd a | echo x > f", "silent"),
+        ("cd bare && git status", "silent"),
+        ("cd bare/refs && git status", "silent"),
+        ("cd link && git status", "silent"),
+        ("cd a/.. && git status", "silent"),
+        ("cd - && git status", "silent"),
+        ("cd a && cd b && git status", "silent"),
+        ("echo x; cd a && git status", "silent"),
+        ("cd nowhere && git status", "silent"),
+        ("cd $x && git status", "silent"),
+        ("cd / && git status", "silent"),
+    ] {
+        assert_eq!(ruling(&[], &[], allow, line, &root), expected, "{line}");
+    }
 }
 
 // spec: AP-11

@@ -1,0 +1,189 @@
+//! Compilers and runtimes that a person keeps in the home folder: commands of a coding session need to read and run
+//! them, and see nothing else there.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use super::SandboxOptions;
+
+/// A toolchain is there if the search path names its folder of programs.
+struct Toolchain {
+    /// Ends of such folders of the search path.
+    programs: &'static [&'static str],
+    /// Files and folders beside it, from the folder that the end stands in.
+    read: &'static [&'static str],
+    /// Variables that say where it is: a name, and the folder from the same place. One that is set stays.
+    variables: &'static [(&'static str, &'static str)],
+}
+
+const TOOLCHAINS: &[Toolchain] = &[
+    Toolchain {
+        programs: &[".cargo/bin"],
+        // Not `credentials.toml`. Without its settings cargo does not start.
+        read: &[
+            ".cargo/bin",
+            ".cargo/registry",
+            ".cargo/git",
+            ".cargo/config.toml",
+            ".cargo/config",
+            ".rustup/toolchains",
+            ".rustup/settings.toml",
+        ],
+        variables: &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")],
+    },
+    Toolchain { programs: &[".volta/bin"], read: &[".volta"], variables: &[("VOLTA_HOME", ".volta")] },
+    Toolchain { programs: &[".bun/bin"], read: &[".bun/bin"], variables: &[] },
+    Toolchain { programs: &[".deno/bin"], read: &[".deno/bin"], variables: &[] },
+    Toolchain {
+        programs: &[".pyenv/shims", ".pyenv/bin"],
+        read: &[".pyenv"],
+        variables: &[("PYENV_ROOT", ".pyenv")],
+    },
+    Toolchain {
+        programs: &[".rbenv/shims", ".rbenv/bin"],
+        read: &[".rbenv"],
+        variables: &[("RBENV_ROOT", ".rbenv")],
+    },
+    Toolchain {
+        programs: &[".local/bin"],
+        read: &[".local/bin", ".local/share/uv/python", ".local/share/uv/tools"],
+        variables: &[],
+    },
+    Toolchain {
+        programs: &["go/bin"],
+        read: &["go/bin", "go/pkg/mod"],
+        variables: &[("GOMODCACHE", "go/pkg/mod")],
+    },
+];
+
+/// nvm has a folder of programs for each version.
+const NVM: &str = ".nvm/versions/node";
+
+impl SandboxOptions {
+    /// Lets commands read and run the toolchains of a home folder that our `PATH` names, and tells them where they are:
+    /// Rust (rustup and cargo), Node (nvm, volta), Bun, Deno, Python (pyenv, uv), Ruby (rbenv), Go. Of cargo that is its
+    /// settings and downloaded packages, and not its credentials. They cannot change any of it; whoever wants commands
+    /// to fetch packages grants the network, and the folders for writing.
+    ///
+    /// ```
+    /// use archon_tools::sandbox::SandboxOptions;
+    ///
+    /// let options = SandboxOptions::default().with_toolchains();
+    /// assert!(options.write.is_empty());
+    /// ```
+    #[must_use]
+    pub fn with_toolchains(mut self) -> Self {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let found = find(&path, |name| env::var_os(name));
+        self.read.extend(found.read);
+        for (name, value) in found.variables {
+            self.env.entry(name).or_insert(value);
+        }
+        self
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    read: Vec<PathBuf>,
+    variables: Vec<(String, String)>,
+}
+
+fn find(path: &OsStr, variable: impl Fn(&str) -> Option<OsString>) -> Found {
+    let mut found = Found::default();
+    let mut add = |place: PathBuf| {
+        if place.exists() && !found.read.contains(&place) {
+            found.read.push(place);
+        }
+    };
+    let mut variables = Vec::new();
+    for folder in env::split_paths(path).filter(|folder| folder.is_absolute()) {
+        if let Some(version) = version_of_node(&folder) {
+            add(version);
+        }
+        for toolchain in TOOLCHAINS {
+            let Some(home) = toolchain.programs.iter().find_map(|end| before(&folder, end)) else { continue };
+            let at = |place: &str| {
+                let moved = toolchain.variables.iter().find_map(|(name, folder)| {
+                    let below = Path::new(place).strip_prefix(folder).ok()?;
+                    Some(PathBuf::from(variable(name)?).join(below).components().collect())
+                });
+                moved.unwrap_or_else(|| home.join(place))
+            };
+            toolchain.read.iter().for_each(|place| add(at(place)));
+            variables.extend(toolchain.variables.iter().map(|(name, folder)| (*name, at(folder))));
+        }
+    }
+    for (name, folder) in variables {
+        let is_new = !found.variables.iter().any(|(other, _)| other == name);
+        if let (true, Some(folder)) = (is_new, folder.to_str()) {
+            found.variables.push((name.to_owned(), folder.to_owned()));
+        }
+    }
+    found
+}
+
+/// The folder that `end` stands in, if a path ends so.
+fn before(folder: &Path, end: &str) -> Option<PathBuf> {
+    folder
+        .ends_with(end)
+        .then(|| folder.ancestors().nth(Path::new(end).components().count()))?
+        .map(Path::to_owned)
+}
+
+/// `HOME/.nvm/versions/node/v22.1.0` of the folder `bin` in it.
+fn version_of_node(folder: &Path) -> Option<PathBuf> {
+    let version = folder.parent().filter(|_| folder.ends_with("bin"))?;
+    version.parent().filter(|versions| versions.ends_with(NVM)).map(|_| version.to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    // spec: TE-39
+    #[test]
+    fn find_of_a_search_path_reads_its_toolchains_and_no_credentials() {
+        let outer = tempfile::tempdir().unwrap();
+        let home = outer.path();
+        for folder in
+            [".cargo/bin", ".cargo/registry", ".rustup/toolchains", ".nvm/versions/node/v22/bin", ".ssh"]
+        {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        fs::write(home.join(".cargo/credentials.toml"), "").unwrap();
+        let path = env::join_paths(
+            ["usr/bin", ".cargo/bin", ".nvm/versions/node/v22/bin", ".volta/x", ".cargo/bin"]
+                .map(|f| home.join(f)),
+        );
+        let found = find(&path.unwrap(), |_| None);
+        let read: Vec<_> =
+            found.read.iter().map(|p| p.strip_prefix(home).unwrap().to_str().unwrap()).collect();
+        assert_eq!(read, [".cargo/bin", ".cargo/registry", ".rustup/toolchains", ".nvm/versions/node/v22"]);
+        let names: Vec<_> = found.variables.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["CARGO_HOME", "RUSTUP_HOME"]);
+    }
+
+    // spec: TE-39
+    #[test]
+    fn find_of_a_toolchain_that_a_variable_moves_looks_there() {
+        let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir(other.path().join("toolchains")).unwrap();
+        let set = |name: &str| (name == "RUSTUP_HOME").then(|| other.path().as_os_str().to_owned());
+        let found = find(home.path().join(".cargo/bin").as_os_str(), set);
+        assert_eq!(found.read, [other.path().join("toolchains")]);
+        assert!(found.variables.contains(&("RUSTUP_HOME".into(), other.path().to_str().unwrap().into())));
+    }
+
+    // spec: TE-39
+    #[test]
+    fn find_of_the_system_s_own_search_path_finds_nothing() {
+        assert_eq!(find("/usr/bin:/bin:relative/.cargo/bin".as_ref(), |_| None), Found::default());
+    }
+}
