@@ -25,8 +25,9 @@
 //! write one. Those options stand in a table (`permissions/shell/harmless.rs`), program by program. A
 //! program, a subcommand or an option that is not in it is allowed for its exact line only; so is what runs
 //! other commands (`sudo`, `xargs`, `sh -c`, `find -exec`), and a line that sets a variable. What says what
-//! runs (`make test`, `npm run build`, `node a.js`) is as the rule names it. Behind `cd`, git and what runs
-//! code of the project are not allowed, since another folder may hold other settings. A line that makes links
+//! runs (`make test`, `npm run build`, `node a.js`) is as the rule names it. A line
+//! that begins with `cd FOLDER`, a folder of the workspace, is held against the rules as in that folder. Behind any other
+//! `cd`, git and what runs code of the project are not allowed, since another folder may hold other settings. A line that makes links
 //! or moves files does not also redirect to a file by a rule about `write_file`.
 //!
 //! Rules that deny and ask mean too much rather than too little. `bash(git push:*)` speaks of every command
