@@ -74,6 +74,7 @@ const STEPS: &[Step] = &[
         "tests of programs",
         "test -p archon-code -p archon --test all --test code --features archon/code-python,archon/code-javascript",
     ),
+    step("instructions of a turn, a delta, an append and a call", "xtask instructions"),
     // With servers of their own, so that none is skipped.
     step("tests of the bus and the pool across processes", "xtask redis test -p archon-redis"),
     step(

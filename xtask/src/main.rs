@@ -16,6 +16,7 @@ mod demo;
 mod deps;
 mod eval;
 mod fuzz;
+mod instructions;
 mod kept_run;
 mod layers;
 mod locomo;
@@ -124,6 +125,12 @@ const COMMANDS: &[Command] = &[
         usage: "[--database DIR] [--fetch]",
         about: "before a release: known holes in the crates that we use",
         run: advisories::run,
+    },
+    Command {
+        name: "instructions",
+        usage: "[--renew]",
+        about: "instructions of a turn, a delta, an append and a call, against kept figures",
+        run: instructions::run,
     },
     Command {
         name: "deps",

@@ -1,0 +1,208 @@
+//! `cargo xtask instructions`: how many instructions a turn, a streamed delta, an append and a guarded call take, counted
+//! by valgrind, against the figures in `docs/instructions.txt`. Instructions repeat where times do not, so a loss of speed
+//! is seen on a busy machine too.
+//!
+//! The same program counts differently for another processor or C library, so each row is for one of these. On
+//! machines without rows the parent commit is built and counted beside this one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::args::Args;
+use crate::command_line::{CommandLine, find_on_path};
+use crate::repository;
+
+const KEPT: &str = "docs/instructions.txt";
+
+const PROGRAM: &str = "crates/archon/examples/counted.rs";
+
+const BUILD: &str = "build --locked --profile accept -p archon --example counted";
+
+/// A count may be larger by this share, in percent.
+const ALLOWED: f64 = 5.0;
+
+/// A thing that is counted: so often in a short run, so often in a long one.
+struct Cell {
+    name: &'static str,
+    few: u64,
+    many: u64,
+}
+
+const CELLS: [Cell; 4] = [
+    Cell { name: "turn", few: 10, many: 40 },
+    Cell { name: "delta", few: 500, many: 3_000 },
+    Cell { name: "append", few: 50, many: 550 },
+    Cell { name: "call", few: 100, many: 1_100 },
+];
+
+/// Instructions of one of each cell, in their order.
+type Counts = [u64; CELLS.len()];
+
+pub(crate) fn run(mut args: Args) -> Result<()> {
+    let renew = args.flag("--renew");
+    args.finish()?;
+    if find_on_path("valgrind").is_none() {
+        println!("SKIP: instructions are not counted: there is no `valgrind`; install that package");
+        return Ok(());
+    }
+    let machine = machine()?;
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from);
+    let counts = count(&repository::root(), &target)?;
+    let path = repository::root().join(KEPT);
+    let kept = fs::read_to_string(&path).with_context(|| format!("cannot read {KEPT}"))?;
+    if renew {
+        fs::write(&path, renewed(&kept, &machine, &counts))
+            .with_context(|| format!("cannot write {KEPT}"))?;
+        println!("{KEPT} holds the counts for {machine}");
+        return Ok(());
+    }
+    match row(&kept, &machine) {
+        Some(before) => compare(&counts, &before, KEPT),
+        None => match of_parent(&target)? {
+            Some(before) => compare(&counts, &before, "the parent commit"),
+            None => {
+                println!(
+                    "{KEPT} has no row for {machine}, and there is no parent commit to compare with: {counts:?}"
+                );
+                Ok(())
+            }
+        },
+    }
+}
+
+/// What counts depend on beside the program: the processor's level and the C library.
+fn machine() -> Result<String> {
+    let libc = CommandLine::new("getconf").args(["GNU_LIBC_VERSION"]).output()?;
+    // Valgrind shows no program more than the third level.
+    #[cfg(target_arch = "x86_64")]
+    let level = if std::arch::is_x86_feature_detected!("avx2") { "-v3" } else { "" };
+    #[cfg(not(target_arch = "x86_64"))]
+    let level = "";
+    Ok(format!("{}{level} {}", std::env::consts::ARCH, libc.trim().replace(' ', "-")))
+}
+
+/// Builds the program of a checkout and counts.
+fn count(root: &Path, target: &Path) -> Result<Counts> {
+    println!("$ cargo {BUILD}");
+    let mut build = Command::new("cargo");
+    build.args(BUILD.split(' ')).args(["--message-format", "json-render-diagnostics"]);
+    build.current_dir(root).env("CARGO_TARGET_DIR", target).stderr(Stdio::inherit());
+    let output = build.output().context("cargo could not be started")?;
+    if !output.status.success() {
+        bail!("`cargo {BUILD}` failed");
+    }
+    let program = executable(&String::from_utf8_lossy(&output.stdout)).context("cargo built no program")?;
+    let mut counts = [0; CELLS.len()];
+    for (count, cell) in counts.iter_mut().zip(&CELLS) {
+        let (few, many) =
+            (instructions(&program, cell.name, cell.few)?, instructions(&program, cell.name, cell.many)?);
+        *count = many.saturating_sub(few) / (cell.many - cell.few);
+        println!("{:>9} instructions per {}", count, cell.name);
+    }
+    Ok(counts)
+}
+
+fn executable(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    messages
+        .filter(|message| message["target"]["name"] == "counted")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+fn instructions(program: &Path, cell: &str, n: u64) -> Result<u64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    let output = command.args([cell, &n.to_string()]).output().context("valgrind could not be started")?;
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let collected = collected(&printed).filter(|_| output.status.success());
+    collected.with_context(|| format!("valgrind could not count `counted {cell} {n}`: {printed}"))
+}
+
+/// The number in the line `==12== Collected : 345`.
+fn collected(printed: &str) -> Option<u64> {
+    let line = printed.lines().find_map(|line| line.split_once("Collected :"))?;
+    line.1.trim().parse().ok()
+}
+
+/// The counts of the commit before this one; what both share is built once.
+fn of_parent(target: &Path) -> Result<Option<Counts>> {
+    let folder = std::env::temp_dir().join(format!("archon-parent-{}", std::process::id()));
+    let path = folder.display().to_string();
+    let made = CommandLine::new("git").args(["worktree", "add", "--detach", &path, "HEAD~1"]).output();
+    if made.is_err() || !folder.join(PROGRAM).exists() {
+        return Ok(None);
+    }
+    println!("counting the parent commit, because {KEPT} has no row for this machine");
+    let counts = count(&folder, target);
+    let _ = CommandLine::new("git").args(["worktree", "remove", "--force", &path]).output();
+    counts.map(Some)
+}
+
+fn compare(counts: &Counts, before: &Counts, whose: &str) -> Result<()> {
+    let mut worse = Vec::new();
+    for ((cell, now), before) in CELLS.iter().zip(counts).zip(before) {
+        let change = 100.0 * (*now as f64 / *before as f64 - 1.0);
+        println!("{:>9} of {before} in {whose} ({change:+.1} %) per {}", now, cell.name);
+        if change > ALLOWED {
+            worse.push(format!(
+                "a {} takes {change:.1} % more instructions ({now}, {before} before)",
+                cell.name
+            ));
+        }
+    }
+    if worse.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{}; {ALLOWED} % are allowed. Find what is slower, or keep the new figures with `cargo xtask instructions --renew` \
+         and say why in the commit",
+        worse.join("; ")
+    )
+}
+
+/// The counts in the line that begins with a machine's name.
+fn row(kept: &str, machine: &str) -> Option<Counts> {
+    let line = kept.lines().find_map(|line| line.strip_prefix(machine))?;
+    let counts: Vec<u64> = line.split_whitespace().map(|count| count.parse().ok()).collect::<Option<_>>()?;
+    counts.try_into().ok()
+}
+
+fn renewed(kept: &str, machine: &str, counts: &Counts) -> String {
+    let others = kept.lines().filter(|line| !line.starts_with(machine));
+    let counts = counts.map(|count| count.to_string()).join(" ");
+    others.map(str::to_owned).chain([format!("{machine} {counts}")]).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compare_of_a_count_past_what_is_allowed_fails_and_names_it() {
+        assert!(compare(&[104, 10, 10, 10], &[100, 10, 20, 10], "x").is_ok());
+        let refused = compare(&[106, 10, 10, 10], &[100, 10, 20, 10], "x").unwrap_err().to_string();
+        assert!(refused.starts_with("turn: 6.0 % more") && refused.contains("--renew"), "{refused}");
+    }
+
+    #[test]
+    fn row_of_a_machine_is_what_renewed_wrote() {
+        let kept = renewed(
+            "# a\nx86_64-v3 glibc-2.36 1 2 3 4\nother 5 6 7 8\n",
+            "x86_64-v3 glibc-2.36",
+            &[9, 2, 3, 4],
+        );
+        assert_eq!(kept, "# a\nother 5 6 7 8\nx86_64-v3 glibc-2.36 9 2 3 4\n");
+        assert_eq!(row(&kept, "x86_64-v3 glibc-2.36"), Some([9, 2, 3, 4]));
+        assert_eq!(row(&kept, "aarch64 glibc-2.36"), None);
+    }
+
+    #[test]
+    fn collected_of_what_valgrind_prints_is_its_count() {
+        assert_eq!(collected("==1== Events    : Ir\n==1== Collected : 345\n"), Some(345));
+        assert_eq!(collected("==1== error"), None);
+    }
+}
