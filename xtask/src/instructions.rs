@@ -148,10 +148,7 @@ fn compare(counts: &Counts, before: &Counts, whose: &str) -> Result<()> {
         let change = 100.0 * (*now as f64 / *before as f64 - 1.0);
         println!("{:>9} of {before} in {whose} ({change:+.1} %) per {}", now, cell.name);
         if change > ALLOWED {
-            worse.push(format!(
-                "a {} takes {change:.1} % more instructions ({now}, {before} before)",
-                cell.name
-            ));
+            worse.push(format!("{}: {change:.1} % more instructions ({now}, {before} before)", cell.name));
         }
     }
     if worse.is_empty() {
