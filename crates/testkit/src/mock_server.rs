@@ -60,9 +60,13 @@ struct Shared {
     gone: watch::Sender<usize>,
 }
 
+/// Makes the response to a request.
+type Answering = Arc<dyn Fn(&RecordedRequest) -> MockResponse + Send + Sync>;
+
 #[derive(Default)]
 struct State {
     script: VecDeque<MockResponse>,
+    answering: Option<Answering>,
     requests: Vec<RecordedRequest>,
 }
 
@@ -80,6 +84,18 @@ impl MockServer {
         shared.lock().script.extend(script);
         let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
         Self { address, shared, accepting }
+    }
+
+    /// Starts a server that makes each response from its request, as where nobody knows how often it is asked.
+    ///
+    /// # Panics
+    /// When no port can be bound.
+    pub async fn answering(
+        answer: impl Fn(&RecordedRequest) -> MockResponse + Send + Sync + 'static,
+    ) -> Self {
+        let server = Self::start([]).await;
+        server.shared.lock().answering = Some(Arc::new(answer));
+        server
     }
 
     /// `http://127.0.0.1:PORT`, without a slash at the end.
@@ -139,8 +155,9 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) {
     while let Some(request) = read_request(&mut stream, &mut buffer, connection).await {
         let response = {
             let mut state = shared.lock();
+            let made = state.answering.as_ref().map(|answer| answer(&request));
             state.requests.push(request);
-            state.script.pop_front()
+            made.or_else(|| state.script.pop_front())
         };
         let response = response.unwrap_or_else(|| MockResponse::new(500).chunk("script exhausted"));
         match answer(&mut stream, response).await {

@@ -13,6 +13,8 @@ mod cancel;
 #[cfg(target_os = "linux")]
 mod coding;
 mod exits;
+#[cfg(target_os = "linux")]
+mod faults;
 mod hostile;
 #[cfg(feature = "local")]
 mod local;

@@ -1,0 +1,183 @@
+//! The command killed from outside at any moment, and resumed until it ends: no effect happens twice, none that the
+//! model was told of is lost, and every run can be resumed. Loops, plans and teams.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use archon_testkit::{Chance, MockResponse, MockServer, RecordedRequest, cases, first_seed};
+use serde_json::{Value, json};
+
+use crate::setup::{Place, Ran, answer, asks_for};
+
+/// Effects of a run.
+const EFFECTS: usize = 4;
+
+/// Kills of one run at most; then it is left alone.
+const MOST: u64 = 6;
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Loop,
+    Plan,
+    Team,
+}
+
+const KINDS: [Kind; 3] = [Kind::Loop, Kind::Plan, Kind::Team];
+
+const TEAM: &str = r#"
+[[role]]
+name = "worker"
+prompt = "You work."
+tools = ["bash"]
+
+[[member]]
+id = "ada"
+roles = ["worker"]
+tools = ["bash"]
+
+[[step]]
+id = "work"
+task = "Do the work"
+role = "worker"
+"#;
+
+fn command(n: usize) -> Value {
+    json!({ "command": format!("echo effect{n} >> ledger") })
+}
+
+impl Kind {
+    /// The model, which says what follows from the request alone.
+    fn answer(self, request: &RecordedRequest) -> MockResponse {
+        let messages = request.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let results = messages.iter().filter(|message| message["role"] == "tool").count();
+        let has_tools = request.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        match self {
+            Self::Plan if request.text.contains("subtasks") => answer(&plan()),
+            Self::Loop | Self::Team if has_tools && results < EFFECTS => {
+                asks_for("bash", &command(results).to_string())
+            }
+            _ => answer("It is done."),
+        }
+    }
+
+    fn start(self, place: &Place) -> tokio::process::Command {
+        match self {
+            Self::Loop => place.command("run --json --tools bash", &["Work."]),
+            Self::Plan => place.command("run --json --plan --tools bash", &["Work."]),
+            Self::Team => place.command("team run --json", &[&file(place), "Work."]),
+        }
+    }
+
+    fn resume(self, place: &Place, run: &str) -> tokio::process::Command {
+        match self {
+            Self::Loop | Self::Plan => place.command("resume --json", &[run]),
+            Self::Team => place.command("team resume --json", &[&file(place), run]),
+        }
+    }
+}
+
+fn file(place: &Place) -> String {
+    place.path("team.toml").display().to_string()
+}
+
+fn plan() -> String {
+    let step = |n: usize| {
+        let before: Vec<String> = (n > 0).then(|| format!("s{}", n - 1)).into_iter().collect();
+        json!({ "id": format!("s{n}"), "description": format!("Effect {n}"), "tool_name": "bash", "tool_args": command(n),
+                "dependencies": before })
+    };
+    json!({ "subtasks": (0..EFFECTS).map(step).collect::<Vec<_>>() }).to_string()
+}
+
+/// The run that a person started, if one was kept before the kill.
+async fn run_of(place: &Place) -> Option<String> {
+    let listed = place.archon("runs list --json", &[]).await.json();
+    let of_people = listed.iter().find(|run| run["called_by"].is_null());
+    of_people.and_then(|run| run["run_id"].as_str()).map(str::to_owned)
+}
+
+/// Starts the command and kills it after so long; none if it ended before.
+async fn killed(mut command: tokio::process::Command, after: Duration) -> Option<Ran> {
+    let child = command.spawn().unwrap();
+    tokio::time::timeout(after, child.wait_with_output()).await.ok().map(|ended| ended.unwrap().into())
+}
+
+/// Whether each effect was told as done, by the last request that has it.
+fn told_as_done(server: &MockServer) -> BTreeMap<String, bool> {
+    let mut told = BTreeMap::new();
+    for request in server.requests() {
+        let messages = request.body["messages"].as_array().cloned().unwrap_or_default();
+        let calls =
+            messages.iter().flat_map(|message| message["tool_calls"].as_array().cloned().unwrap_or_default());
+        let mut effects = calls.filter_map(|call| {
+            let arguments = call["function"]["arguments"].as_str()?;
+            let effect = arguments.split("echo ").nth(1)?.split(' ').next()?;
+            Some(effect.to_owned())
+        });
+        for result in messages.iter().filter(|message| message["role"] == "tool") {
+            let text = result["content"].to_string();
+            if let Some(effect) = effects.next() {
+                told.insert(effect, text.contains("(no output)"));
+            }
+        }
+    }
+    told
+}
+
+/// One run with its kills; returns how many there were.
+async fn round(kind: Kind, chance: &mut Chance) -> u64 {
+    let server = MockServer::answering(move |request| kind.answer(request)).await;
+    let place = Place::with_server(&server);
+    std::fs::create_dir_all(place.path(".config/archon")).unwrap();
+    std::fs::write(place.path(".config/archon/archon.toml"), "[permissions]\nallow = [\"bash\"]\n").unwrap();
+    std::fs::write(place.path("team.toml"), TEAM).unwrap();
+    let (mut kills, mut said) = (0, Vec::new());
+    let ended = loop {
+        let run = run_of(&place).await;
+        let command = match &run {
+            None => kind.start(&place),
+            Some(run) => kind.resume(&place, run),
+        };
+        let after = if kills < MOST { chance.below(400) } else { 60_000 };
+        match killed(command, Duration::from_millis(after)).await {
+            None => kills += 1,
+            Some(ran) if ran.code == Some(3) => {
+                // A call in doubt is a question; whoever does not know says no.
+                for waits in place.archon("approvals list --json", &[]).await.json() {
+                    place.archon("approvals deny", &[waits["request_id"].as_str().unwrap()]).await;
+                }
+                said.push(ran);
+                assert!(said.len() < 50, "{kind:?}: it waits again and again: {said:?}");
+            }
+            Some(ran) => break ran,
+        }
+    };
+    let ledger = std::fs::read_to_string(place.path("ledger")).unwrap_or_default();
+    for n in 0..EFFECTS {
+        let times = ledger.lines().filter(|line| *line == format!("effect{n}")).count();
+        assert!(times <= 1, "{kind:?}: effect {n} happened {times} times: {ledger}\n{ended:?}");
+        if told_as_done(&server).get(&format!("effect{n}")) == Some(&true) {
+            assert_eq!(times, 1, "{kind:?}: effect {n} was told as done: {ledger}\n{ended:?}");
+        }
+    }
+    assert_eq!(ended.code, Some(0), "{kind:?} after {kills} kills: {ended:?}\n{said:?}");
+    server.assert_paired();
+    kills
+}
+
+// spec: A-06
+#[tokio::test]
+async fn resume_of_a_killed_command_repeats_and_loses_no_effect() {
+    if let Some(missing) = archon::tools::sandbox::missing() {
+        eprintln!("SKIP: {missing}");
+        return;
+    }
+    let mut chance = Chance(first_seed());
+    let (mut kills, mut runs) = (0, 0);
+    while kills < cases(20, 1_000) {
+        for kind in KINDS {
+            kills += round(kind, &mut chance).await;
+            runs += 1;
+        }
+    }
+    eprintln!("{kills} kills in {runs} runs: no effect twice, none lost, every run resumed to its end");
+}
