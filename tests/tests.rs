@@ -35,6 +35,7 @@ mod memory_speakers;
 mod parallel;
 mod parallel_budget;
 mod plan_approvals;
+mod plan_doubt;
 mod plan_resume;
 mod plan_scenarios;
 mod plan_world;

@@ -10,6 +10,8 @@
 
 mod approvals;
 mod cancel;
+#[cfg(unix)]
+mod doubt;
 mod exits;
 mod hostile;
 #[cfg(feature = "local")]
