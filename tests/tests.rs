@@ -52,5 +52,6 @@ mod stage;
 mod steering;
 mod storage_failures;
 mod sub_agents;
+mod times;
 mod tool_retries;
 mod wire;
