@@ -143,7 +143,9 @@ async fn what_is_in_doubt_is_asked_about_and_runs_again_only_after_a_yes() {
         assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), runs, "{said}");
         assert_eq!(
             person.seen(),
-            ["`charge` was started and the process died before it ended. Run it again?"]
+            [
+                "Run `charge` with {} again? It was cut off, and may have done its work: check first whether it happened."
+            ]
         );
     }
 }

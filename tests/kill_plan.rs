@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use archon::types::{CallId, CommandId, OutcomeStatus, PlanRecord, Record, RecordBody};
+use archon::types::{
+    CallId, CommandId, OutcomeStatus, PlanRecord, QuestionKind, Record, RecordBody, pending_approvals,
+};
 use archon_planner::{NodeState, PlanMachine, fold, invariants};
 
 use crate::kill::{Logs, is_full, logs, run_killable, seed};
@@ -66,10 +68,9 @@ fn assert_over(at: &str, machine: &PlanMachine) {
 fn in_doubt(after: &Logs) -> usize {
     let is_in_doubt = |r: &&Arc<Record>| match &r.body {
         RecordBody::ToolFinished { result, .. } => {
-            let text = result.text();
-            text.contains("nobody knows whether it did its work")
-                || text.contains("the effect of this call is unknown")
+            result.text().contains("the effect of this call is unknown")
         }
+        RecordBody::ToolAsked { request, .. } => request.kind == QuestionKind::InDoubt,
         _ => false,
     };
     after.values().flatten().filter(is_in_doubt).count()
@@ -93,6 +94,17 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
         assert!(said.contains("has ended"), "{at}: {said}");
     } else {
         assert!(resumed.status.success(), "{at}: {said}");
+    }
+    // What may have been done is nobody's but a person's to decide, and until then the plan is open.
+    if said.contains(r#""status":"suspended""#) {
+        let log = &logs(dir.path(), kind)["victim"];
+        let waits = pending_approvals(log);
+        assert!(
+            !waits.is_empty() && waits.iter().all(|asked| asked.request.kind == QuestionKind::InDoubt),
+            "{at}"
+        );
+        let refused = killable(dir.path(), kind, "refuse", None);
+        assert!(refused.status.success(), "{at}: {}", String::from_utf8_lossy(&refused.stderr));
     }
     let after = logs(dir.path(), kind);
     for (run, records) in &after {

@@ -1,9 +1,9 @@
 //! A run that follows a plan and kills its own process at a chosen record of any of its runs, and another process
 //! that takes it up.
 //!
-//! `killable_plan DIR jsonl|sqlite start|resume [KILL_AT]` works on the run `victim` in DIR. With KILL_AT the process
-//! gets SIGKILL from itself right after that record, counted from 0 over all runs. Every side effect is a line in
-//! `DIR/effects`.
+//! `killable_plan DIR jsonl|sqlite start|resume|refuse [KILL_AT]` works on the run `victim` in DIR. With KILL_AT the
+//! process gets SIGKILL from itself right after that record, counted from 0 over all runs. Every side effect is a line
+//! in `DIR/effects`. `refuse` says no to every question that the run waits with.
 //!
 //! The plan has subtasks side by side, direct calls and runs of an agent, a condition that does not hold, a tool that
 //! fails once, and one that never works, because of which there is another plan.
@@ -25,12 +25,12 @@ use archon::{
     react_loop::{ReactAgent, ReactAgentOptions},
     tools::FnTool,
     types::{
-        BoxFuture, Effect, Journal, Message, ModelEvent, PlanError, Planner, PlanningContext, ProviderError,
-        Request, SubTask, SubTaskRules, SubTaskStatus, Task, TaskId, ToolAnnotations, ToolCall, ToolResult,
-        ToolSpec, Toolbox, Usage,
+        Answer, BoxFuture, Effect, Journal, Message, ModelEvent, OutcomeStatus, PlanError, Planner,
+        PlanningContext, ProviderError, Request, SubTask, SubTaskRules, SubTaskStatus, Task, TaskId,
+        ToolAnnotations, ToolCall, ToolResult, ToolSpec, Toolbox, Usage,
     },
 };
-use archon_planner::{PlanningAgent, PlanningAgentOptions};
+use archon_planner::{PlanningAgent, PlanningAgentOptions, open_questions};
 use archon_testkit::FnProvider;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (dir, kind, mode) = match &args[..] {
         [dir, kind, mode, ..] => (PathBuf::from(dir), kind.as_str(), mode.as_str()),
-        _ => bail!("usage: killable_plan DIR jsonl|sqlite start|resume [KILL_AT]"),
+        _ => bail!("usage: killable_plan DIR jsonl|sqlite start|resume|refuse [KILL_AT]"),
     };
     let kill_at = args.get(3).map(|n| n.parse()).transpose()?;
     let journal: Arc<dyn Journal> = Arc::new(KillingJournal::open(&dir, kind, kill_at)?);
@@ -52,12 +52,23 @@ async fn main() -> Result<()> {
     let mut options = PlanningAgentOptions::default();
     options.settings.replan.consecutive = None;
     let worker: Arc<dyn Agent> = Arc::new(worker);
-    let agent = PlanningAgent::new(Arc::new(Author), worker, journal, options).with_toolbox(toolbox);
+    let agent = PlanningAgent::new(Arc::new(Author), worker, journal.clone(), options).with_toolbox(toolbox);
     let context = Context::new("victim".into(), "s".into(), Arc::new(SystemClock), Arc::new(RandomIds));
     let outcome = match mode {
         "start" => agent.start("Have it done.", &context).await?,
         "resume" => agent.resume(&context).await?,
-        other => bail!("{other}: start or resume"),
+        "refuse" => loop {
+            let log = journal.read(&context.run).await?;
+            let open: Vec<_> =
+                open_questions(&log).iter().map(|(_, asked)| asked.request_id.clone()).collect();
+            let Some(question) = open.first() else { bail!("nothing is asked") };
+            let no = Answer::Cancel { reason: "somebody else looks".into() };
+            let outcome = agent.answer_question(question, no, &context).await?;
+            if outcome.status != OutcomeStatus::Suspended {
+                break outcome;
+            }
+        },
+        other => bail!("{other}: start, resume or refuse"),
     };
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())

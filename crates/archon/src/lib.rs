@@ -58,6 +58,7 @@ mod parallel;
 #[cfg(feature = "planner")]
 mod planning;
 mod project_file;
+mod run_clock;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;

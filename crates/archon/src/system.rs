@@ -2,12 +2,20 @@
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use archon_types::{BoxFuture, Clock, Ids, Timestamp};
 
+use crate::run_clock::{LONGEST_SLEEP, RunClock};
+
 /// The system's clock and tokio's timers.
+///
+/// A run reads it once, when it begins or is taken up, and from there counts the time in which its process was able to
+/// work: a step of the clock, a machine that sleeps and a process that is stopped for more than ten seconds neither end
+/// a run at its limit of time nor make it wait. What is dated in a run after that is earlier than the wall's clock by
+/// as much.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -21,10 +29,11 @@ impl Clock for SystemClock {
         let wait = deadline.since(self.now()).min(LONGEST_SLEEP);
         Box::pin(async move { tokio::time::sleep(wait).await })
     }
-}
 
-/// Timers have an end; whoever waits longer than this looks at the clock again.
-const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+    fn for_run(&self) -> Option<Arc<dyn Clock>> {
+        Some(Arc::new(RunClock::new(self.now())))
+    }
+}
 
 /// Random ids that sort by time: version 7 UUIDs.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,9 +3,9 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use archon_types::{
-    CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json, Outcome,
-    OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, Subject, ToolCall, ToolResult, ToolSpec,
-    Toolbox, binding, metadata, questions_below, rebound,
+    ApprovalRequest, CallId, Citation, Content, Context, Effect, Executed, Journal, JournalError, Json,
+    Outcome, OutcomeStatus, Prepared, ReadyCall, RecordBody, SubTask, Subject, ToolCall, ToolResult,
+    ToolSpec, Toolbox, binding, questions_below, rebound,
 };
 use futures_util::FutureExt;
 
@@ -13,7 +13,6 @@ use crate::{
     NodeState, PlanNode,
     brief::{Briefing, brief, short_brief},
     following::{Following, Happened},
-    machine::UNKNOWN,
 };
 
 /// Begins a call that the machine wants, or records why it cannot begin.
@@ -32,7 +31,8 @@ pub(crate) async fn start(
     };
     match (tool, arguments) {
         (Some(tool), Some(arguments)) if definition.is_some() => {
-            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), 0).await
+            let attempt = run.machine.node(call).map_or(0, |node| node.starts);
+            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), attempt).await
         }
         (tool, arguments) => {
             let Some(lease) = run.machine.lease(call) else { return Ok(()) };
@@ -56,6 +56,7 @@ pub(crate) async fn start(
 pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), JournalError> {
     let Some(node) = run.machine.node(call) else { return Ok(()) };
     let (subtask, tool) = (SubTask::clone(&node.subtask), node.tool().map(str::to_owned));
+    let starts = node.starts;
     let NodeState::Running { effect, child } = node.state.clone() else { return Ok(()) };
     let definition = tool.as_deref().and_then(|name| run.tool(name));
     let arguments = run.machine.arguments(call, definition.as_ref()).ok().flatten();
@@ -66,15 +67,39 @@ pub(crate) async fn attach(run: &mut Following, call: CallId) -> Result<(), Jour
             Ok(())
         }
         (None, Effect::ReadOnly | Effect::Idempotent, Some(tool), Some(arguments)) => {
-            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), 1).await
+            run_tool(run, call, ToolCall::new(format!("call_{call}"), tool, arguments), starts).await
         }
+        // What may have an effect is in doubt, and no longer under way.
         _ => {
-            let text =
-                "the process died while the tool was at work, and nobody knows whether it did its work";
-            let result = ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, UNKNOWN);
+            let result = ToolResult::error("it was cut off, and what does it is not there any more");
             run.record(vec![RecordBody::ToolFinished { call, result: Box::new(result) }]).await
         }
     }
+}
+
+/// Asks a person about a call that was cut off: with the arguments that it ran with, and a binding under which a yes
+/// holds for a second run of exactly that.
+pub(crate) async fn doubt(
+    run: &mut Following,
+    call: CallId,
+    mut request: Box<ApprovalRequest>,
+) -> Result<(), JournalError> {
+    let node = run.machine.node(call);
+    let tool = node.and_then(|node| node.tool()).unwrap_or_default().to_owned();
+    let edited = node.and_then(|node| node.edited.clone());
+    let definition = run.tool(&tool);
+    let planned = || run.machine.arguments(call, definition.as_ref()).ok().flatten();
+    if let Some(arguments) = edited.or_else(planned) {
+        let known = std::mem::take(&mut request.binding);
+        *request = ApprovalRequest::in_doubt(&request.request_id, &tool, &arguments);
+        let specs = run.parts.toolbox.as_ref().map(|toolbox| toolbox.specs());
+        let spec = specs.as_ref().and_then(|specs| specs.iter().find(|spec| spec.name == tool));
+        request.binding = match (known, spec) {
+            (known, Some(spec)) if known.is_empty() => binding(spec, &arguments, &Subject::Unknown),
+            (known, _) => known,
+        };
+    }
+    run.ask_about(call, request).await
 }
 
 /// What the agent is told that does a subtask.

@@ -4,7 +4,7 @@ use std::{panic::AssertUnwindSafe, task::Poll, time::Duration};
 
 use archon_types::{
     CallId, CommandId, Decision, InboxRequest, JournalError, Outcome, OutcomeStatus, PlanError, PlanRecord,
-    RecordBody, Spending, SubTask, Task, Timestamp,
+    QuestionKind, RecordBody, Spending, SubTask, Task, Timestamp,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
@@ -49,6 +49,9 @@ impl Following {
                 Step::Suspend => return Ok(Outcome::new(self.context.run.clone(), OutcomeStatus::Suspended)),
                 Step::Append(body) => match *body {
                     body @ RecordBody::Suspended { .. } => self.rest(body).await?,
+                    RecordBody::ToolAsked { call, request } if request.kind == QuestionKind::InDoubt => {
+                        calls::doubt(&mut self, call, request).await?;
+                    }
                     RecordBody::ToolAsked { call, request } => self.ask(call, request).await?,
                     body => self.record(vec![body]).await?,
                 },
@@ -59,7 +62,12 @@ impl Following {
                 Step::Conclude(command) => self.conclude(command).await?,
                 Step::Wait(until) => {
                     if let Some(happened) = self.wait(until).await? {
-                        self.take(happened).await?;
+                        // A call that a cancel has stopped did not fail: the log has the cancel first.
+                        self.hear().await?;
+                        match self.machine.is_stopping() {
+                            true => self.take_last(happened).await?,
+                            false => self.take(happened).await?,
+                        }
                     }
                 }
             }

@@ -4,8 +4,8 @@ use std::{collections::HashSet, panic::AssertUnwindSafe, sync::Arc, time::Durati
 
 use archon_types::{
     Answer, ApprovalRequest, BoxFuture, CallId, CancellationToken, CommandId, Context, Decision,
-    InboxRequest, JournalError, LogAppender, PlanError, PlanRecord, RecordBody, Spending, Task, Timestamp,
-    ToolDefinition,
+    InboxRequest, JournalError, LogAppender, PlanError, PlanRecord, QuestionKind, RecordBody, Spending, Task,
+    Timestamp, ToolDefinition,
 };
 use futures_util::{FutureExt, stream::FuturesUnordered};
 
@@ -89,7 +89,8 @@ impl Following {
         call: CallId,
         mut request: Box<ApprovalRequest>,
     ) -> Result<(), JournalError> {
-        if request.path.is_empty() {
+        // A call in doubt waits for as long as it takes: without an answer the run could not go on.
+        if request.path.is_empty() && request.kind != QuestionKind::InDoubt {
             let wait = request.timeout_ms.unwrap_or(self.machine.settings().answer_within_ms);
             request.expires_at.get_or_insert(self.context.clock.now() + Duration::from_millis(wait));
         }

@@ -22,7 +22,6 @@ use archon_types::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use failures::UNKNOWN;
 pub use node::{NodeState, PlanNode};
 use nodes::Nodes;
 
@@ -335,8 +334,11 @@ impl PlanMachine {
         if !self.paused {
             let is_held = |id: &SubTaskId| self.is_held(id);
             if let Some(node) = self.nodes.first_gated(is_held) {
-                let is_done = node.state == NodeState::ToReview;
-                return PlanCommand::Append(if is_done { self.review(node) } else { self.gate(node) });
+                return PlanCommand::Append(match node.state {
+                    NodeState::ToReview => self.review(node),
+                    NodeState::InDoubt => self.doubt(node),
+                    _ => self.gate(node),
+                });
             }
             if let Some(proposed) = self.proposed.as_ref().filter(|proposed| proposed.asked == Asked::No) {
                 return PlanCommand::Append(self.change(proposed));
@@ -443,6 +445,7 @@ impl PlanMachine {
             self.ask_all_again();
         }
         (self.cancelled, self.suspended) = (false, false);
+        self.nodes.doubt_cut_off();
         self.nodes.look_below();
         if let Phase::Planning(ask) = &mut self.phase {
             ask.asked = Asked::No;

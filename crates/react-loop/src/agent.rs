@@ -381,8 +381,8 @@ impl ReactAgent {
     ) -> Result<Outcome, LoopError> {
         let journal = self.journal(context);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
-        let (origin, tenant) = match open.records.first().map(|r| &r.body) {
-            Some(RecordBody::RunStarted(started)) => (started.origin.clone(), started.tenant.clone()),
+        let origin = match open.records.first().map(|r| &r.body) {
+            Some(RecordBody::RunStarted(started)) => started.origin.clone(),
             _ => return Err(LoopError::NotARun { run: context.run.clone() }),
         };
         if is_parallel(&open.records) {
@@ -402,9 +402,7 @@ impl ReactAgent {
             _ => None,
         };
         // Whoever takes a run up acts for whom it was started, with no other accounts.
-        let mut own = self.own(context);
-        own.tenant = tenant;
-        let context = &own;
+        let context = &open.context(&self.own(context));
         let groups = left_behind(&open.records);
         if !groups.is_empty() {
             let left = self.driver.toolbox.end_processes(&groups, context).await;

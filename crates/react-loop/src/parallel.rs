@@ -152,8 +152,7 @@ impl Parallel {
             let (run, given) = (context.run.clone(), self.branches.len());
             return Err(LoopError::OtherBranches { run, found, given });
         }
-        let mut context = self.own(context);
-        context.session = started.session.clone();
+        let context = open.context(&self.own(context));
         let origin = started.origin.clone();
         let (history, _) = fold_chain(&*self.journal, &origin).await?;
         let mut machine = fold(&context.run, &open.records, history.clone())?;

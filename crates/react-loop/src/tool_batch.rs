@@ -4,8 +4,8 @@ use std::{sync::Arc, task::Poll, time::Duration};
 
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
-    Prepared, QuestionKind, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus,
-    ToolSpec, Toolbox, questions_below,
+    Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus, ToolSpec, Toolbox,
+    questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -295,14 +295,9 @@ impl Batch<'_, '_> {
         if !self.context.can_ask {
             return self.finish(call.id, in_doubt(name)).await;
         }
-        let summary = format!("`{name}` was started and the process died before it ended. Run it again?");
         let wanted = call.wanted();
-        let details = serde_json::json!({ "tool": name, "arguments": wanted.arguments });
         let id = self.context.ids.fresh("approval");
-        let mut request = ApprovalRequest::new(id, summary, details);
-        request.kind = QuestionKind::InDoubt;
-        request.allow_modification = false;
-        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        let mut request = ApprovalRequest::in_doubt(id, name, &wanted.arguments);
         let spec = decide::spec_of(self.driver, name);
         // A yes to a second run is a yes to what was agreed to before the first.
         let agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, call));

@@ -185,6 +185,7 @@ pub enum Permit {
 impl Context {
     /// A context at depth 0 for the tenant `local`, which nobody watches.
     pub fn new(run: RunId, session: SessionId, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        let clock = clock.for_run().unwrap_or(clock);
         Self {
             run,
             session,

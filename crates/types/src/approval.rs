@@ -2,6 +2,7 @@
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 
@@ -105,6 +106,24 @@ impl ApprovalRequest {
         }
     }
 
+    /// A question about a call that was started and has no end: may it run again? It shows the call as a person would
+    /// have to look for it, and takes a yes, the result in the person's words, or a no.
+    pub fn in_doubt(request_id: impl Into<String>, tool: &str, arguments: &Json) -> Self {
+        let text = arguments.to_string();
+        let mut shown: String = text.chars().take(SHOWN_IN_DOUBT).collect();
+        if shown.len() < text.len() {
+            shown.push_str(" ...");
+        }
+        let summary = format!(
+            "Run `{tool}` with {shown} again? It was cut off, and may have done its work: check first whether it happened."
+        );
+        let mut request = Self::new(request_id, summary, json!({ "tool": tool, "arguments": arguments }));
+        request.kind = QuestionKind::InDoubt;
+        request.allow_modification = false;
+        request.options = ["approve", "reply", "cancel"].map(str::to_owned).into();
+        request
+    }
+
     /// Whether nobody answered in time.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.paused_at.is_none() && self.expires_at.is_some_and(|end| end <= now)
@@ -146,6 +165,9 @@ impl ApprovalRequest {
         self
     }
 }
+
+/// Characters of the arguments in the summary of a question about a call in doubt; its details have all of them.
+const SHOWN_IN_DOUBT: usize = 1_000;
 
 /// To what a person agrees: the tool as it describes itself, exactly these arguments, and the files that they lead to
 /// once links are followed. SHA-256, in hexadecimal digits, of the first two; behind a `-` that of the files, where

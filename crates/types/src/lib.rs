@@ -205,7 +205,7 @@ pub use stream_event::{StreamEvent, StreamEvents, WaitingFor};
 pub use task::{IllegalTransition, OnFailure, SubTask, SubTaskRules, SubTaskStatus, Task};
 pub use team::{ConflictPolicy, ConflictStrategy, Member, Role, SharedItem, TeamPattern, TeamSettings};
 pub use team_record::{Claim, TeamRecord};
-pub use time::{Clock, Timestamp};
+pub use time::{Clock, Timestamp, not_before};
 pub use token_bucket::TokenBucket;
 pub use tokens::{
     IMAGE_TOKENS, TOKENS_PER_MESSAGE, TOKENS_PER_NAME, TokenCounter, TokenEstimate, Tokenizer, percentage,

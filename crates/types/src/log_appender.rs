@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Context, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody, RunId,
-    RunStarted, RunWriter, Timestamp,
+    RunStarted, RunWriter, Timestamp, not_before,
 };
 
 /// Appends to one run's log and tells the watchers.
@@ -93,9 +93,12 @@ impl LogAppender {
 
 impl OpenRun {
     /// The context of a run that is taken up: as `given`, in the session that the run was begun in and for the tenant
-    /// that it was begun for.
+    /// that it was begun for, and at no earlier time than its log ends with.
     pub fn context(&self, given: &Context) -> Context {
         let mut context = given.clone();
+        if let Some(last) = self.records.last() {
+            context.clock = not_before(last.at, context.clock);
+        }
         if let Some(RecordBody::RunStarted(started)) = self.records.first().map(|record| &record.body) {
             context.session = started.session.clone();
             context.tenant = started.tenant.clone();

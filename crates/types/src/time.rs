@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::poll_fn,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -94,6 +95,36 @@ pub trait Clock: Send + Sync {
 
     /// Completes when the clock reads `deadline` or later.
     fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()>;
+
+    /// A clock for one run, which reads the time of now and then never jumps; none if this one never does.
+    fn for_run(&self) -> Option<Arc<dyn Clock>> {
+        None
+    }
+}
+
+/// `clock`, if it reads `at` or later; else a clock that is ahead of it by what is missing. A run that is taken up at an
+/// earlier date than its log's last goes on from there.
+pub fn not_before(at: Timestamp, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
+    match at.since(clock.now()) {
+        Duration::ZERO => clock,
+        lead => Arc::new(Ahead { clock, lead }),
+    }
+}
+
+struct Ahead {
+    clock: Arc<dyn Clock>,
+    lead: Duration,
+}
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        self.clock.now() + self.lead
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+        let lead = u64::try_from(self.lead.as_millis()).unwrap_or(u64::MAX);
+        self.clock.sleep_until(Timestamp(deadline.0.saturating_sub(lead)))
+    }
 }
 
 impl dyn Clock + '_ {

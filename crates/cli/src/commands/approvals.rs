@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon::{
     Approvals,
-    types::{Answer, Json, PendingApproval},
+    types::{Answer, Json, PendingApproval, QuestionKind},
 };
 use clap::Subcommand;
 
@@ -27,6 +27,13 @@ pub(crate) enum ApprovalsCommand {
         /// Do it with these arguments instead: a JSON object
         #[arg(long, value_name = "JSON")]
         edit: Option<String>,
+    },
+    /// Say what a call came to, in its place: for one that asks you, or that was cut off and has happened
+    Reply {
+        /// The question's id, or the beginning of it
+        question: String,
+        /// The result of the call, for the model
+        text: String,
     },
     /// Say no
     Deny {
@@ -64,6 +71,9 @@ impl ApprovalsCommand {
                 };
                 answered(&approvals, &open, &question, answer, app).await
             }
+            Self::Reply { question, text } => {
+                answered(&approvals, &open, &question, Answer::Reply { text }, app).await
+            }
             Self::Deny { question, reason } => {
                 answered(&approvals, &open, &question, Answer::Cancel { reason }, app).await
             }
@@ -81,6 +91,11 @@ async fn answered(
     let pending = meant(open, question)?;
     if matches!(answer, Answer::Edit { .. }) && !pending.request.allow_modification {
         return Err(Failure::usage("this call must not be changed", "approve or deny it"));
+    }
+    if matches!(answer, Answer::Reply { .. })
+        && !pending.request.options.iter().any(|option| option == "reply")
+    {
+        return Err(Failure::usage("this question takes no text for an answer", "approve or deny it"));
     }
     if !approvals.answer(pending, answer).await? {
         return Err(Failure::failed(
@@ -112,8 +127,10 @@ fn line(pending: &PendingApproval) -> String {
     let request = &pending.request;
     let summary = visible(&request.action_summary);
     let summary = summary.split_whitespace().collect::<Vec<_>>().join(" ");
-    let more = summary.chars().count().saturating_sub(SUMMARY);
-    let shown: String = summary.chars().take(SUMMARY).collect();
+    // Who is to look whether a call has happened has to see the call.
+    let most = if request.kind == QuestionKind::InDoubt { usize::MAX } else { SUMMARY };
+    let more = summary.chars().count().saturating_sub(most);
+    let shown: String = summary.chars().take(most).collect();
     let id = &request.request_id;
     match more {
         0 => format!("{id}  {}  {shown}", pending.run),

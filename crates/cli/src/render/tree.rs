@@ -73,7 +73,7 @@ impl Known<'_> {
             NodeState::Skipped => ("-", Some("skipped".to_owned())),
             NodeState::Failed | NodeState::DoneWithout | NodeState::Troubled => ("\u{2717}", Some(why(node))),
             NodeState::Delayed { .. } => ("\u{b7}", Some(format!("tried again: {}", why(node)))),
-            NodeState::Asked | NodeState::ToReview | NodeState::Reviewed => ("?", None),
+            NodeState::Asked | NodeState::InDoubt | NodeState::ToReview | NodeState::Reviewed => ("?", None),
             _ => ("\u{b7}", None),
         };
         let tool = node.tool().map(|tool| format!(" [{tool}]")).unwrap_or_default();

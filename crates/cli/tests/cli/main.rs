@@ -12,6 +12,8 @@ mod approvals;
 mod cancel;
 #[cfg(target_os = "linux")]
 mod coding;
+#[cfg(unix)]
+mod doubt;
 mod exits;
 #[cfg(target_os = "linux")]
 mod faults;

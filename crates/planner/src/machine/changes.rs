@@ -67,10 +67,13 @@ impl PlanMachine {
 
     /// Whether a subtask is neither done nor under way.
     pub fn may_change(&self, id: &SubTaskId) -> bool {
-        use NodeState::{Asked, Done, DoneWithout, Reviewed, Running, Skipped, ToReview};
+        use NodeState::{Asked, Done, DoneWithout, InDoubt, Reviewed, Running, Skipped, ToReview};
         let node = self.nodes.of_id(id.as_str());
         node.is_some_and(|n| {
-            !matches!(n.state, Running { .. } | Asked | ToReview | Reviewed | Done | DoneWithout | Skipped)
+            !matches!(
+                n.state,
+                Running { .. } | InDoubt | Asked | ToReview | Reviewed | Done | DoneWithout | Skipped
+            )
         })
     }
 }

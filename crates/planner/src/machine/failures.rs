@@ -29,12 +29,15 @@ impl PlanMachine {
             // Nothing is known against it: it begins anew when the run goes on.
             return self.nodes.again(index, result.clone(), at, at);
         }
+        if result.status == ToolResultStatus::Cancelled && self.is_stopping() {
+            return self.nodes.stopped(index, result.clone(), at);
+        }
         if !result.is_error() && !self.is_unsure(result) {
             return self.done(index, result.clone(), at);
         }
         // Who was stopped may have done something; a run of an agent is another one each time.
         let is_in_doubt = matches!(result.status, ToolResultStatus::Timeout | ToolResultStatus::Cancelled);
-        let repeat = match may_have_effect && (is_in_doubt || is_unknown(result)) {
+        let repeat = match may_have_effect && is_in_doubt {
             true => Repeat::Never,
             false => Repeat::Allowed,
         };
@@ -185,9 +188,9 @@ pub(super) fn why(result: &ToolResult) -> String {
 /// Characters of a failure that are told.
 const LONGEST: usize = 500;
 
-/// [`metadata::ERROR_TYPE`] of a call of which nobody knows whether it was done.
-pub(crate) const UNKNOWN: &str = "unknown_effect";
-
-fn is_unknown(result: &ToolResult) -> bool {
-    result.metadata.get(metadata::ERROR_TYPE).is_some_and(|kind| kind == UNKNOWN)
+/// The result of a call that was cut off and is not to run again.
+pub(super) fn unknown(why: &str) -> ToolResult {
+    let text =
+        format!("it was cut off, nobody knows whether it did its work, and it is not to run again: {why}");
+    ToolResult::error(text).with_metadata(metadata::ERROR_TYPE, "unknown_effect")
 }

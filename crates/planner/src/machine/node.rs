@@ -1,8 +1,8 @@
 //! One subtask of a plan that is followed, and how far it is.
 
 use archon_types::{
-    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, RunId, SubTask, SubTaskStatus, Timestamp,
-    ToolResult,
+    ApprovalRequest, CallId, CommandId, Effect, Json, Loan, QuestionKind, RunId, SubTask, SubTaskStatus,
+    Timestamp, ToolResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ pub struct PlanNode {
     pub rank: u64,
     /// Calls that have ended; the number of the next one.
     pub calls: u32,
+    /// How often the call of now was started: more than once where one was cut off.
+    #[serde(default)]
+    pub starts: u32,
     /// How often the tool of now has failed.
     pub failures: u32,
     /// Which of its tools is tried: 0 its own, then those that stand in for it.
@@ -59,6 +62,8 @@ pub(super) enum AskedBy {
     Plan,
     /// Its tool, about a call with this binding.
     Tool(String),
+    /// The plan, about a call that was cut off and may have done its work; with the binding of a yes to a second run.
+    Doubt(String),
     /// The run that does it. The answer goes there, and the run is looked at again.
     Below,
 }
@@ -67,6 +72,7 @@ impl AskedBy {
     pub(super) fn of(request: &ApprovalRequest) -> Self {
         match (request.path.is_empty(), request.binding.as_str()) {
             (false, _) => Self::Below,
+            (true, binding) if request.kind == QuestionKind::InDoubt => Self::Doubt(binding.to_owned()),
             (true, "") => Self::Plan,
             (true, binding) => Self::Tool(binding.to_owned()),
         }
@@ -98,6 +104,8 @@ pub enum NodeState {
         /// The run that does it, if it is one.
         child: Option<RunId>,
     },
+    /// It was cut off and may have done its work: a person has to be asked whether it is to run again.
+    InDoubt,
     /// It is done, and a person has to be asked about its result.
     ToReview,
     /// A person was asked about its result.
@@ -152,7 +160,7 @@ impl PlanNode {
             }
             NodeState::Ready | NodeState::Delayed { .. } | NodeState::Gated => SubTaskStatus::Pending,
             NodeState::Asked if self.started_at.is_none() => SubTaskStatus::Pending,
-            NodeState::Asked | NodeState::Running { .. } => SubTaskStatus::Executing,
+            NodeState::Asked | NodeState::InDoubt | NodeState::Running { .. } => SubTaskStatus::Executing,
             NodeState::ToReview | NodeState::Reviewed | NodeState::Done | NodeState::Skipped => {
                 SubTaskStatus::Completed
             }

@@ -78,6 +78,7 @@ impl Nodes {
             waiting_for: 0,
             rank: 0,
             calls: 0,
+            starts: 0,
             failures: 0,
             tool: 0,
             result: None,
@@ -192,7 +193,7 @@ impl Nodes {
                 self.use_resources(index);
             }
             NodeState::Asked | NodeState::Reviewed => _ = self.asked.insert(index),
-            NodeState::ToReview => _ = self.gated.insert(index),
+            NodeState::ToReview | NodeState::InDoubt => _ = self.gated.insert(index),
             NodeState::Delayed { until } if waiting_for == 0 => _ = self.delayed.insert((until, index)),
             _ if is_lost => {
                 self.graph[index].state = NodeState::Unreachable;
@@ -246,6 +247,9 @@ impl Nodes {
 
     /// The node's call begins; nothing changes for one that cannot.
     pub(super) fn start(&mut self, call: CallId, effect: Effect, child: Option<RunId>, at: Timestamp) {
+        if let Some(index) = self.index_of(call) {
+            self.graph[index].starts += 1;
+        }
         let Some(index) = self.ready_call(call) else { return };
         self.leave(index);
         let node = &mut self.graph[index];
@@ -269,7 +273,7 @@ impl Nodes {
         self.failed += usize::from(state == NodeState::Failed);
         let node = &mut self.graph[index];
         (node.state, node.ended_at) = (state, Some(at));
-        node.calls += 1;
+        (node.calls, node.starts) = (node.calls + 1, 0);
         node.result = result.map(Box::new);
         if is_troubled {
             self.troubled.insert(index);
@@ -290,7 +294,7 @@ impl Nodes {
     pub(super) fn again(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp, until: Timestamp) {
         self.leave(index);
         let node = &mut self.graph[index];
-        node.calls += 1;
+        (node.calls, node.starts) = (node.calls + 1, 0);
         node.result = Some(Box::new(result));
         node.ended_at = Some(at);
         if until > at {
@@ -299,6 +303,29 @@ impl Nodes {
         } else {
             self.make_ready(index);
         }
+    }
+
+    /// The node's call was stopped with the run, and may have done its work.
+    pub(super) fn stopped(&mut self, index: NodeIndex, result: ToolResult, at: Timestamp) {
+        let node = &mut self.graph[index];
+        (node.calls, node.starts) = (node.calls + 1, 0);
+        (node.result, node.ended_at) = (Some(Box::new(result)), Some(at));
+        self.doubt(index);
+    }
+
+    /// Calls of tools that were under way when the process died, and may have done their work.
+    pub(super) fn doubt_cut_off(&mut self) {
+        let is_cut_off = |index: &NodeIndex| {
+            matches!(self.graph[*index].state, NodeState::Running { effect: Effect::SideEffect, child: None })
+        };
+        let cut_off: Vec<NodeIndex> = self.live_indices().filter(is_cut_off).collect();
+        cut_off.into_iter().for_each(|index| self.doubt(index));
+    }
+
+    fn doubt(&mut self, index: NodeIndex) {
+        self.leave(index);
+        self.graph[index].state = NodeState::InDoubt;
+        self.gated.insert(index);
     }
 
     /// A failure that no other plan mended is for good.
@@ -327,7 +354,7 @@ impl Nodes {
                 }
             }
             NodeState::Delayed { until } => _ = self.delayed.remove(&(until, index)),
-            NodeState::Gated | NodeState::ToReview => _ = self.gated.remove(&index),
+            NodeState::Gated | NodeState::InDoubt | NodeState::ToReview => _ = self.gated.remove(&index),
             NodeState::Asked | NodeState::Reviewed => _ = self.asked.remove(&index),
             NodeState::Troubled => _ = self.troubled.remove(&index),
             NodeState::Running { .. } => {
@@ -391,7 +418,9 @@ impl Nodes {
     pub(super) fn question(&mut self, call: CallId, request: &ApprovalRequest) {
         let Some(index) = self.index_of(call) else { return };
         let asked = match self.graph[index].state {
-            NodeState::Gated | NodeState::Ready | NodeState::Running { .. } => NodeState::Asked,
+            NodeState::Gated | NodeState::InDoubt | NodeState::Ready | NodeState::Running { .. } => {
+                NodeState::Asked
+            }
             NodeState::ToReview => NodeState::Reviewed,
             _ => return,
         };
@@ -412,7 +441,7 @@ impl Nodes {
         }
         match std::mem::take(&mut node.asked_by) {
             AskedBy::Plan => node.is_approved = true,
-            AskedBy::Tool(binding) => node.agreed = Some(binding),
+            AskedBy::Tool(binding) | AskedBy::Doubt(binding) => node.agreed = Some(binding),
             AskedBy::Below => {}
         }
         self.asked.remove(&index);
@@ -461,9 +490,22 @@ impl Nodes {
                     self.graph[index].state = NodeState::ToReview;
                     self.gated.insert(index);
                 }
+                _ if self.is_asked_in_doubt(index) => {
+                    self.graph[index].state = NodeState::InDoubt;
+                    self.gated.insert(index);
+                }
                 _ => self.look_again(index),
             }
         }
+    }
+
+    /// Whether a person was asked about this call because it was cut off.
+    pub(super) fn is_doubted(&self, call: CallId) -> bool {
+        self.index_of(call).is_some_and(|index| self.asked.contains(&index) && self.is_asked_in_doubt(index))
+    }
+
+    fn is_asked_in_doubt(&self, index: NodeIndex) -> bool {
+        matches!(self.graph[index].asked_by, AskedBy::Doubt(_))
     }
 
     /// Whether the tool of this call has asked.
@@ -494,7 +536,8 @@ impl Nodes {
 
     pub(super) fn first_gated(&self, is_held: impl Fn(&SubTaskId) -> bool) -> Option<&PlanNode> {
         let mut gated = self.gated.iter().map(|index| &self.graph[*index]);
-        gated.find(|node| node.state == NodeState::ToReview || !is_held(&node.subtask.id))
+        let is_begun = |node: &PlanNode| matches!(node.state, NodeState::ToReview | NodeState::InDoubt);
+        gated.find(|node| is_begun(node) || !is_held(&node.subtask.id))
     }
 
     pub(super) fn next_due(&self) -> Option<Timestamp> {

@@ -3,7 +3,7 @@
 
 use archon_types::{Answer, ApprovalRequest, CallId, Json, RecordBody, Timestamp, ToolResult};
 
-use super::{Asked, Phase, PlanMachine, PlanNode, Proposed};
+use super::{Asked, Phase, PlanMachine, PlanNode, Proposed, failures::unknown};
 use crate::diff::changed;
 
 impl PlanMachine {
@@ -46,6 +46,16 @@ impl PlanMachine {
         RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
     }
 
+    /// A call was cut off, and only a person can find out what it did.
+    pub(super) fn doubt(&self, node: &PlanNode) -> RecordBody {
+        let (tool, none) = (node.tool().unwrap_or_default(), Json::Null);
+        let arguments = node.edited.as_ref().or(node.subtask.tool_args()).unwrap_or(&none);
+        let id = format!("{}.{}.doubt", self.run, node.call());
+        let mut request = ApprovalRequest::in_doubt(id, tool, arguments);
+        request.binding = node.agreed.clone().unwrap_or_default();
+        RecordBody::ToolAsked { call: node.call(), request: Box::new(request) }
+    }
+
     pub(super) fn question(&self, call: CallId, summary: String, details: Json) -> RecordBody {
         let request = ApprovalRequest::new(format!("{}.{call}", self.run), summary, details);
         RecordBody::ToolAsked { call, request: Box::new(request) }
@@ -61,6 +71,11 @@ impl PlanMachine {
             }
             _ => false,
         }
+    }
+
+    /// Whether a person was asked about this call because it was cut off and may have done its work.
+    pub fn is_doubted(&self, call: CallId) -> bool {
+        self.nodes.is_doubted(call)
     }
 
     /// Whether the tool of a subtask was about to be called and has asked: its arguments may be changed.
@@ -102,7 +117,12 @@ impl PlanMachine {
             return;
         }
         match answer {
-            Answer::Reply { text } if self.nodes.is_asked_by_tool(call) => self.replied(call, text, at),
+            Answer::Reply { text } if self.nodes.is_asked_by_tool(call) || self.nodes.is_doubted(call) => {
+                self.replied(call, text, at);
+            }
+            answer if !answer.is_consent() && self.nodes.is_doubted(call) => {
+                self.refused(call, &unknown(&refusal(answer)), at);
+            }
             answer if !answer.is_consent() && self.nodes.is_reviewed(call) => {
                 let subtask = self.nodes.of_call(call).map(|node| node.subtask.id.to_string());
                 let what = format!("the result of {} was not approved", subtask.unwrap_or_default());

@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold};
+use archon_planner::{NodeState, PlanRunError, PlanningAgent, PlanningAgentOptions, fold, open_questions};
 use archon_testkit::{Chance, MortalJournal, SeededIds, VirtualClock, cases, first_seed};
 use archon_types::{
-    Agent, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
-    PlanError, Planner, PlanningContext, Prepared, ReadyCall, RecordBody, RunId, RunRefused, SubTask,
-    SubTaskStatus, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
+    Agent, Answer, BoxFuture, CallId, Context, Effect, Encoded, Executed, OnFailure, Outcome, OutcomeStatus,
+    PlanError, Planner, PlanningContext, Prepared, QuestionKind, ReadyCall, RecordBody, RunId, RunRefused,
+    SubTask, SubTaskStatus, Task, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 use serde_json::json;
 
@@ -222,6 +222,8 @@ struct Seen {
     replans: u32,
     finished: u32,
     failed: u32,
+    /// Calls of which nobody knew whether they were made.
+    doubts: u32,
     /// Runs that died before they were asked anything, and were begun anew.
     unasked: u32,
 }
@@ -271,7 +273,22 @@ async fn one(seed: u64, seen: &mut Seen) {
         let is_begun = log.iter().any(|r| matches!(r.body, RecordBody::Prompted { .. }));
         let ran = match (log.is_empty(), is_begun) {
             (true, _) => agent.start("the goal", &context).await,
-            (_, true) => agent.resume(&context).await,
+            (_, true) => match open_questions(&log).first() {
+                // A person looks what became of a call that was cut off; the world knows.
+                Some((call, asked)) => {
+                    assert_eq!(asked.kind, QuestionKind::InDoubt, "seed {seed}");
+                    seen.doubts += 1;
+                    let is_it = |made: &CallId| made.command == call.command && made.index + 1 >= call.index;
+                    let was_made = world.0.lock().unwrap().effects.keys().any(is_it);
+                    let answer = match (chance.percent(50), was_made) {
+                        (true, true) => Answer::Reply { text: "it happened".into() },
+                        (true, false) => Answer::Approve,
+                        (false, _) => Answer::Cancel { reason: String::new() },
+                    };
+                    agent.answer(*call, answer, &context).await
+                }
+                None => agent.resume(&context).await,
+            },
             // What died before it was asked anything is of no use; a caller begins it anew.
             _ => {
                 seen.unasked += 1;
@@ -281,6 +298,7 @@ async fn one(seed: u64, seen: &mut Seen) {
         };
         match ran {
             Ok(ended) if ended.status == OutcomeStatus::Cancelled => seen.cancels += 1,
+            Ok(ended) if ended.status == OutcomeStatus::Suspended => {}
             Ok(ended) => {
                 outcome = Some(ended);
                 break;
@@ -339,11 +357,12 @@ async fn whatever_fails_nothing_is_done_twice_and_nothing_is_left_waiting() {
     for seed in 0..cases(150, 1_000) {
         one(first_seed().wrapping_add(seed), &mut seen).await;
     }
-    let Seen { deaths, cancels, replans, finished, failed, unasked } = seen;
+    let Seen { deaths, cancels, replans, finished, failed, doubts, unasked } = seen;
     println!(
         "{finished} finished, {failed} failed; {deaths} deaths ({unasked} before the goal), {cancels} cancels, \
-         {replans} replans"
+         {replans} replans, {doubts} doubts"
     );
     assert_eq!(u64::from(finished + failed), cases(150, 1_000), "each has ended");
+    assert!(doubts > 10, "{doubts}");
     assert!(deaths > 100 && cancels > 0 && replans > 10 && finished > 10 && failed > 10);
 }

@@ -3,7 +3,8 @@
 use archon_planner::{NodeState, PlanCommand, PlanMachine, check_diff, difference, fold, show_diff};
 use archon_types::{
     AgentState, Answer, CommandId, Confirm, Effect, OnFailure, OutcomeStatus, PlanDiff, PlanRecord,
-    PlanSettings, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, ToolResultStatus, metadata,
+    PlanSettings, QuestionKind, RecordBody, SubTask, SubTaskStatus, Task, ToolResult, ToolResultStatus,
+    metadata,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -250,7 +251,7 @@ fn a_fallback_tool_stands_in_and_what_may_fail_is_passed_over() {
 }
 
 #[test]
-fn a_tool_whose_effect_is_unknown_is_not_called_again() {
+fn a_tool_whose_effect_is_unknown_is_called_again_by_a_yes_only() {
     let mut fed = Fed::following(cap(1), vec![step("a", &[]).with_tool("pay", Some(json!({})))]);
     let PlanCommand::Start { call, .. } = fed.machine.next() else { panic!() };
     fed.feed(RecordBody::ToolStarted { call, attempt: 0, effect: Effect::SideEffect, child_run: None });
@@ -262,7 +263,10 @@ fn a_tool_whose_effect_is_unknown_is_not_called_again() {
     fed.feed(RecordBody::CancelRequested { reason: "enough".into() });
     fed.finish(call, ToolResult::cancelled("Cancelled"));
     fed.feed(RecordBody::Resumed);
-    assert!(matches!(fed.machine.next(), PlanCommand::MakePlan { .. }), "nobody knows whether it was paid");
+    let PlanCommand::Append(RecordBody::ToolAsked { call: asked, request }) = fed.machine.next() else {
+        panic!("nobody knows whether it was paid")
+    };
+    assert_eq!((request.kind, asked.index), (QuestionKind::InDoubt, call.index + 1));
 }
 
 #[test]

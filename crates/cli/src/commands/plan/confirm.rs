@@ -6,7 +6,7 @@ use archon::{
     planner::{
         PlanFormat, PlanMachine, Reading, fold, open_questions, plan_of_json, read_plan, render, show_diff,
     },
-    types::{Answer, ApprovalRequest, CallId, Json, Record, RunId, Task},
+    types::{Answer, ApprovalRequest, CallId, Json, QuestionKind, Record, RunId, Task},
 };
 
 use crate::{
@@ -91,6 +91,10 @@ pub(super) fn say_how_to_answer(app: &App, run: &RunId, request: &ApprovalReques
     }
     for (what, how) in [("say yes with", "approve"), ("say no with", "reject")] {
         app.output.note(Look::Plain, format!("{what}: archon plan {how} {run}"));
+    }
+    if request.kind == QuestionKind::InDoubt {
+        let reply = format!("archon approvals reply {} TEXT", request.request_id);
+        app.output.note(Look::Plain, format!("if it has happened, say what came of it with: {reply}"));
     }
 }
 

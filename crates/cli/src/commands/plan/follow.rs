@@ -130,7 +130,8 @@ async fn asked(
 ) -> Result<Option<Answer>, Failure> {
     let Some(machine) = fold(records) else { return Ok(None) };
     // What tools ask, here or in runs below, is asked as in any other run.
-    if (machine.is_asked_by_tool(call) || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
+    let is_of_call = machine.is_asked_by_tool(call) || machine.is_doubted(call);
+    if (is_of_call || !request.path.is_empty()) && Asking::of(app) == Asking::Here {
         let prompt = Prompt::new(app.output.clone(), Prompt::keyboard(), permissions::kept(app));
         return Ok(match prompt.decide(request).await {
             Decision::Now(answer) => Some(answer),

@@ -1,0 +1,182 @@
+//! The time of one run: the wall's when it begins, and from then on as much later as the process was able to work. A
+//! step of the system's clock, a machine that sleeps and a process that is stopped are no time of the run.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use archon_types::{BoxFuture, Clock, Timestamp};
+
+/// A clock that only goes on as time passes for this process. See [`SystemClock`](crate::SystemClock).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunClock {
+    wall: Timestamp,
+    since: Instant,
+    /// How long the process had been stopped when the clock began.
+    stopped: Duration,
+}
+
+impl RunClock {
+    /// A clock that reads `wall` now.
+    pub(crate) fn new(wall: Timestamp) -> Self {
+        let since = Instant::now();
+        Self { wall, since, stopped: pulse().stopped_by(since) }
+    }
+
+    fn reads(&self, now: Instant, stopped: Duration) -> Timestamp {
+        let passed = now.saturating_duration_since(self.since);
+        self.wall + passed.saturating_sub(stopped.saturating_sub(self.stopped))
+    }
+}
+
+impl Clock for RunClock {
+    fn now(&self) -> Timestamp {
+        let now = Instant::now();
+        self.reads(now, pulse().stopped_by(now))
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> BoxFuture<'static, ()> {
+        let clock = *self;
+        Box::pin(async move {
+            let _sleeper = Sleeper::new();
+            let mut stopped = pulse().stopped_by(Instant::now());
+            let mut wait = deadline.since(clock.now());
+            // Timers go on while the process is stopped: what was missed is waited for once more.
+            while !wait.is_zero() {
+                tokio::time::sleep(wait.min(LONGEST_SLEEP)).await;
+                let now = pulse().stopped_by(Instant::now());
+                wait = now.saturating_sub(stopped);
+                stopped = now;
+            }
+        })
+    }
+}
+
+/// Timers have an end; whoever waits longer than this looks at the clock again.
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How often a sign of life is given while somebody sleeps.
+const BEAT: Duration = Duration::from_secs(1);
+/// A process that gave none for longer than this was stopped: no load keeps a thread of its own waiting for so long.
+const STOPPED_AFTER: Duration = Duration::from_secs(10);
+
+/// Signs of life of this process.
+#[derive(Debug)]
+struct Pulse {
+    last: Option<Instant>,
+    /// A thread gives a sign each [`BEAT`], so that silence means something.
+    is_beating: bool,
+    sleepers: usize,
+    stopped: Duration,
+}
+
+static PULSE: Mutex<Pulse> =
+    Mutex::new(Pulse { last: None, is_beating: false, sleepers: 0, stopped: Duration::ZERO });
+
+fn pulse() -> MutexGuard<'static, Pulse> {
+    PULSE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pulse {
+    /// A sign of life, and how long the process has been stopped all in all.
+    fn stopped_by(&mut self, now: Instant) -> Duration {
+        let silence = self.last.map_or(Duration::ZERO, |last| now.saturating_duration_since(last));
+        if self.is_beating && silence > STOPPED_AFTER {
+            self.stopped += silence.saturating_sub(BEAT);
+        }
+        self.last = self.last.max(Some(now));
+        self.stopped
+    }
+}
+
+/// Somebody who sleeps: for as long as there is one, signs of life are given.
+struct Sleeper;
+
+impl Sleeper {
+    fn new() -> Self {
+        let mut pulse = pulse();
+        pulse.stopped_by(Instant::now());
+        pulse.sleepers += 1;
+        if !pulse.is_beating {
+            let thread = thread::Builder::new().name("archon-clock".to_owned()).spawn(beat);
+            // Without a thread, time in which the process is stopped counts as any other.
+            pulse.is_beating = thread.is_ok();
+        }
+        Self
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        pulse().sleepers -= 1;
+    }
+}
+
+fn beat() {
+    loop {
+        thread::sleep(BEAT);
+        let mut pulse = pulse();
+        pulse.stopped_by(Instant::now());
+        if pulse.sleepers == 0 {
+            pulse.is_beating = false;
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn beating(last: Instant) -> Pulse {
+        Pulse { last: Some(last), is_beating: true, sleepers: 1, stopped: Duration::ZERO }
+    }
+
+    // spec: R-14
+    #[test]
+    fn run_clock_of_a_process_that_was_stopped_stands_still_meanwhile() {
+        let since = Instant::now();
+        let clock = RunClock { wall: Timestamp::from_millis(1_000), since, stopped: Duration::ZERO };
+        let mut pulse = beating(since);
+        let mut read = |at: u32| {
+            let now = since + at * SECOND;
+            let stopped = pulse.stopped_by(now);
+            clock.reads(now, stopped).as_millis()
+        };
+        assert_eq!(read(1), 2_000);
+        assert_eq!(read(9), 10_000, "a busy machine");
+        assert_eq!(read(9 + 615), 11_000, "stopped for 615 s, of which a beat counts");
+        assert_eq!(read(9 + 616), 12_000);
+        assert_eq!(read(9 + 616 + 3_600), 13_000);
+    }
+
+    #[test]
+    fn run_clock_counts_silence_while_nobody_gives_signs_of_life() {
+        let since = Instant::now();
+        let mut pulse = Pulse { is_beating: false, ..beating(since) };
+        assert_eq!(pulse.stopped_by(since + 3_600 * SECOND), Duration::ZERO);
+    }
+
+    #[test]
+    fn run_clock_that_began_after_a_stop_does_not_count_it_twice() {
+        let since = Instant::now();
+        let mut pulse = beating(since);
+        let stopped = pulse.stopped_by(since + 100 * SECOND);
+        let clock = RunClock { wall: Timestamp::from_millis(0), since: since + 100 * SECOND, stopped };
+        let now = since + 101 * SECOND;
+        assert_eq!(clock.reads(now, pulse.stopped_by(now)).as_millis(), 1_000);
+    }
+
+    #[tokio::test]
+    async fn sleep_until_a_time_that_is_past_or_near_ends_when_the_clock_reads_it() {
+        let clock = RunClock::new(Timestamp::from_millis(5_000));
+        clock.sleep_until(Timestamp::from_millis(0)).await;
+        let deadline = clock.now() + Duration::from_millis(3);
+        clock.sleep_until(deadline).await;
+        assert!(clock.now() >= deadline);
+    }
+}
