@@ -42,7 +42,7 @@ fn all(workspace: &Workspace) -> Tools {
         }
     }
     #[cfg(unix)]
-    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options())));
+    tools.push(Arc::new(builtin::Bash::new(workspace.clone(), bash_options(workspace))));
     #[cfg(any(feature = "python", feature = "javascript"))]
     tools.push(Arc::new(archon::code::CodeExecutor::new(archon::code::CodeOptions::default())));
     tools.push(Arc::new(builtin::HumanApproval::new()));
@@ -53,9 +53,9 @@ fn all(workspace: &Workspace) -> Tools {
 
 /// A person's own compilers can be run, so that a project can be built.
 #[cfg(unix)]
-fn bash_options() -> builtin::BashOptions {
+fn bash_options(workspace: &Workspace) -> builtin::BashOptions {
     let mut options = builtin::BashOptions::default();
-    options.sandbox = options.sandbox.with_toolchains();
+    options.sandbox = options.sandbox.with_toolchains(workspace);
     options
 }
 

@@ -115,7 +115,6 @@ pub(crate) fn folder(root: &Path, relative: &Path, missing: Missing) -> io::Resu
 }
 
 /// Opens a regular file that is no link, for reading; what could make a reader wait is refused.
-#[cfg(feature = "bash")]
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(rustix::fs::openat(CWD, path, flags, Mode::empty())?);

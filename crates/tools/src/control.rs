@@ -31,10 +31,12 @@ const SETTINGS: &[(&str, &[&str])] = &[
             ".windsurfrules",
             "agents.md",
             "agents.override.md",
+            ".aider.conf.yml",
             "archon.toml",
             "claude.local.md",
             concat!("claude", ".md"),
             "gemini.md",
+            "opencode.json",
         ],
     ),
     (
@@ -46,6 +48,7 @@ const SETTINGS: &[(&str, &[&str])] = &[
             ".fleet",
             ".idea",
             ".nvim.lua",
+            ".vim",
             ".vimrc",
             ".vscode",
             ".zed",
@@ -56,6 +59,8 @@ const SETTINGS: &[(&str, &[&str])] = &[
         &[
             ".buildkite",
             ".circleci",
+            ".cirrus.yml",
+            ".drone.yml",
             ".forgejo",
             ".gitea",
             ".github",
@@ -64,11 +69,16 @@ const SETTINGS: &[(&str, &[&str])] = &[
             ".travis.yml",
             ".woodpecker",
             ".woodpecker.yml",
+            "appveyor.yml",
             "azure-pipelines.yml",
+            "bitbucket-pipelines.yml",
             "jenkinsfile",
         ],
     ),
-    ("git runs what it says", &[".gitconfig", ".githooks", ".husky", ".pre-commit-config.yaml"]),
+    (
+        "git runs what it says",
+        &[".gitconfig", ".githooks", ".husky", ".pre-commit-config.yaml", "lefthook.yml"],
+    ),
     (
         "a shell runs what it says",
         &[
@@ -77,14 +87,18 @@ const SETTINGS: &[(&str, &[&str])] = &[
             ".bash_logout",
             ".bash_profile",
             ".bashrc",
+            ".bashrc.d",
             ".envrc",
+            ".mise.toml",
             ".profile",
             ".ssh",
+            ".xprofile",
             ".zlogin",
             ".zlogout",
             ".zprofile",
             ".zshenv",
             ".zshrc",
+            "mise.toml",
         ],
     ),
 ];
@@ -118,6 +132,11 @@ pub(crate) fn named(folder: Option<&OsStr>, name: &OsStr) -> Option<&'static str
     if folder.is_some_and(|folder| folder.eq_ignore_ascii_case(".config")) && is_in(CONFIG) {
         return Some("it holds settings of a person");
     }
+    let is_workspace =
+        Path::new(name).extension().is_some_and(|end| end.eq_ignore_ascii_case("code-workspace"));
+    if is_workspace {
+        return Some("it holds settings of an editor");
+    }
     SETTINGS.iter().find(|(_, known)| is_in(known)).map(|(why, _)| *why)
 }
 
@@ -134,7 +153,7 @@ pub fn is_control_file(relative: impl AsRef<Path>) -> bool {
 }
 
 /// Whether what stands behind `.git` is of its settings, or of those of a submodule or a worktree.
-fn is_of_git(behind: &[&OsStr]) -> bool {
+pub(crate) fn is_of_git(behind: &[&OsStr]) -> bool {
     let is = |known: &str, names: &[&OsStr]| {
         let mut names = names.iter();
         known.split('/').all(|part| names.next().is_some_and(|name| name.eq_ignore_ascii_case(part)))
@@ -176,6 +195,7 @@ mod tests {
             ".mcp.json",
             ".claude/skills/a/SKILL.md",
             ".config/systemd/user/a.service",
+            "app.code-workspace",
         ] {
             assert!(is_control_file(path), "{path}");
         }

@@ -67,6 +67,8 @@ mod engine;
 mod error;
 mod execute;
 mod from_fn;
+#[cfg(all(unix, feature = "files"))]
+mod git_settings;
 mod guard;
 mod guards;
 mod into_tool;

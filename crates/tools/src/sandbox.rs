@@ -210,7 +210,13 @@ pub(crate) struct Cage {
 }
 
 impl Cage {
-    pub(crate) fn new(workspace: &Workspace, access: Access, options: SandboxOptions) -> Self {
+    pub(crate) fn new(workspace: &Workspace, access: Access, mut options: SandboxOptions) -> Self {
+        // As they are now: a link in them leads nowhere else later, and folders that belong to no workspace are found in them.
+        for granted in options.read.iter_mut().chain(&mut options.write) {
+            if let Ok(real) = granted.canonicalize() {
+                *granted = real;
+            }
+        }
         let (roots, left_out) = (workspace.roots().to_vec(), workspace.all_left_out().into());
         Self { options, roots, left_out, access, missing: missing() }
     }

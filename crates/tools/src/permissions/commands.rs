@@ -17,11 +17,13 @@ pub(super) fn may_hold(of: &str, line: &str) -> bool {
 /// `file` says that of one that is read, or written.
 pub(super) fn are_allowed(of: &[&str], line: &str, file: impl Fn(&Path, bool) -> bool, root: &Path) -> bool {
     let rules: Vec<Vec<&str>> = of.iter().filter(|of| of.ends_with(":*")).map(|of| words(of)).collect();
+    // Words of the shell before it, a loop for instance, may run it again and elsewhere.
+    let begins = line.trim_start().starts_with("cd ");
     let Some(line) = (!rules.is_empty()).then(|| shell::analyse(line)).flatten() else { return false };
     let effect = |part: &Part| rules.iter().find_map(|rule| part.allowed_by(rule)).map(|row| row.effect);
     let Some(effects) = line.parts.iter().map(effect).collect::<Option<Vec<Effect>>>() else { return false };
     // Whether the rest runs there or, behind a pipe for instance, where the line began: both are held against the rules.
-    let start = line.parts.first().and_then(|first| goes_to(first, root));
+    let start = line.parts.first().filter(|_| begins).and_then(|first| goes_to(first, root));
     let rest = if start.is_some() { &line.parts[1..] } else { &line.parts[..] };
     let folders: Vec<&Path> = start.iter().map(PathBuf::as_path).chain([root]).collect();
     let moves = rest.iter().any(|part| moves(part, folders[0]));

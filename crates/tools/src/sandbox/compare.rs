@@ -6,7 +6,7 @@
 //! there until it ends.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     io::Read,
     os::unix::fs::{MetadataExt, PermissionsExt},
@@ -93,8 +93,14 @@ impl Before {
 
     /// Puts right what became of them, and says what it was, in sentences for the model.
     pub(super) fn settle(&self, cage: &Cage, denied: &Denied) -> Vec<String> {
-        let after = find(cage, denied, AFTER);
+        let (after, opened) = find_all(cage, denied, &self.places.closed);
         let mut settling = Settling { before: self, after: &after, cage, denied, told: Vec::new() };
+        for folder in opened {
+            let name = settling.name(&folder);
+            settling
+                .told
+                .push(format!("the command took the right to list '{name}' away. Its owner has it again"));
+        }
         let moved: Vec<&PathBuf> =
             self.trees.iter().filter(|(_, tree)| settling.is_moved(tree)).map(|(path, _)| path).collect();
         for path in after.fixed.iter().filter(|path| moved.contains(path) || !self.trees.contains_key(*path))
@@ -112,11 +118,38 @@ impl Before {
             );
         }
         let mut told = settling.told;
+        for told in told.iter().filter(|told| told.contains("Tell the person")) {
+            // The model is told, too, and may keep it to itself.
+            tracing::warn!(target: "archon::tools", "{told}");
+        }
         let more = told.len().saturating_sub(TOLD);
         told.truncate(TOLD);
         told.extend((more > 0).then(|| format!("and {more} more of this kind")));
         told
     }
+}
+
+/// All places after a command, and the folders that had to be given back to their owner to see them. Those that were closed
+/// before stay so.
+fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places, BTreeSet<PathBuf>) {
+    let mut opened = BTreeSet::new();
+    loop {
+        let after = find(cage, denied, AFTER);
+        let before = opened.len();
+        opened.extend(after.closed.difference(closed).filter(|folder| give_back(folder)).cloned());
+        if opened.len() == before {
+            return (after, opened);
+        }
+    }
+}
+
+/// Lets the owner of a folder list and change it, if that is us and was not so.
+fn give_back(folder: &Path) -> bool {
+    let Ok(of) = folder.symlink_metadata() else { return false };
+    let mode = of.mode() & 0o7777;
+    of.is_dir()
+        && mode & 0o700 != 0o700
+        && fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700)).is_ok()
 }
 
 struct Settling<'s> {
@@ -238,6 +271,10 @@ impl Settling<'_> {
     }
 
     fn restore(&self, place: &Path, entry: &Entry) -> io::Result<()> {
+        self.with_rights(place, || self.write_back(place, entry))
+    }
+
+    fn write_back(&self, place: &Path, entry: &Entry) -> io::Result<()> {
         let (root, relative) = self.split(place)?;
         let at = Place::find(root, relative, Missing::Create)?;
         match entry {
@@ -252,8 +289,26 @@ impl Settling<'_> {
         }
     }
 
+    /// Tries it again with rights in the folders above, which a command may have taken away.
+    fn with_rights<T>(&self, path: &Path, change: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match change() {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                let (root, _) = self.split(path)?;
+                let above: Vec<&Path> =
+                    path.ancestors().skip(1).take_while(|above| above.starts_with(root)).collect();
+                above.into_iter().rev().for_each(|folder| _ = give_back(folder));
+                change()
+            }
+            done => done,
+        }
+    }
+
     /// Gives what is there a name beside the place by which nothing knows it.
     fn set_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
+        self.with_rights(&path.join(below), || self.rename_aside(path, below))
+    }
+
+    fn rename_aside(&self, path: &Path, below: &Path) -> io::Result<PathBuf> {
         let from = if below.as_os_str().is_empty() { path.to_owned() } else { path.join(below) };
         let names = path.file_name().into_iter().chain(below);
         let name = names.map(|name| name.to_string_lossy()).collect::<Vec<_>>().join("-");
@@ -284,19 +339,34 @@ impl Settling<'_> {
         let is_git = self.after.pinned.contains(folder) || self.cage.roots.iter().any(|root| root == folder);
         let content = || self.content(path);
         let leads_to_git =
-            |to: &str| folder.join(to.trim()).canonicalize().is_ok_and(|to| self.after.pinned.contains(&to));
+            |to: &str| folder.join(to.trim()).canonicalize().is_ok_and(|to| self.is_held_git(&to));
         let is_fine = match name {
             "config" | "config.worktree" if is_git => {
                 content().is_some_and(|content| is_plain_config(&content))
             }
             "hooks" if is_git => Tree::of(path).is_some_and(|tree| tree.is_samples()),
-            "commondir" if is_git => content().is_some_and(|content| leads_to_git(&content)),
+            "commondir" if is_git => {
+                content().is_some_and(|content| leads_to_git(&content)) && self.is_held_git(folder)
+            }
             ".git" => {
                 content().is_some_and(|content| content.strip_prefix("gitdir:").is_some_and(leads_to_git))
             }
             _ => false,
         };
         is_fine || self.is_copy(path, name)
+    }
+
+    /// Whether a folder is git's own `.git` that was there before, or one that git keeps in it for a worktree or a
+    /// submodule. Any other that looks so has settings that nobody asked about.
+    fn is_held_git(&self, folder: &Path) -> bool {
+        let is_held = |git: &&Path| {
+            git.file_name().is_some_and(|name| name == ".git") && self.before.places.pinned.contains(*git)
+        };
+        let Some(git) = folder.ancestors().find(is_held) else { return false };
+        let mut below = folder.strip_prefix(git).into_iter().flat_map(Path::components);
+        below
+            .next()
+            .is_none_or(|first| ["worktrees", "modules"].iter().any(|known| first.as_os_str() == *known))
     }
 
     /// Whether all of it is what another place of the same name held before, as in a second worktree.

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     fs::{self, FileType},
-    io::Read,
+    io::ErrorKind,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -13,8 +13,8 @@ use archon_types::{Ceiling, Context, Permit, Subject, ToolContext, ToolSpec};
 
 use super::{Access, Cage};
 use crate::{
-    beneath::open_regular,
-    control::{GIT, named},
+    control::named,
+    git_settings::{self, is_git},
 };
 
 /// Entries that are looked through for such places before a command, the upper ones first.
@@ -32,6 +32,8 @@ pub(super) struct Places {
     pub(super) pinned: BTreeSet<PathBuf>,
     /// What a command does not see.
     pub(super) hidden: BTreeSet<PathBuf>,
+    /// Folders that cannot be listed.
+    pub(super) closed: BTreeSet<PathBuf>,
     /// There is more than was looked through.
     pub(super) is_partial: bool,
 }
@@ -99,7 +101,15 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn folder(&mut self, root: &Path, folder: &Path, goes_on: bool) {
-        let mut entries: Vec<_> = fs::read_dir(folder)
+        let listed = match fs::read_dir(folder) {
+            Ok(listed) => Some(listed),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+            Err(_) => {
+                self.closed(root, folder);
+                return;
+            }
+        };
+        let mut entries: Vec<_> = listed
             .into_iter()
             .flatten()
             .flatten()
@@ -111,7 +121,7 @@ impl Search<'_> {
             entries.truncate(self.left);
         }
         self.left -= entries.len();
-        let is_git = is_git(&entries);
+        let is_git = is_git(|wanted| entries.iter().any(|(name, _)| name == wanted));
         if is_git {
             self.git(root, folder);
         }
@@ -128,8 +138,30 @@ impl Search<'_> {
         }
     }
 
+    /// Nobody sees what is in it, and who knows a name there reaches it.
+    fn closed(&mut self, root: &Path, folder: &Path) {
+        self.places.closed.insert(folder.to_owned());
+        if folder == root {
+            return;
+        }
+        if self.denied.rules.is_some() {
+            self.places.hidden.insert(folder.to_owned());
+        } else if self.cage.access == Access::Write {
+            self.places.fixed.insert(folder.to_owned());
+        }
+    }
+
+    /// What rules deny is held by its path, so the folders that it is in stay where they are.
+    fn pin_above(&mut self, root: &Path, path: &Path) {
+        if self.cage.access == Access::Write {
+            let above = path.ancestors().skip(1).take_while(|above| *above != root);
+            self.places.pinned.extend(above.map(Path::to_owned));
+        }
+    }
+
     fn entry(&mut self, root: &Path, path: PathBuf, is_control: bool, kind: FileType, goes_on: bool) {
         if !kind.is_symlink() && self.denied.reading(&path) {
+            self.pin_above(root, &path);
             self.places.hidden.insert(path);
             return;
         }
@@ -144,6 +176,13 @@ impl Search<'_> {
             return;
         }
         if writes && (is_control || is(".git") || is_denied) {
+            if is_denied {
+                self.pin_above(root, &path);
+            }
+            if is(".git") {
+                let is_inside = |named: &PathBuf| named.starts_with(root) && named.symlink_metadata().is_ok();
+                self.places.fixed.extend(git_settings::named(&path).into_iter().filter(is_inside));
+            }
             self.places.fixed.insert(path);
         } else if goes_on && kind.is_dir() {
             let is_of_others = OF_OTHERS.iter().any(|of| is(of));
@@ -159,9 +198,7 @@ impl Search<'_> {
         if folder != root {
             self.places.pinned.insert(folder.to_owned());
         }
-        let parts = GIT.iter().map(|name| folder.join(name));
-        let parts =
-            parts.chain(["config", "config.worktree"].into_iter().flat_map(|name| named_in(folder, name)));
+        let parts = git_settings::parts(folder).into_iter();
         let is_there = |part: &PathBuf| part.symlink_metadata().is_ok();
         let may_be_held = |part: &PathBuf| part.starts_with(root) && !folder.starts_with(part);
         self.places.fixed.extend(parts.filter(is_there).filter(may_be_held));
@@ -185,38 +222,4 @@ impl Search<'_> {
         }
         self.places.fixed.retain(|path| !hidden.contains(path));
     }
-}
-
-/// What a file of git's settings names as settings or hooks: git takes them from there. In a form that git
-/// itself writes; what a person wrote otherwise may be missed.
-fn named_in(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let Ok(file) = open_regular(&folder.join(name)) else { return Vec::new() };
-    let mut text = String::new();
-    // No more than anybody writes by hand.
-    if file.take(1 << 16).read_to_string(&mut text).is_err() {
-        return Vec::new();
-    }
-    let tree = folder.parent().unwrap_or(folder);
-    let mut includes = false;
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            includes = section.get(..7).is_some_and(|section| section.eq_ignore_ascii_case("include"));
-        }
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let (key, value) = (key.trim(), value.trim().trim_matches('"'));
-        // Made plain, because links in it are none of the settings.
-        let from = match key {
-            _ if key.eq_ignore_ascii_case("hookspath") => tree,
-            _ if includes && key.eq_ignore_ascii_case("path") => folder,
-            _ => continue,
-        };
-        found.extend(from.join(value).canonicalize());
-    }
-    found
-}
-
-fn is_git(entries: &[(std::ffi::OsString, FileType)]) -> bool {
-    let has = |wanted: &str| entries.iter().any(|(name, _)| name == wanted);
-    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }

@@ -45,6 +45,13 @@ impl Guarded {
         let denied = Denied::new(cage, context);
         let since = SystemTime::now();
         let places = find(cage, &denied, MOST);
+        if let Some(root) = cage.roots.iter().find(|root| places.closed.contains(*root)) {
+            return Err(ToolError::PermissionDenied(format!(
+                "'{}' cannot be listed, so what a command may not change in it is not known. The command was not run. The \
+                 person can give the right back: chmod u+rwx '{0}'",
+                root.display()
+            )));
+        }
         #[cfg(target_os = "linux")]
         let mounts = (is_held && (cage.access == Access::Write || !places.hidden.is_empty()))
             .then(|| mounts(cage, &places));

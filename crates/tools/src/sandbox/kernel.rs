@@ -1,14 +1,17 @@
 //! What a thread, or a child before it becomes the command, gives up: Landlock for files, TCP, signals; then seccomp.
 
 use std::{
+    ffi::CString,
     fmt, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
+use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 
 use super::{
@@ -79,7 +82,7 @@ const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 pub(super) struct Restrictions {
     mounts: Option<Plan>,
     maker: Maker,
-    scratch: PathBuf,
+    scratch: CString,
     /// Given away as it is applied.
     files: Option<RulesetCreated>,
     calls: [BpfProgram; 2],
@@ -88,6 +91,7 @@ pub(super) struct Restrictions {
 /// Why the rights could not be given up.
 pub(super) enum Failed<'r> {
     Mounts(mounts::Failed<'r>),
+    Scratch(io::Error),
     Landlock(RulesetError),
     /// Landlock took the rules, and does not enforce them.
     NotEnforced,
@@ -99,6 +103,7 @@ impl fmt::Display for Failed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mounts(failed) => failed.fmt(f),
+            Self::Scratch(e) => write!(f, "scratch folder: {e}"),
             Self::Landlock(e) => write!(f, "Landlock: {e}"),
             Self::NotEnforced => f.write_str("Landlock: the kernel did not take the rules"),
             Self::Capabilities(e) => write!(f, "capabilities: {e}"),
@@ -112,7 +117,7 @@ impl From<Failed<'_>> for io::Error {
     fn from(failed: Failed<'_>) -> Self {
         match failed {
             Failed::Mounts(failed) => failed.into(),
-            Failed::Capabilities(e) => e,
+            Failed::Scratch(e) | Failed::Capabilities(e) => e,
             _ => rustix::io::Errno::ACCESS.into(),
         }
     }
@@ -131,7 +136,8 @@ impl Restrictions {
         let files = Some(files(cage).map_err(|e| format!("Landlock: {e}"))?);
         let known =
             syscalls::filter(group, cage.access, &cage.options).map_err(|e| format!("seccomp: {e}"))?;
-        Ok(Self { mounts, maker, scratch: scratch.to_owned(), files, calls: [known, syscalls::absent()] })
+        let scratch = CString::new(scratch.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+        Ok(Self { mounts, maker, scratch, files, calls: [known, syscalls::absent()] })
     }
 
     /// Who has to apply them.
@@ -145,7 +151,9 @@ impl Restrictions {
         // Landlock lets nobody mount, and knows a mount only once it is there.
         self.mounts.as_ref().map_or(Ok(()), Plan::apply).map_err(Failed::Mounts)?;
         let files = self.files.take().ok_or(Failed::NotEnforced)?;
-        let files = files.add_rules(path_beneath_rules([&self.scratch], writing()));
+        let scratch = rustix::fs::open(&*self.scratch, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        let scratch = scratch.map_err(|e| Failed::Scratch(e.into()))?;
+        let files = files.add_rule(PathBeneath::new(scratch, writing()));
         let status = files.and_then(RulesetCreated::restrict_self).map_err(Failed::Landlock)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err(Failed::NotEnforced);

@@ -188,7 +188,11 @@ fn held(
         Some(path) => held.env("PATH", path),
         None => held.env_remove("PATH"),
     };
-    held.env("HOME", scratch).env("TMPDIR", scratch).envs(&cage.options.env);
+    held.env("HOME", scratch).env("TMPDIR", scratch);
+    // A folder of plain files that looks like git's own has settings that run programs.
+    held.env("GIT_CONFIG_COUNT", "1");
+    held.env("GIT_CONFIG_KEY_0", "safe.bareRepository").env("GIT_CONFIG_VALUE_0", "explicit");
+    held.envs(&cage.options.env);
     held.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     held.env(RUN_VARIABLE, context.run.run.as_str());
     if let Some(directory) = command.get_current_dir() {

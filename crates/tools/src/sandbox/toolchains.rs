@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::SandboxOptions;
+use crate::Workspace;
 
 /// A toolchain is there if the search path names its folder of programs.
 struct Toolchain {
@@ -34,17 +35,21 @@ const TOOLCHAINS: &[Toolchain] = &[
         ],
         variables: &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")],
     },
-    Toolchain { programs: &[".volta/bin"], read: &[".volta"], variables: &[("VOLTA_HOME", ".volta")] },
+    Toolchain {
+        programs: &[".volta/bin"],
+        read: &[".volta/bin", ".volta/tools"],
+        variables: &[("VOLTA_HOME", ".volta")],
+    },
     Toolchain { programs: &[".bun/bin"], read: &[".bun/bin"], variables: &[] },
     Toolchain { programs: &[".deno/bin"], read: &[".deno/bin"], variables: &[] },
     Toolchain {
         programs: &[".pyenv/shims", ".pyenv/bin"],
-        read: &[".pyenv"],
+        read: &[".pyenv/bin", ".pyenv/libexec", ".pyenv/shims", ".pyenv/versions"],
         variables: &[("PYENV_ROOT", ".pyenv")],
     },
     Toolchain {
         programs: &[".rbenv/shims", ".rbenv/bin"],
-        read: &[".rbenv"],
+        read: &[".rbenv/bin", ".rbenv/libexec", ".rbenv/shims", ".rbenv/versions"],
         variables: &[("RBENV_ROOT", ".rbenv")],
     },
     Toolchain {
@@ -69,15 +74,25 @@ impl SandboxOptions {
     /// to fetch packages grants the network, and the folders for writing.
     ///
     /// ```
-    /// use archon_tools::sandbox::SandboxOptions;
+    /// use archon_tools::{Workspace, sandbox::SandboxOptions};
     ///
-    /// let options = SandboxOptions::default().with_toolchains();
+    /// let workspace = Workspace::new(".")?;
+    /// let options = SandboxOptions::default().with_toolchains(&workspace);
     /// assert!(options.write.is_empty());
+    /// # Ok::<(), archon_tools::Error>(())
     /// ```
+    ///
+    /// Links are followed, so that nobody leads a grant elsewhere later. What lies in the workspace is no toolchain of a home
+    /// folder, and neither is what holds a folder that belongs to no workspace ([`Workspace::without`]).
     #[must_use]
-    pub fn with_toolchains(mut self) -> Self {
+    pub fn with_toolchains(mut self, workspace: &Workspace) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        let found = find(&path, |name| env::var_os(name));
+        let left_out = workspace.all_left_out();
+        let may_grant = |place: &Path| {
+            !workspace.roots().iter().any(|root| place.starts_with(root) || root.starts_with(place))
+                && !left_out.iter().any(|(folder, _)| folder.starts_with(place) || place.starts_with(folder))
+        };
+        let found = find(&path, |name| env::var_os(name), may_grant);
         self.read.extend(found.read);
         for (name, value) in found.variables {
             self.env.entry(name).or_insert(value);
@@ -92,15 +107,20 @@ struct Found {
     variables: Vec<(String, String)>,
 }
 
-fn find(path: &OsStr, variable: impl Fn(&str) -> Option<OsString>) -> Found {
+fn find(
+    path: &OsStr,
+    variable: impl Fn(&str) -> Option<OsString>,
+    may_grant: impl Fn(&Path) -> bool,
+) -> Found {
     let mut found = Found::default();
     let mut add = |place: PathBuf| {
-        if place.exists() && !found.read.contains(&place) {
-            found.read.push(place);
-        }
+        let real = place.canonicalize().ok().filter(|real| may_grant(real));
+        found.read.extend(real.filter(|real| !found.read.contains(real)));
     };
     let mut variables = Vec::new();
-    for folder in env::split_paths(path).filter(|folder| folder.is_absolute()) {
+    let is_real =
+        |folder: &PathBuf| folder.is_absolute() && folder.canonicalize().is_ok_and(|real| may_grant(&real));
+    for folder in env::split_paths(path).filter(is_real) {
         if let Some(version) = version_of_node(&folder) {
             add(version);
         }
@@ -109,7 +129,8 @@ fn find(path: &OsStr, variable: impl Fn(&str) -> Option<OsString>) -> Found {
             let at = |place: &str| {
                 let moved = toolchain.variables.iter().find_map(|(name, folder)| {
                     let below = Path::new(place).strip_prefix(folder).ok()?;
-                    Some(PathBuf::from(variable(name)?).join(below).components().collect())
+                    let moved = PathBuf::from(variable(name)?);
+                    moved.is_absolute().then(|| moved.join(below).components().collect())
                 });
                 moved.unwrap_or_else(|| home.join(place))
             };
@@ -151,7 +172,7 @@ mod tests {
     #[test]
     fn find_of_a_search_path_reads_its_toolchains_and_no_credentials() {
         let outer = tempfile::tempdir().unwrap();
-        let home = outer.path();
+        let home = &outer.path().canonicalize().unwrap();
         for folder in
             [".cargo/bin", ".cargo/registry", ".rustup/toolchains", ".nvm/versions/node/v22/bin", ".ssh"]
         {
@@ -162,7 +183,7 @@ mod tests {
             ["usr/bin", ".cargo/bin", ".nvm/versions/node/v22/bin", ".volta/x", ".cargo/bin"]
                 .map(|f| home.join(f)),
         );
-        let found = find(&path.unwrap(), |_| None);
+        let found = find(&path.unwrap(), |_| None, |_| true);
         let read: Vec<_> =
             found.read.iter().map(|p| p.strip_prefix(home).unwrap().to_str().unwrap()).collect();
         assert_eq!(read, [".cargo/bin", ".cargo/registry", ".rustup/toolchains", ".nvm/versions/node/v22"]);
@@ -174,16 +195,35 @@ mod tests {
     #[test]
     fn find_of_a_toolchain_that_a_variable_moves_looks_there() {
         let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::create_dir_all(home.path().join(".cargo/bin")).unwrap();
         fs::create_dir(other.path().join("toolchains")).unwrap();
         let set = |name: &str| (name == "RUSTUP_HOME").then(|| other.path().as_os_str().to_owned());
-        let found = find(home.path().join(".cargo/bin").as_os_str(), set);
-        assert_eq!(found.read, [other.path().join("toolchains")]);
+        let path = home.path().join(".cargo/bin");
+        let found = find(path.as_os_str(), set, |_| true);
+        let expected = [path, other.path().join("toolchains")].map(|path| path.canonicalize().unwrap());
+        assert_eq!(found.read, expected);
         assert!(found.variables.contains(&("RUSTUP_HOME".into(), other.path().to_str().unwrap().into())));
     }
 
     // spec: TE-39
     #[test]
+    fn with_toolchains_of_a_workspace_s_own_folder_or_a_link_out_of_it_grants_nothing() {
+        let outer = tempfile::tempdir().unwrap();
+        let outer = outer.path().canonicalize().unwrap();
+        for folder in ["ws/go/bin", "ws/go/pkg", "data/runs", "home/go/bin", "home/go/pkg"] {
+            fs::create_dir_all(outer.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(outer.join("data"), outer.join("ws/go/pkg/mod")).unwrap();
+        std::os::unix::fs::symlink(outer.join("data"), outer.join("home/go/pkg/mod")).unwrap();
+        let may_grant =
+            |place: &Path| !place.starts_with(outer.join("ws")) && !place.starts_with(outer.join("data"));
+        let path = env::join_paths([outer.join("ws/go/bin"), outer.join("home/go/bin")]).unwrap();
+        assert_eq!(find(&path, |_| None, may_grant).read, [outer.join("home/go/bin")]);
+    }
+
+    // spec: TE-39
+    #[test]
     fn find_of_the_system_s_own_search_path_finds_nothing() {
-        assert_eq!(find("/usr/bin:/bin:relative/.cargo/bin".as_ref(), |_| None), Found::default());
+        assert_eq!(find("/usr/bin:/bin:relative/.cargo/bin".as_ref(), |_| None, |_| true), Found::default());
     }
 }

@@ -8,9 +8,12 @@ use std::{
 
 use archon_types::{Preview, SessionId, ToolContext, ToolError};
 
-#[cfg(unix)]
-use crate::beneath::{Missing, Place};
 use crate::{Workspace, control::control, seen::Version, workspace::shown};
+#[cfg(unix)]
+use crate::{
+    beneath::{Missing, Place},
+    git_settings,
+};
 
 /// A file that a session wants to change: where it is, and what is there.
 pub(crate) struct Target {
@@ -35,6 +38,18 @@ pub(crate) struct Existing {
 /// New folders that one call makes on the way to its file.
 const MOST_NEW_FOLDERS: usize = 64;
 
+/// Why a file decides what runs, if it does: by its name, by that of a workspace that is such a folder itself, or because
+/// git takes it for its own.
+fn control_of(root: &Path, real: &Path) -> Option<&'static str> {
+    let by_name = real.strip_prefix(root).ok().and_then(control);
+    let of_root = || control(Path::new(root.file_name()?));
+    #[cfg(unix)]
+    let of_git = || git_settings::decides(root, real).then_some("git runs what it says");
+    #[cfg(not(unix))]
+    let of_git = || None;
+    by_name.or_else(of_root).or_else(of_git)
+}
+
 /// Bytes of a path: Linux takes 4,095, and a file gets a longer name for the moment in which it is written.
 const LONGEST_PATH: usize = 4_000;
 
@@ -58,7 +73,7 @@ impl Workspace {
         if real == root || path.ends_with('/') {
             return Err(is_directory(path));
         }
-        let control = real.strip_prefix(&root).ok().and_then(control);
+        let control = control_of(&root, &real);
         // Whoever agrees to a path agrees to what it says, so a link to such a file is no name for it.
         if let Some(why) = control
             && !self.says(path, &real)

@@ -244,6 +244,82 @@ async fn what_the_settings_of_git_name_is_held_like_them() {
     }
 }
 
+/// Ways to a control file that is none by its name, or behind rights that a command takes away. Each line is for one command.
+// spec: TE-39
+#[tokio::test]
+async fn a_command_makes_no_control_file_under_another_name_or_out_of_sight() {
+    if !can_be_held() {
+        return;
+    }
+    for (settings, commands, left) in [
+        // A folder that only looks like git's own.
+        ("", "rm -rf lib2; cp -r lib lib2; echo 'gitdir: ../lib2' > sub/.git", "sub/.git"),
+        ("", "echo 'gitdir: ../lib' > sub/.git", "sub/.git"),
+        (
+            "",
+            "mkdir -p .git/worktrees/x; cd .git/worktrees/x; touch HEAD; echo ../../../lib > commondir",
+            ".git/worktrees/x/commondir",
+        ),
+        // Hooks that settings name, in a worktree and where there are none yet.
+        (
+            "core.hooksPath scripts/hooks",
+            "mkdir -p scripts/hooks; echo evil > scripts/hooks/pre-commit",
+            "scripts/hooks/pre-commit",
+        ),
+        (
+            "core.hooksPath scripts/hooks",
+            "git worktree add -q wt; mkdir -p wt/scripts/hooks; echo evil > wt/scripts/hooks/pre-commit",
+            "wt/scripts/hooks/pre-commit",
+        ),
+        // Rights that are taken away, for the look, or for putting it right.
+        ("", "mkdir d; echo evil > d/.envrc; chmod 311 d", "d/.envrc"),
+        ("", "echo evil > .envrc; chmod 555 .", ".envrc"),
+        ("", "echo evil > .envrc; chmod 311 .", ".envrc"),
+    ] {
+        let project = project();
+        for folder in ["lib/objects", "lib/refs", "sub"] {
+            fs::create_dir_all(project.root().join(folder)).unwrap();
+        }
+        fs::write(project.root().join("lib/HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(project.root().join("lib/config"), "[core]\n\tfsmonitor = evil\n").unwrap();
+        if !settings.is_empty() {
+            git(&project.root(), &format!("config {settings}"));
+        }
+        let text = project.bash(commands).await;
+        assert!(!project.root().join(left).exists(), "{commands}: {text}");
+        assert!(text.contains("it may not"), "{commands}: {text}");
+    }
+}
+
+// spec: TE-39
+#[tokio::test]
+async fn a_command_in_a_workspace_that_cannot_be_listed_is_refused() {
+    if !can_be_held() || rustix::process::geteuid().is_root() {
+        return;
+    }
+    let project = project();
+    let set = |mode| {
+        fs::set_permissions(project.root(), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+    };
+    set(0o311);
+    let text = project.bash("echo evil >> .git/config").await;
+    set(0o755);
+    assert!(text.contains("cannot be listed") && text.contains("chmod u+rwx"), "{text}");
+}
+
+// spec: TE-39
+#[test]
+fn an_ordinary_user_s_command_hides_no_control_file_with_or_without_mounts() {
+    if can_be_held() {
+        let tests = [
+            "confine::a_command_makes_no_control_file_under_another_name_or_out_of_sight",
+            "confine::a_command_in_a_workspace_that_cannot_be_listed_is_refused",
+        ];
+        as_user(User::Ordinary, &tests);
+        as_user(User::WithoutNamespaces, &tests);
+    }
+}
+
 /// Without mounts it is compared and put back: the test above again, as nobody.
 // spec: TE-39
 #[test]
@@ -460,8 +536,14 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
     if !can_be_mounted() {
         return;
     }
-    let project =
-        project_with(rules(&["read_file(secrets/**)", "read_file(.env)"]), |workspace, _| workspace);
+    let project = project_with(
+        rules(&["read_file(secrets/**)", "read_file(.env)", "read_file(deep/er/key)"]),
+        |workspace, root| {
+            fs::create_dir_all(root.join("deep/er")).unwrap();
+            fs::write(root.join("deep/er/key"), "treasure\n").unwrap();
+            workspace
+        },
+    );
     for command in [
         "cat secrets/key",
         "cat .env",
@@ -474,12 +556,14 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
         "ln -s .env soft; cat soft",
         "tar c . | tr -d '\\0'",
         "cat /proc/self/root$PWD/.env",
+        "mv deep d2; cat d2/er/key",
     ] {
         for tool in ["bash", "bash_readonly"] {
             let text = project.call(tool, json!({ "command": command })).await.text();
             assert!(!text.contains("treasure"), "{command}: {text}");
         }
     }
+    assert!(project.root().join("deep/er/key").exists(), "a folder above what is denied stays where it is");
     assert_eq!(fs::read_to_string(project.root().join("secrets/key")).unwrap(), "treasure\n");
     assert_eq!(fs::read_to_string(project.root().join(".env")).unwrap(), "treasure\n");
     assert_eq!(project.bash("cat a.txt").await, "one\n");
@@ -632,9 +716,21 @@ async fn a_file_tool_asks_about_a_control_file_each_time_whatever_rules_say() {
     let mut run = context_at(Arc::new(VirtualClock::new()));
     run.trusted = Arc::new(["write_file".to_owned()]);
     let write = |path: &str| ToolCall::new("c", "write_file", json!({ "path": path, "content": "evil\n" }));
-    for path in
-        [".git/hooks/pre-commit", ".envrc", "src/../archon.toml", "src/AGENTS.md", ".github/workflows/ci.yml"]
-    {
+    git(&project.root(), "config core.hooksPath scripts/hooks");
+    for folder in ["lib/objects", "lib/refs"] {
+        fs::create_dir_all(project.root().join(folder)).unwrap();
+    }
+    fs::write(project.root().join("lib/HEAD"), "ref: refs/heads/main\n").unwrap();
+    for path in [
+        ".git/hooks/pre-commit",
+        ".envrc",
+        "src/../archon.toml",
+        "src/AGENTS.md",
+        ".github/workflows/ci.yml",
+        "scripts/hooks/pre-commit",
+        "lib/config",
+        "lib/hooks/post-checkout",
+    ] {
         let refused = run_call(&project.engine, &write(path), &run).await.text();
         assert!(refused.contains("there is nobody to ask"), "{path}: {refused}");
         assert!(!project.root().join(path).exists(), "{path}");
