@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -120,16 +120,13 @@ impl Workspace {
     /// followed any more.
     fn check_place(&self, path: &str, real: &Path, context: &ToolContext) -> Result<(), ToolError> {
         let Some(Subject::Paths { paths, .. }) = context.subject.as_deref() else { return Ok(()) };
-        if paths.iter().any(|path| path == real) {
-            return Ok(());
-        }
-        let before: Vec<_> = paths.iter().map(|path| format!("'{}'", shown(&self.display(path)))).collect();
+        let Some(before) = paths.first().filter(|before| *before != real) else { return Ok(()) };
         Err(ToolError::PermissionDenied(format!(
-            "'{}' leads to '{}' now, but led to {} when the call was allowed: a link or a folder on the way was changed \
+            "'{}' leads to '{}' now, but led to '{}' when the call was allowed: a link or a folder on the way was changed \
              meanwhile. Nothing was done. Look what is there, and call again if it is what you mean.",
             shown(path),
             shown(&self.display(real)),
-            before.join(" and ")
+            shown(&self.display(before))
         )))
     }
 
@@ -186,13 +183,17 @@ impl Workspace {
         }
     }
 
-    /// The path of a call's arguments as rules speak of it. What leads outside or cannot be followed is left as it is:
-    /// the tool refuses it.
+    /// The path of a call's arguments as rules speak of it: where it leads, and behind that the link that it names, which a
+    /// rule may mean. What leads outside or cannot be followed is left as it is: the tool refuses it.
     pub(crate) fn subject(&self, arguments: &archon_types::Json) -> Subject {
         let path = arguments.get("path").and_then(archon_types::Json::as_str).unwrap_or(".");
         let root = self.root().to_owned();
         match crate::permissions::resolved(&root, path) {
-            Some(path) => Subject::Paths { root, paths: vec![path] },
+            Some(real) => {
+                let named = plain(&root, path);
+                let link = Some(named).filter(|named| *named != real && named.starts_with(&root));
+                Subject::Paths { root, paths: [real].into_iter().chain(link).collect() }
+            }
             None => Subject::Unknown,
         }
     }
@@ -300,6 +301,21 @@ fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
 #[cfg(not(unix))]
 fn is_same_file(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     a.is_file() && b.is_file() && a.created().ok() == b.created().ok()
+}
+
+/// A path from `root` without dots, links left as they are.
+pub(crate) fn plain(root: &Path, path: impl AsRef<Path>) -> PathBuf {
+    let mut plain = root.to_owned();
+    for part in path.as_ref().components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// A path in a message: not too long, and nothing in it that is not printed.

@@ -160,10 +160,16 @@ impl Search<'_> {
     }
 
     fn entry(&mut self, root: &Path, path: PathBuf, is_control: bool, kind: FileType, goes_on: bool) {
-        if !kind.is_symlink() && self.denied.reading(&path) {
-            self.pin_above(root, &path);
-            self.places.hidden.insert(path);
-            return;
+        if self.denied.reading(&path) {
+            // A rule about a link means what it leads to.
+            let held = if kind.is_symlink() { path.canonicalize().ok() } else { Some(path.clone()) };
+            if let Some(held) = held.filter(|held| held.starts_with(root) && held != root) {
+                self.pin_above(root, &held);
+                self.places.hidden.insert(held);
+            }
+            if !kind.is_symlink() {
+                return;
+            }
         }
         let writes = self.cage.access == Access::Write;
         let is = |known: &str| path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(known));

@@ -8,7 +8,12 @@ use std::{
 
 use archon_types::{Preview, SessionId, ToolContext, ToolError};
 
-use crate::{Workspace, control::control, seen::Version, workspace::shown};
+use crate::{
+    Workspace,
+    control::control,
+    seen::Version,
+    workspace::{plain, shown},
+};
 #[cfg(unix)]
 use crate::{
     beneath::{Missing, Place},
@@ -101,17 +106,7 @@ impl Workspace {
 
     /// Whether a path is the canonical one, but for dots in it and for the way to the workspace.
     fn says(&self, path: &str, real: &Path) -> bool {
-        let mut plain = self.root().to_owned();
-        for part in Path::new(path).components() {
-            match part {
-                Component::CurDir => {}
-                Component::ParentDir => {
-                    plain.pop();
-                }
-                part => plain.push(part),
-            }
-        }
-        plain == real
+        plain(self.root(), path) == real
     }
 
     /// Whether the session knows what it is about to change.

@@ -537,8 +537,16 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
         return;
     }
     let project = project_with(
-        rules(&["read_file(secrets/**)", "read_file(.env)", "read_file(deep/er/key)"]),
+        rules(&["read_file(secrets/**)", "read_file(.env)", "read_file(deep/er/key)", "read_file(.link)"]),
         |workspace, root| {
+            fs::create_dir(root.join("env")).unwrap();
+            fs::write(
+                root.join("env/real"),
+                "treasure
+",
+            )
+            .unwrap();
+            std::os::unix::fs::symlink("env/real", root.join(".link")).unwrap();
             fs::create_dir_all(root.join("deep/er")).unwrap();
             fs::write(root.join("deep/er/key"), "treasure\n").unwrap();
             workspace
@@ -557,6 +565,7 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
         "tar c . | tr -d '\\0'",
         "cat /proc/self/root$PWD/.env",
         "mv deep d2; cat d2/er/key",
+        "cat .link env/real",
     ] {
         for tool in ["bash", "bash_readonly"] {
             let text = project.call(tool, json!({ "command": command })).await.text();
@@ -567,6 +576,8 @@ async fn what_a_rule_denies_to_read_no_command_reads() {
     assert_eq!(fs::read_to_string(project.root().join("secrets/key")).unwrap(), "treasure\n");
     assert_eq!(fs::read_to_string(project.root().join(".env")).unwrap(), "treasure\n");
     assert_eq!(project.bash("cat a.txt").await, "one\n");
+    let text = project.call("read_file", json!({ "path": ".link" })).await.text();
+    assert!(!text.contains("treasure"), "{text}");
 }
 
 // spec: AP-11
