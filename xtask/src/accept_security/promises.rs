@@ -62,6 +62,8 @@ pub(super) const PROMISES: &[Promise] = &[
         "a command changes no control file, and a whole flow of git works",
         &[
             "a_command_changes_no_control_file_and_makes_none",
+            "a_command_makes_no_control_file_under_another_name_or_out_of_sight",
+            "a_command_in_a_workspace_that_cannot_be_listed_is_refused",
             "what_an_ordinary_user_s_command_changes_is_put_back",
             "a_whole_flow_of_git_works",
         ],
@@ -72,6 +74,7 @@ pub(super) const PROMISES: &[Promise] = &[
         &[
             "a_file_tool_asks_about_a_control_file_each_time",
             "a_control_file_is_written_by_its_own_path_only",
+            "decides_of_what_git_s_settings_name_is_true_in_each_tree",
         ],
     ),
     of_kernel(
@@ -101,6 +104,7 @@ pub(super) const PROMISES: &[Promise] = &[
         CLI,
         &["always_is_kept_for_later_sessions_in_the_same_workspace"],
     ),
+    promise("files that are kept are for their owner alone", CLI, &["what_is_kept_is_for_its_owner_alone"]),
     promise(
         "keys typed before a question answer nothing",
         CLI,
@@ -136,6 +140,19 @@ pub(super) const PROMISES: &[Promise] = &[
     of_kernel(
         "denied paths hold for whatever a command opens",
         &["what_a_rule_denies_to_read_no_command_reads", "what_a_rule_denies_to_write_no_command"],
+    ),
+    of_kernel(
+        "mounts hold the commands of an ordinary user",
+        &["an_ordinary_user_s_commands_are_held_by_mounts"],
+    ),
+    of_kernel(
+        "commands read toolchains that a person's PATH names, and no credentials",
+        &["find_of_a_search_path_reads_its_toolchains", "with_toolchains_of_a_workspace_s_own_folder"],
+    ),
+    promise(
+        "a session of programming under the documented rules is seldom asked about",
+        CLI,
+        &["run_of_a_coding_session_under_the_documented_rules"],
     ),
     of_kernel("a command inherits no descriptor", &["a_command_has_no_descriptor_that_we_were_started_with"]),
     of_kernel(
