@@ -104,6 +104,16 @@ const SUITES: &[Suite] = &[
         ],
         with_model: &[],
     },
+    Suite {
+        name: "faults",
+        commands: &[
+            "test --profile accept -p archon-cli --test cli faults -- --nocapture",
+            "test --profile accept -p archon-tests kill",
+            "test --profile accept -p archon-tests storage_failures",
+            "test --profile accept -p archon-store --features sqlite",
+        ],
+        with_model: &[],
+    },
     // No cargo commands in a row, but the demo with everything taken away first: see `accept_demo`.
     Suite { name: accept_demo::NAME, commands: &[], with_model: &[] },
     // A line for each promise: see `accept_security`.

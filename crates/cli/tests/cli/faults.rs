@@ -138,13 +138,32 @@ fn finished_calls(place: &Place) -> usize {
     texts.map(|path| std::fs::read_to_string(path).unwrap().lines().filter(is_done).count()).sum()
 }
 
-/// One run with its kills; returns how many there were.
-async fn round(kind: Kind, chance: &mut Chance) -> u64 {
+async fn stage(kind: Kind) -> (MockServer, Place) {
     let server = MockServer::answering(move |request| kind.answer(request)).await;
     let place = Place::with_server(&server);
     std::fs::create_dir_all(place.path(".config/archon")).unwrap();
     std::fs::write(place.path(".config/archon/archon.toml"), "[permissions]\nallow = [\"bash\"]\n").unwrap();
     std::fs::write(place.path("team.toml"), TEAM).unwrap();
+    (server, place)
+}
+
+/// No effect happened twice, and none that somebody was told of is lost.
+fn check_effects(server: &MockServer, place: &Place, at: &str) {
+    let ledger = std::fs::read_to_string(place.path("ledger")).unwrap_or_default();
+    let told = told_as_done(server);
+    for effect in (0..EFFECTS).map(|n| format!("effect{n}")) {
+        let times = ledger.lines().filter(|line| *line == effect).count();
+        assert!(times <= 1, "{at}: {effect} happened {times} times: {ledger}");
+        assert!(times == 1 || told.get(&effect) != Some(&true), "{at}: {effect} was told as done: {ledger}");
+    }
+    let done = finished_calls(place);
+    assert!(done <= ledger.lines().count(), "{at}: {done} calls are done in the logs: {ledger}");
+    server.assert_paired();
+}
+
+/// One run with its kills; returns how many there were.
+async fn round(kind: Kind, chance: &mut Chance) -> u64 {
+    let (server, place) = stage(kind).await;
     let (mut kills, mut said) = (0, Vec::new());
     let ended = loop {
         let run = run_of(&place).await;
@@ -166,21 +185,8 @@ async fn round(kind: Kind, chance: &mut Chance) -> u64 {
             Some(ran) => break ran,
         }
     };
-    let ledger = std::fs::read_to_string(place.path("ledger")).unwrap_or_default();
-    for n in 0..EFFECTS {
-        let times = ledger.lines().filter(|line| *line == format!("effect{n}")).count();
-        assert!(times <= 1, "{kind:?}: effect {n} happened {times} times: {ledger}\n{ended:?}");
-        if told_as_done(&server).get(&format!("effect{n}")) == Some(&true) {
-            assert_eq!(times, 1, "{kind:?}: effect {n} was told as done: {ledger}\n{ended:?}");
-        }
-    }
-    let done = finished_calls(&place);
-    assert!(
-        done <= ledger.lines().count(),
-        "{kind:?}: {done} calls are done in the logs: {ledger}\n{ended:?}"
-    );
+    check_effects(&server, &place, &format!("{kind:?} after {kills} kills: {ended:?}"));
     assert_eq!(ended.code, Some(0), "{kind:?} after {kills} kills: {ended:?}\n{said:?}");
-    server.assert_paired();
     kills
 }
 
@@ -200,4 +206,39 @@ async fn resume_of_a_killed_command_repeats_and_loses_no_effect() {
         }
     }
     eprintln!("{kills} kills in {runs} runs: no effect twice, none lost, every run resumed to its end");
+}
+
+// spec: A-06
+#[tokio::test]
+async fn resume_by_several_at_once_has_one_writer() {
+    if let Some(missing) = archon::tools::sandbox::missing() {
+        eprintln!("SKIP: {missing}");
+        return;
+    }
+    let mut chance = Chance(first_seed());
+    let rounds = cases(5, 200);
+    let (mut done, mut refused) = (0, 0);
+    while done < rounds {
+        let (server, place) = stage(Kind::Loop).await;
+        let after = Duration::from_millis(50 + chance.below(150));
+        if killed(Kind::Loop.start(&place), after).await.is_some() {
+            continue;
+        }
+        let Some(run) = run_of(&place).await else { continue };
+        let resumes = (0..2 + chance.below(3)).map(|_| Kind::Loop.resume(&place, &run).output());
+        let ended: Vec<Ran> = futures_util::future::join_all(resumes)
+            .await
+            .into_iter()
+            .map(|ended| ended.unwrap().into())
+            .collect();
+        let winners = ended.iter().filter(|ran| ran.code == Some(0)).count();
+        assert_eq!(winners, 1, "{ended:?}");
+        for ran in ended.iter().filter(|ran| ran.code != Some(0)) {
+            assert!(ran.err.contains("in use") || ran.err.contains("has ended"), "{ran:?}");
+            refused += 1;
+        }
+        check_effects(&server, &place, &format!("{ended:?}"));
+        done += 1;
+    }
+    eprintln!("{done} races: one writer each, {refused} others refused");
 }
