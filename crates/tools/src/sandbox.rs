@@ -177,8 +177,8 @@ pub fn missing() -> Option<String> {
     Some("there is no sandbox for this system".to_owned())
 }
 
-/// What commands can do here although they are held, in a sentence; nothing if that is nothing. It is so where the
-/// kernel lets this user make neither mounts nor a user namespace with mounts, as in many containers.
+/// The gaps of the sandbox on this system, in a sentence; none if there are none. There are gaps where the kernel lets
+/// this user make neither mounts nor a user namespace with mounts, as in many containers.
 ///
 /// ```
 /// if let Some(open) = archon_tools::sandbox::not_held() {

@@ -143,7 +143,7 @@ fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places
     }
 }
 
-/// Lets the owner of a folder list and change it, if that is us and was not so.
+/// Lets the owner of a folder list and change it, where a mode forbade that and the owner is us.
 fn give_back(folder: &Path) -> bool {
     let Ok(of) = folder.symlink_metadata() else { return false };
     let mode = of.mode() & 0o7777;

@@ -138,7 +138,7 @@ impl Search<'_> {
         }
     }
 
-    /// Nobody sees what is in it, and who knows a name there reaches it.
+    /// A folder that cannot be listed is held whole: a command that knows a name in it would reach that.
     fn closed(&mut self, root: &Path, folder: &Path) {
         self.places.closed.insert(folder.to_owned());
         if folder == root {
@@ -151,7 +151,7 @@ impl Search<'_> {
         }
     }
 
-    /// What rules deny is held by its path, so the folders that it is in stay where they are.
+    /// A denied place is held by its path, so the folders above it stay where they are.
     fn pin_above(&mut self, root: &Path, path: &Path) {
         if self.cage.access == Access::Write {
             let above = path.ancestors().skip(1).take_while(|above| *above != root);

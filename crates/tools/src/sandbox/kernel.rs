@@ -1,4 +1,4 @@
-//! What a thread, or a child before it becomes the command, gives up: Landlock for files, TCP, signals; then seccomp.
+//! A thread, or a child before it becomes the command, gives rights up: Landlock for files, TCP, signals; then seccomp.
 
 use std::{
     ffi::CString,
@@ -140,7 +140,7 @@ impl Restrictions {
         Ok(Self { mounts, maker, scratch, files, calls: [known, syscalls::absent()] })
     }
 
-    /// Who has to apply them.
+    /// The thread or process that has to apply them.
     pub(super) fn maker(&self) -> Maker {
         self.maker
     }

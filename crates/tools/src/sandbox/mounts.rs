@@ -1,9 +1,9 @@
 //! The mount namespace of a command. The command can change the folders that it was granted and nothing else,
 //! not even modes and times outside; some places in them are read-only or empty.
 //!
-//! A [`Plan`] lists the system calls, and is made before. Who may mount (root, as a rule) makes them on the thread that
-//! starts the command. Anybody else may mount in a user namespace only, which no process with several threads enters;
-//! there the child makes them, between `fork` and `exec`, so a plan's calls allocate nothing.
+//! A [`Plan`] lists the system calls, and is made before. A user who may mount (root, as a rule) makes the calls on the
+//! thread that starts the command. Any other user may mount in a user namespace only, which no process with several threads
+//! enters; there the child makes the calls, between `fork` and `exec`, so a plan's calls allocate nothing.
 //!
 //! All mounts become read-only but for those of the granted folders, which are bound on themselves before. What is
 //! bound on itself cannot be renamed or removed in this namespace, nor linked to from another mount.
@@ -149,7 +149,7 @@ impl Mounts {
     }
 }
 
-/// System calls that make a namespace for whoever makes them, and for all that they start.
+/// System calls that make a namespace for the thread or process that makes them, and for all that it starts.
 pub(super) struct Plan {
     user: Option<User>,
     calls: Vec<Call>,

@@ -214,7 +214,7 @@ struct Held {
 }
 
 impl Held {
-    /// Starts it from a new thread: what a thread gave up it never gets back.
+    /// Starts it from a new thread: a thread never gets back a right that it gave up.
     async fn spawn(self) -> Result<Child, ToolError> {
         let runtime = tokio::runtime::Handle::current();
         let (tell, told) = tokio::sync::oneshot::channel();
