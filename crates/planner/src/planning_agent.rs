@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
-    LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner,
-    PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task, Toolbox,
-    received_messages,
+    LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
+    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task,
+    Toolbox, received_messages,
 };
 
 use crate::{
@@ -184,7 +184,15 @@ impl PlanningAgent {
     /// The run is unknown, in use, has ended or follows no plan, processes that its tools started cannot be ended,
     /// or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, None, context).await
+        self.resume_with(&MoreLimits::default(), context).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, PlanRunError> {
+        self.take_up(None, None, more, context).await
     }
 
     /// Answers the question about a call of a run that is suspended, and takes it up. A plan that was edited is checked
@@ -199,7 +207,7 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Of(call), answer)), context).await
+        self.take_up(None, Some((Question::Of(call), answer)), &MoreLimits::default(), context).await
     }
 
     /// As [`answer`](Self::answer), of the question with this id.
@@ -212,20 +220,26 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Named(request_id), answer)), context).await
+        self.take_up(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context).await
     }
 
     async fn take_up(
         &self,
         goal: Option<&str>,
         answer: Option<(Question<'_>, Answer)>,
+        more: &MoreLimits,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let journal = context.journal(&self.parts.journal);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold_plan(context, &open.records)?;
-        if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
-            return Err(RunRefused::Ended { run: context.run.clone() }.into());
+        let run = || context.run.clone();
+        match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
+            (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
+            (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
+                return Err(RunRefused::AtLimit { run: run(), limit }.into());
+            }
+            _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
         let context = open.context(context);
         let questions = open_questions(&open.records);
@@ -253,7 +267,8 @@ impl PlanningAgent {
             received: received_messages(&open.records),
         };
         let mut log = open.log(context.clone());
-        let first = std::iter::once(RecordBody::Resumed).chain(answered).collect();
+        let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
+        let first = raised.into_iter().chain([RecordBody::Resumed]).chain(answered).collect();
         log.step(first, |record| machine.apply(record)).await?;
         match goal {
             Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
@@ -369,7 +384,7 @@ impl Agent for PlanningAgent {
             let outcome = match context.called_by() {
                 Some(by) => {
                     let begin = self.begin(task, by.origin(), context);
-                    by.attach(begin, self.take_up(Some(task), None, context)).await
+                    by.attach(begin, self.take_up(Some(task), None, &MoreLimits::default(), context)).await
                 }
                 None => self.start(task, context).await,
             };

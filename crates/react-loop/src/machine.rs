@@ -213,7 +213,7 @@ impl ReactMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         // Nobody worked between the end of a log and its being taken up.
-        match self.waits_for_people() || record.body == RecordBody::Resumed {
+        match self.waits_for_people() || record.body.is_taking_up() {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
         }
@@ -263,6 +263,7 @@ impl ReactMachine {
                 self.window.told(*level, text, record.at);
             }
             RecordBody::CancelRequested { .. } => self.cancelled = true,
+            RecordBody::LimitsRaised(more) => self.limits_raised(more),
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
             RecordBody::ParallelEnded(choice) => self.chosen(choice),

@@ -1,8 +1,8 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
 use archon_types::{
-    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, SideQuestion,
-    Speaker, Timestamp, Usage,
+    LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody,
+    SideQuestion, Speaker, Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -81,6 +81,22 @@ impl ReactMachine {
         self.phase = Phase::Noting { text, then: Box::new(then) };
     }
 
+    /// The limit that ended the run, if one did that still holds with so much more.
+    pub(crate) fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
+        let mut limits = self.config.limits.clone();
+        limits.raise(more);
+        self.limit.filter(|limit| match limit {
+            LimitReached::Cost { .. } => self.meter.reached_by(self.cost_estimate(), &limits).is_some(),
+            LimitReached::Repeats { .. } => true,
+            _ => self.meter.reached(&limits).is_some(),
+        })
+    }
+
+    pub(super) fn limits_raised(&mut self, more: &MoreLimits) {
+        self.limit = self.ended_at(more);
+        self.config.limits.raise(more);
+    }
+
     pub(super) fn resumed(&mut self, at: Timestamp) {
         self.meter.resume(at);
         self.cancelled = false;
@@ -108,6 +124,11 @@ impl ReactMachine {
                 self.ready_again();
             }
             Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready_again(),
+            Phase::Ended(outcome) | Phase::Finishing(outcome)
+                if matches!(outcome.status, OutcomeStatus::Limit(_)) && self.limit.is_none() =>
+            {
+                self.ready_again();
+            }
             _ => {}
         }
     }
