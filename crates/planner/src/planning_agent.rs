@@ -140,22 +140,15 @@ impl PlanningAgent {
     async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
         let started = self.started(origin, context);
         context.may_delegate(started.config.limits.max_depth)?;
-        // A memory may take its time, and a log that has begun should have its goal soon.
-        let memories = self.parts.recall(goal).await;
         let journal = context.journal(&self.parts.journal);
-        let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
-        self.open(goal, memories, PlanMachine::new(&started, at), log, context).await
+        let opening = self.opening(goal, context).await;
+        let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
+        self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
     }
 
-    /// Writes down what the run begins with, and drives it.
-    async fn open(
-        &self,
-        goal: &str,
-        memories: Vec<String>,
-        mut machine: PlanMachine,
-        mut log: LogAppender,
-        context: &Context,
-    ) -> Result<Outcome, PlanRunError> {
+    /// What the run begins with.
+    async fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
+        let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
         let plan = |record| RecordBody::Plan(Box::new(record));
         let mut settings = options.settings.clone();
@@ -172,8 +165,7 @@ impl PlanningAgent {
         }
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
-        log.step(bodies, |record| machine.apply(record)).await?;
-        self.drive(machine, log, Said::default(), context).await
+        bodies
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
@@ -257,10 +249,10 @@ impl PlanningAgent {
         {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
-        // The process died between the first record and the goal.
-        let goal = match goal.filter(|_| !open.is_asked()) {
-            Some(goal) => Some((goal, self.parts.recall(goal).await)),
-            None => None,
+        // Only the first record reached the journal; who calls says the goal again.
+        let opening = match goal.filter(|_| !open.is_asked()) {
+            Some(goal) => self.opening(goal, &context).await,
+            None => Vec::new(),
         };
         let said = Said {
             open: questions.into_iter().map(|(call, request)| (call, request.clone())).collect(),
@@ -268,12 +260,9 @@ impl PlanningAgent {
         };
         let mut log = open.log(context.clone());
         let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
-        let first = raised.into_iter().chain([RecordBody::Resumed]).chain(answered).collect();
+        let first = raised.into_iter().chain([RecordBody::Resumed]).chain(answered).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        match goal {
-            Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
-            None => self.drive(machine, log, said, &context).await,
-        }
+        self.drive(machine, log, said, &context).await
     }
 
     /// The record of an answer that can be taken; what a run below asked is left in its inbox.
