@@ -295,7 +295,7 @@ impl ReactMachine {
                 let due = self.step_due(*command, *attempt).or_else(|| self.window.recovery());
                 match due.or_else(|| self.window.refit()) {
                     Some(record) => Command::Append(record),
-                    None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
+                    None => self.limit_of_tries().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
             }
             // Only a driver that lost its place asks while an answer is on its way; the deadline
@@ -539,7 +539,7 @@ impl ReactMachine {
                 self.chain.asked_anew();
             }
             self.beside = None;
-            self.meter.money.reserve(self.cost_estimate());
+            self.set_aside(self.cost_estimate());
             self.window.asked();
             self.queues.asked();
             self.phase = Phase::Asking { command, attempt };
