@@ -26,7 +26,8 @@ fn logs(dir: &Path, kind: &str) -> Logs {
 }
 
 /// What a log says, without ids, times and attempts.
-fn essence(records: &[Arc<Record>]) -> Vec<String> {
+fn essence(records: &[Arc<Record>], is_exact: bool) -> Vec<String> {
+    let exact = |tokens: u64| if is_exact { tokens.to_string() } else { "some".to_owned() };
     let shown = |call: &archon::types::CallId, result: &ToolResult| {
         format!("{} {:?} {}", call.index, result.status, result.text())
     };
@@ -34,11 +35,13 @@ fn essence(records: &[Arc<Record>]) -> Vec<String> {
         .iter()
         .filter_map(|r| match &r.body {
             RecordBody::ModelAnswered { message, .. } => Some(format!("answer {:?}", message.content)),
-            RecordBody::Granted { call, lease, .. } => Some(format!("{call} granted {}", lease.tokens)),
+            RecordBody::Granted { call, lease, .. } => {
+                Some(format!("{call} granted {}", exact(lease.tokens)))
+            }
             RecordBody::ToolFinished { call, result } => Some(shown(call, result)),
             RecordBody::ToolRefused { call, result } => Some(format!("refused {}", shown(call, result))),
             RecordBody::RunFinished(outcome) => {
-                let (own, delegated) = (outcome.usage.total(), outcome.delegated.tokens);
+                let (own, delegated) = (outcome.usage.total(), exact(outcome.delegated.tokens));
                 Some(format!("{:?} {} {own} {delegated}", outcome.status, outcome.answer))
             }
             _ => None,
@@ -71,11 +74,14 @@ fn check_kill(kind: &str, kill_at: u64, undisturbed: &Logs) {
     }
     let after = logs(dir.path(), kind);
     assert_eq!(after.keys().collect::<Vec<_>>(), undisturbed.keys().collect::<Vec<_>>(), "{at}: other runs");
+    // A question that was lost counts with what was set aside for it, so less is left to lend.
+    let is_lost = |r: &Arc<Record>| matches!(r.body, RecordBody::CallLost { .. });
+    let is_exact = !after.values().flatten().any(is_lost);
     let mut in_doubt = 0;
     for (run, records) in &after {
         let kept = before.get(run).map_or(0, Vec::len);
         assert_eq!(&records[..kept], &before.get(run).cloned().unwrap_or_default()[..], "{at}: rewritten");
-        let (now, then) = (essence(records), essence(&undisturbed[run]));
+        let (now, then) = (essence(records, is_exact), essence(&undisturbed[run], is_exact));
         assert_eq!(now.len(), then.len(), "{at}, {run}:\n{now:#?}\n{then:#?}");
         let then: BTreeSet<_> = then.into_iter().collect();
         for line in now.iter().filter(|line| !then.contains(*line)) {

@@ -111,10 +111,8 @@ async fn a_plan_that_was_killed_at_any_record_goes_on_to_the_same_end() {
                 }
             }
         };
-        if !before.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. })) {
-            assert_eq!(outcome.error.as_deref(), Some("nothing was asked"));
-            continue;
-        }
+        let is_asked = before.iter().any(|record| matches!(record.body, RecordBody::Prompted { .. }));
+        assert!(is_asked, "killed at {kill_at}: the run is there, and nobody knows what it is to do");
         assert_eq!(
             (outcome.status, outcome.answer.as_str()),
             (OutcomeStatus::Finished, "saw Second Third"),

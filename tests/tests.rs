@@ -54,4 +54,5 @@ mod storage_failures;
 mod sub_agents;
 mod times;
 mod tool_retries;
+mod uncounted;
 mod wire;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, CancellationToken, Clock, Context, CredentialStore, Event, Ids, InboxEntry,
-    InboxRequest, Journal, Message, NullSink, Origin, Outcome, Record, RecordBody, RunHead, RunId, SessionId,
-    Sink, TenantId, Toolbox,
+    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunHead,
+    RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
@@ -98,8 +98,20 @@ impl Archon {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or follows a plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit of turns, tokens, time or
+    /// money goes on with more.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
         let context = self.context_of(run).await?;
-        Ok(self.spawn(context, |agent, context| async move { Ok(agent.resume(&context).await?) }))
+        Ok(self.spawn(
+            context,
+            move |agent, context| async move { Ok(agent.resume_with(&more, &context).await?) },
+        ))
     }
 
     /// Leaves a run after `turns` of its turns, by default where it stands, for another way: a new run of

@@ -8,8 +8,8 @@ use archon_planner::{
 use archon_providers::{FallbackProvider, KeyRotationProvider, RetryProvider};
 use archon_react_loop::{Fallback, ReactAgent};
 use archon_types::{
-    Agent, Answer, CallId, Clock, FallbackModel, Ids, Outcome, Planner, Provider, RetryConfig, RunId,
-    SubTask, Toolbox,
+    Agent, Answer, CallId, Clock, FallbackModel, Ids, MoreLimits, Outcome, Planner, Provider, RetryConfig,
+    RunId, SubTask, Toolbox,
 };
 
 use crate::{Archon, Error, RunHandle, RunOptions};
@@ -166,9 +166,19 @@ impl Planning {
     /// # Errors
     /// The run is unknown; or it is in use, has ended or follows no plan, which the handle's outcome tells.
     pub async fn resume(&self, run: RunId) -> Result<RunHandle, Error> {
+        self.resume_with(run, MoreLimits::default()).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the handle's outcome tells if a limit still holds that the run has met.
+    pub async fn resume_with(&self, run: RunId, more: MoreLimits) -> Result<RunHandle, Error> {
         let context = self.archon.context_of(run).await?;
         let agent = self.agent.clone();
-        Ok(self.archon.spawn(context, |_, context| async move { Ok(agent.resume(&context).await?) }))
+        Ok(self
+            .archon
+            .spawn(context, move |_, context| async move { Ok(agent.resume_with(&more, &context).await?) }))
     }
 
     /// As [`answer`](Self::answer), of the question with this id: there may be several about one call.

@@ -70,7 +70,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
             app.output.note(Look::Plain, format!("resume with: {resume}"));
         }
         OutcomeStatus::Limit(limit) => {
-            app.output.note(Look::Plain, format!("{limit}: {}", way_on(&limit)));
+            app.output.note(Look::Plain, format!("{limit}: {}", way_on(&limit, resume)));
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
@@ -85,13 +85,27 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
 }
 
 /// What to do about a run that stopped at a limit.
-fn way_on(limit: &LimitReached) -> &'static str {
-    match limit {
-        LimitReached::Turns { .. } => {
-            "allow more with --max-turns, or go on with `archon run --continue TASK`"
+fn way_on(limit: &LimitReached, resume: &str) -> String {
+    const CONTINUE: &str = "`archon run --continue TASK`";
+    match more_of(limit) {
+        _ if resume.starts_with("archon team ") => {
+            "allow more in the team's file, and begin it anew".to_owned()
         }
-        LimitReached::Repeats { .. } => "put the task another way with `archon run --continue TASK`",
-        _ => "go on with `archon run --continue TASK`",
+        Some(flag) => format!("let it go on with `{resume} {flag}`, or go on with {CONTINUE}"),
+        None if matches!(limit, LimitReached::Repeats { .. }) => {
+            format!("put the task another way with {CONTINUE}")
+        }
+        None => format!("go on with {CONTINUE}"),
+    }
+}
+
+/// The flag of `archon resume` that lets a run go beyond a limit, if there is one.
+pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
+    match limit {
+        LimitReached::Turns { .. } => Some("--max-turns N"),
+        LimitReached::Tokens { .. } => Some("--max-tokens N"),
+        LimitReached::Duration { .. } => Some("--max-duration TIME"),
+        _ => None,
     }
 }
 

@@ -3,10 +3,10 @@
 use archon::{
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
-    types::{PlanError, RunRefused},
+    types::{LimitReached, PlanError, RunId, RunRefused},
 };
 
-use crate::{exit::Exit, text::one_line};
+use crate::{drive::more_of, exit::Exit, text::one_line};
 
 /// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
 /// is empty.
@@ -108,6 +108,9 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("`archon runs show {run}` shows it; go on with `archon run --continue TASK`"),
             ),
+            Error::Run(LoopError::AtLimit { ref run, ref limit }) => {
+                Self::usage(e.to_string(), at_limit(run, limit))
+            }
             Error::Run(LoopError::Plan { ref run }) => Self::usage(
                 e.to_string(),
                 format!(
@@ -163,7 +166,20 @@ fn of_plan(e: &PlanRunError) -> Failure {
         PlanRunError::Refused(RunRefused::Ended { run }) => {
             Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
         }
+        PlanRunError::Refused(RunRefused::AtLimit { run, limit }) => {
+            Failure::usage(e.to_string(), at_limit(run, limit))
+        }
         e => Failure::failed(e.to_string(), e.advice()),
+    }
+}
+
+/// What can be done about a run that has met a limit.
+fn at_limit(run: &RunId, limit: &LimitReached) -> String {
+    match more_of(limit) {
+        Some(flag) => {
+            format!("let it go on with `archon resume {run} {flag}`: of the whole run, and more than before")
+        }
+        None => "go on with `archon run --continue TASK`".to_owned(),
     }
 }
 
@@ -253,6 +269,7 @@ mod tests {
             LoopError::Parallel { run: run() },
             LoopError::Plan { run: run() },
             LoopError::OtherBranches { run: run(), found: 2, given: 3 },
+            LoopError::AtLimit { run: run(), limit: archon::types::LimitReached::Turns { max: 3 } },
             LoopError::Ended { run: run() },
         ];
         let others = [

@@ -15,7 +15,7 @@ const QUICK: Duration = Duration::from_millis(500);
 /// So many quick presses end the program as it stands.
 const FORCE: u32 = 3;
 
-/// Listens for Ctrl-C, and for the request to terminate, until it is aborted.
+/// Listens for Ctrl-C, for the request to terminate, and for the end of the terminal, until it is aborted.
 pub(crate) fn listen(cancel: CancellationToken, output: Arc<Output>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut presses = Presses::default();
@@ -38,13 +38,31 @@ async fn asked_to_stop() -> bool {
     {
         use tokio::signal::unix::{SignalKind, signal};
         let Ok(mut terminate) = signal(SignalKind::terminate()) else { return false };
+        let mut hang_up = if is_hang_up_ignored() { None } else { signal(SignalKind::hangup()).ok() };
+        let hung_up = async {
+            match &mut hang_up {
+                Some(hang_up) => hang_up.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             pressed = tokio::signal::ctrl_c() => pressed.is_ok(),
             _ = terminate.recv() => true,
+            _ = hung_up => true,
         }
     }
     #[cfg(not(unix))]
     tokio::signal::ctrl_c().await.is_ok()
+}
+
+/// Whether whoever started the program wants it to outlive its terminal, as `nohup` does. Only Linux tells; elsewhere the
+/// signal is left as it is.
+#[cfg(unix)]
+fn is_hang_up_ignored() -> bool {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The first bit is the first signal, which is SIGHUP.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
 }
 
 /// Counts presses that follow each other quickly.

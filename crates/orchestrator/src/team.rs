@@ -137,18 +137,14 @@ impl Team {
         let started = self.started(origin, context);
         context.may_delegate(started.config.limits.max_depth)?;
         let journal = context.journal(&self.parts.journal);
-        let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
-        self.open(goal, TeamMachine::new(&started, at), log, context).await
+        let opening = self.opening(goal, context);
+        let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
+        let machine = fold(&context.run, &records)?;
+        Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
     }
 
-    /// Writes down what the run begins with, and drives it.
-    async fn open(
-        &self,
-        goal: &str,
-        mut machine: TeamMachine,
-        mut log: LogAppender,
-        context: &Context,
-    ) -> Result<Outcome, TeamError> {
+    /// What the run begins with.
+    fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
         let options = &self.parts.options;
         let formed = TeamRecord::Formed {
             settings: options.settings.clone(),
@@ -158,8 +154,7 @@ impl Team {
         };
         let message = Message::user(goal, context.clock.now()).into();
         let asked = RecordBody::Prompted { message, source: PromptSource::Prompt };
-        log.step(vec![RecordBody::Team(Box::new(formed)), asked], |record| machine.apply(record)).await?;
-        Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
+        vec![RecordBody::Team(Box::new(formed)), asked]
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel, or a question that was
@@ -233,15 +228,10 @@ impl Team {
         let goal = goal.filter(|_| !open.is_asked());
         let mut log = open.log(context.clone());
         // The answer first: a member that waits and was told no does not go on.
-        let first = bodies.into_iter().chain(std::iter::once(RecordBody::Resumed)).collect();
+        let opening = goal.map(|goal| self.opening(goal, &context)).unwrap_or_default();
+        let first = bodies.into_iter().chain(std::iter::once(RecordBody::Resumed)).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        match goal {
-            Some(goal) => self.open(goal, machine, log, &context).await,
-            None => {
-                let driver = Driver::new(&self.parts, machine, log, &context).with_received(received);
-                Ok(driver.drive().await?)
-            }
-        }
+        Ok(Driver::new(&self.parts, machine, log, &context).with_received(received).drive().await?)
     }
 
     fn started(&self, origin: Origin, context: &Context) -> RunStarted {

@@ -190,10 +190,8 @@ impl PlanMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         // Nobody worked between the end of a log and its being taken up.
-        let is_idle = self.suspended
-            || self.ended.is_some()
-            || self.waits_for_people()
-            || record.body == RecordBody::Resumed;
+        let is_idle =
+            self.suspended || self.ended.is_some() || self.waits_for_people() || record.body.is_taking_up();
         self.budget.see(record.at, is_idle);
         match &record.body {
             RecordBody::Prompted { message, .. } if self.phase == Phase::Fresh => {
@@ -220,6 +218,10 @@ impl PlanMachine {
             RecordBody::CancelRequested { .. } => self.cancelled = true,
             RecordBody::LimitReached(limit) => self.limit = Some(*limit),
             RecordBody::Suspended { .. } => self.suspended = true,
+            RecordBody::LimitsRaised(more) => {
+                self.limit = self.ended_at(more);
+                self.budget.raise(more);
+            }
             RecordBody::Resumed => self.resumed(),
             RecordBody::RunFinished(outcome) => self.ended = Some(outcome.clone()),
             _ => {}
@@ -440,7 +442,12 @@ impl PlanMachine {
 
     /// The run goes on in another process, or after a cancel: what was asked has to be asked again.
     fn resumed(&mut self) {
-        if self.ended.as_ref().is_some_and(|outcome| outcome.status == OutcomeStatus::Cancelled) {
+        let may_go_on = |outcome: &Outcome| match outcome.status {
+            OutcomeStatus::Cancelled => true,
+            OutcomeStatus::Limit(_) => self.limit.is_none(),
+            _ => false,
+        };
+        if self.ended.as_deref().is_some_and(may_go_on) {
             self.ended = None;
             self.ask_all_again();
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use archon_types::{
     Agent, Answer, ApprovalRequest, Approver, BoxFuture, CallId, Context, FailurePolicy, InboxEntry, Journal,
-    LogAppender, LongTerm, Message, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord, Planner,
-    PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task, Toolbox,
-    received_messages,
+    LogAppender, LongTerm, Message, MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, PlanRecord,
+    Planner, PromptSource, Record, RecordBody, RunConfig, RunId, RunRefused, RunStarted, Spending, Task,
+    Toolbox, received_messages,
 };
 
 use crate::{
@@ -140,22 +140,15 @@ impl PlanningAgent {
     async fn begin(&self, goal: &str, origin: Origin, context: &Context) -> Result<Outcome, PlanRunError> {
         let started = self.started(origin, context);
         context.may_delegate(started.config.limits.max_depth)?;
-        // A memory may take its time, and a log that has begun should have its goal soon.
-        let memories = self.parts.recall(goal).await;
         let journal = context.journal(&self.parts.journal);
-        let (log, at) = LogAppender::begin(&**journal, started.clone(), context).await?;
-        self.open(goal, memories, PlanMachine::new(&started, at), log, context).await
+        let opening = self.opening(goal, context).await;
+        let (log, records) = LogAppender::begin(&**journal, started, opening, context).await?;
+        self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
     }
 
-    /// Writes down what the run begins with, and drives it.
-    async fn open(
-        &self,
-        goal: &str,
-        memories: Vec<String>,
-        mut machine: PlanMachine,
-        mut log: LogAppender,
-        context: &Context,
-    ) -> Result<Outcome, PlanRunError> {
+    /// What the run begins with.
+    async fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
+        let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;
         let plan = |record| RecordBody::Plan(Box::new(record));
         let mut settings = options.settings.clone();
@@ -172,8 +165,7 @@ impl PlanningAgent {
         }
         let message = Message::user(goal, context.clock.now()).into();
         bodies.push(RecordBody::Prompted { message, source: PromptSource::Prompt });
-        log.step(bodies, |record| machine.apply(record)).await?;
-        self.drive(machine, log, Said::default(), context).await
+        bodies
     }
 
     /// Takes up the run that `context` names where its log ends: after a crash, a cancel or a pause.
@@ -184,7 +176,15 @@ impl PlanningAgent {
     /// The run is unknown, in use, has ended or follows no plan, processes that its tools started cannot be ended,
     /// or the journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, None, context).await
+        self.resume_with(&MoreLimits::default(), context).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, PlanRunError> {
+        self.take_up(None, None, more, context).await
     }
 
     /// Answers the question about a call of a run that is suspended, and takes it up. A plan that was edited is checked
@@ -199,7 +199,7 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Of(call), answer)), context).await
+        self.take_up(None, Some((Question::Of(call), answer)), &MoreLimits::default(), context).await
     }
 
     /// As [`answer`](Self::answer), of the question with this id.
@@ -212,20 +212,26 @@ impl PlanningAgent {
         answer: Answer,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
-        self.take_up(None, Some((Question::Named(request_id), answer)), context).await
+        self.take_up(None, Some((Question::Named(request_id), answer)), &MoreLimits::default(), context).await
     }
 
     async fn take_up(
         &self,
         goal: Option<&str>,
         answer: Option<(Question<'_>, Answer)>,
+        more: &MoreLimits,
         context: &Context,
     ) -> Result<Outcome, PlanRunError> {
         let journal = context.journal(&self.parts.journal);
         let open = journal.open(&context.run, OpenMode::Existing).await?;
         let mut machine = fold_plan(context, &open.records)?;
-        if machine.ended().is_some_and(|outcome| outcome.status != OutcomeStatus::Cancelled) {
-            return Err(RunRefused::Ended { run: context.run.clone() }.into());
+        let run = || context.run.clone();
+        match (machine.ended().map(|outcome| outcome.status), machine.ended_at(more)) {
+            (None | Some(OutcomeStatus::Cancelled), _) | (Some(OutcomeStatus::Limit(_)), None) => {}
+            (Some(OutcomeStatus::Limit(_)), Some(limit)) => {
+                return Err(RunRefused::AtLimit { run: run(), limit }.into());
+            }
+            _ => return Err(RunRefused::Ended { run: run() }.into()),
         }
         let context = open.context(context);
         let questions = open_questions(&open.records);
@@ -243,22 +249,20 @@ impl PlanningAgent {
         {
             return Err(PlanRunError::ProcessesLeft { run: context.run.clone(), group: group.id });
         }
-        // The process died between the first record and the goal.
-        let goal = match goal.filter(|_| !open.is_asked()) {
-            Some(goal) => Some((goal, self.parts.recall(goal).await)),
-            None => None,
+        // Only the first record reached the journal; who calls says the goal again.
+        let opening = match goal.filter(|_| !open.is_asked()) {
+            Some(goal) => self.opening(goal, &context).await,
+            None => Vec::new(),
         };
         let said = Said {
             open: questions.into_iter().map(|(call, request)| (call, request.clone())).collect(),
             received: received_messages(&open.records),
         };
         let mut log = open.log(context.clone());
-        let first = std::iter::once(RecordBody::Resumed).chain(answered).collect();
+        let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
+        let first = raised.into_iter().chain([RecordBody::Resumed]).chain(answered).chain(opening).collect();
         log.step(first, |record| machine.apply(record)).await?;
-        match goal {
-            Some((goal, memories)) => self.open(goal, memories, machine, log, &context).await,
-            None => self.drive(machine, log, said, &context).await,
-        }
+        self.drive(machine, log, said, &context).await
     }
 
     /// The record of an answer that can be taken; what a run below asked is left in its inbox.
@@ -369,7 +373,7 @@ impl Agent for PlanningAgent {
             let outcome = match context.called_by() {
                 Some(by) => {
                     let begin = self.begin(task, by.origin(), context);
-                    by.attach(begin, self.take_up(Some(task), None, context)).await
+                    by.attach(begin, self.take_up(Some(task), None, &MoreLimits::default(), context)).await
                 }
                 None => self.start(task, context).await,
             };

@@ -9,9 +9,9 @@ use archon_types::{
     Agent, AgentId, AgentMessage, ApprovalSettings, Approver, BoxFuture, CancellationToken, CircuitBreaker,
     Context, ContextConfig, ContinuationKind, ExecutionLimits, FailurePolicy, FormCheck, GoalCheck,
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
-    OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record, RecordBody,
-    Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said, ToolMode,
-    Toolbox, TurnTrigger,
+    MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
+    RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said,
+    ToolMode, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
@@ -369,7 +369,15 @@ impl ReactAgent {
     /// The run is unknown, in use, or has ended, processes that it started cannot be ended, or the
     /// journal failed.
     pub async fn resume(&self, context: &Context) -> Result<Outcome, LoopError> {
-        self.take_up(None, context).await
+        self.resume_with(&MoreLimits::default(), context).await
+    }
+
+    /// As [`resume`](Self::resume), with larger limits from now on: a run that met its limit goes on.
+    ///
+    /// # Errors
+    /// As [`resume`](Self::resume); and the run has met a limit that still holds.
+    pub async fn resume_with(&self, more: &MoreLimits, context: &Context) -> Result<Outcome, LoopError> {
+        self.take_up(None, more, context).await
     }
 
     /// As [`resume`](Self::resume); what the run was to begin with is said again if it was cut off before
@@ -377,6 +385,7 @@ impl ReactAgent {
     pub(crate) async fn take_up(
         &self,
         opening: Option<Opening>,
+        more: &MoreLimits,
         context: &Context,
     ) -> Result<Outcome, LoopError> {
         let journal = self.journal(context);
@@ -391,10 +400,7 @@ impl ReactAgent {
         let (history, _) = fold_chain(&**journal, &origin).await?;
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
-        let may_go_on = |o: &Outcome| matches!(o.status, OutcomeStatus::Cancelled | OutcomeStatus::Failed);
-        if machine.ended().is_some_and(|outcome| !may_go_on(outcome)) {
-            return Err(LoopError::Ended { run: context.run.clone() });
-        }
+        may_go_on(&machine, more, context)?;
         let opening = match machine.next() {
             Command::WaitForPrompt => {
                 Some(opening.ok_or_else(|| LoopError::NothingAsked { run: context.run.clone() })?)
@@ -412,7 +418,10 @@ impl ReactAgent {
         }
         let mut log = RunLog::new(open.writer, open.records.len() as u64, context.clone())
             .with_inbox(journal.inbox(), &open.records);
-        log.step(&mut machine, RecordBody::Resumed).await?;
+        let raised = (!more.is_empty()).then_some(RecordBody::LimitsRaised(*more));
+        for record in log.append_all(raised.into_iter().chain([RecordBody::Resumed]).collect()).await? {
+            machine.apply(&record);
+        }
         for body in self.opened(opening, window, context).await {
             log.step(&mut machine, body).await?;
         }
@@ -496,6 +505,19 @@ async fn drive(
     match AssertUnwindSafe(driver.drive(machine, log, context)).catch_unwind().await {
         Ok(outcome) => Ok(outcome?),
         Err(panic) => Err(LoopError::Panicked { run: context.run.clone(), message: panic_text(&*panic) }),
+    }
+}
+
+/// Whether a run can be taken up, with larger limits: it has not ended, or as one that can go on.
+fn may_go_on(machine: &ReactMachine, more: &MoreLimits, context: &Context) -> Result<(), LoopError> {
+    let run = || context.run.clone();
+    match machine.ended().map(|outcome| outcome.status) {
+        None | Some(OutcomeStatus::Cancelled | OutcomeStatus::Failed) => Ok(()),
+        Some(OutcomeStatus::Limit(_)) => match machine.ended_at(more) {
+            Some(limit) => Err(LoopError::AtLimit { run: run(), limit }),
+            None => Ok(()),
+        },
+        Some(_) => Err(LoopError::Ended { run: run() }),
     }
 }
 

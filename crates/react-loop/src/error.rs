@@ -1,6 +1,6 @@
 //! Why a run could not be started or went no further.
 
-use archon_types::{EvaluationError, JournalError, RunId};
+use archon_types::{EvaluationError, JournalError, LimitReached, RunId};
 #[cfg(doc)]
 use archon_types::{ExecutionLimits, Outcome};
 
@@ -126,6 +126,14 @@ pub enum LoopError {
         /// What the panic said.
         message: String,
     },
+    /// The run has met a limit, and is to be taken up with no more of it.
+    #[error("run {run} has ended: {limit}")]
+    AtLimit {
+        /// The run.
+        run: RunId,
+        /// The limit.
+        limit: LimitReached,
+    },
     /// The run has its outcome.
     #[error("run {run} has ended")]
     Ended {
@@ -159,6 +167,7 @@ impl LoopError {
             Self::OtherBranches { .. } => "give as many branches, in the same order, as when it was started",
             Self::ProcessesLeft { .. } => "end the group by hand, then resume the run",
             Self::Panicked { .. } => "mend what panicked, then resume the run",
+            Self::AtLimit { .. } => "take it up with more of that, or continue its session with a new prompt",
             Self::Ended { .. } => "continue its session with a new prompt",
         }
     }

@@ -1,8 +1,8 @@
 //! When a run ends whatever the model says: turns, tokens, time and money.
 
 use archon_types::{
-    AssistantMessage, ExecutionLimits, Lease, LimitReached, ModelFailure, ModelPrice, Spending, Timestamp,
-    Usage,
+    AssistantMessage, ExecutionLimits, Lease, LimitReached, Message, ModelFailure, ModelPrice, Spending,
+    Timestamp, TokenCounter, TokenEstimate, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,12 @@ pub(crate) struct Meter {
     #[serde(default)]
     carried: Spent,
     pub(crate) money: Money,
+    #[serde(default)]
+    pub(crate) uncounted: Uncounted,
+    /// Calls that were with the model when the process died. There may be as many of them as turns: a process that dies in
+    /// each does not ask for ever.
+    #[serde(default)]
+    calls_lost: u32,
     /// What the runs that this one calls may use, and used.
     #[serde(default)]
     pub(crate) leases: Leases,
@@ -48,17 +54,63 @@ impl Meter {
     pub(crate) fn spent(&self) -> Spent {
         Spent {
             turns: self.carried.turns.saturating_add(self.turns),
-            tokens: sum([self.carried.tokens, self.usage.total(), self.leases.spent.tokens]),
+            tokens: sum([self.carried.tokens, self.tokens(), self.leases.spent.tokens]),
             money: sum([self.carried.money, self.money.spent, self.leases.spent.cost]),
         }
     }
 
     /// What this run used, at most: what is under way counts as what was set aside for it.
     pub(crate) fn spending(&self) -> Spending {
-        let mut all = Spending::new(self.usage.total(), sum([self.money.spent, self.money.reserved, 0]));
+        let tokens = sum([self.tokens(), self.uncounted.set_aside(), 0]);
+        let mut all = Spending::new(tokens, sum([self.money.spent, self.money.reserved, 0]));
         all += self.leases.spent;
         all += self.leases.held();
         all
+    }
+
+    /// Tokens of the run's own calls: those that services counted, and what was set aside for the others.
+    fn tokens(&self) -> u64 {
+        self.usage.total().saturating_add(self.uncounted.tokens)
+    }
+
+    /// A call is on its way that may cost `cost`, and whose request has about `request` tokens.
+    pub(crate) fn asked(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
+        self.money.reserve(cost);
+        self.uncounted.asked(request, max_output);
+    }
+
+    /// Nobody knows what the call took: all of what was set aside counts as spent.
+    pub(crate) fn forfeit(&mut self) {
+        self.money.forfeit();
+        self.uncounted.forfeit();
+    }
+
+    /// The call never came back, because its process died.
+    pub(crate) fn lost(&mut self) {
+        self.forfeit();
+        self.calls_lost += 1;
+    }
+
+    /// The call failed.
+    pub(crate) fn failed(&mut self, failure: &ModelFailure) {
+        self.money.failed(failure);
+        match may_have_worked(failure) {
+            true => self.uncounted.forfeit(),
+            false => self.uncounted.counted(),
+        }
+    }
+
+    /// A question beside the run's own was answered, or failed. One whose tokens the service does not report is charged
+    /// as was set aside for it, if it was answered.
+    pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, is_answered: bool) {
+        self.usage += *usage;
+        match (usage.total(), is_answered) {
+            (0, true) => self.forfeit(),
+            _ => {
+                self.money.charge(usage, price);
+                self.uncounted.counted();
+            }
+        }
     }
 
     /// An equal part of what is left of the budget, for one of `shares` runs.
@@ -107,6 +159,21 @@ impl Meter {
         self.turns += 1;
         self.usage += answer.usage;
         self.money.answered(&answer.usage, price);
+        match answer.usage.total() {
+            0 => self.uncounted.answered(answer),
+            _ => self.uncounted.counted(),
+        }
+    }
+
+    /// The limit that forbids that the model is asked once more in the same turn.
+    pub(crate) fn reached_again(&self, limits: &ExecutionLimits) -> Option<LimitReached> {
+        if self.calls_lost > limits.max_turns {
+            Some(LimitReached::Turns { max: limits.max_turns })
+        } else if self.spent().tokens >= limits.max_total_tokens {
+            Some(LimitReached::Tokens { max: limits.max_total_tokens })
+        } else {
+            None
+        }
     }
 
     /// The limit that forbids a call that may cost `estimate`.
@@ -172,36 +239,63 @@ impl Money {
     }
 
     /// Tokens were paid for.
-    pub(crate) fn charge(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
+    fn charge(&mut self, usage: &Usage, price: Option<&ModelPrice>) {
         self.reserved = 0;
         self.spent = self.spent.saturating_add(price.map_or(0, |price| price.cost(usage)));
     }
 
-    /// A question beside the run's own was answered. One whose tokens the service does not report is charged as
-    /// `estimate`.
-    pub(crate) fn answered_beside(&mut self, usage: &Usage, price: Option<&ModelPrice>, estimate: u64) {
-        match usage.total() {
-            0 => {
-                self.reserved = 0;
-                self.spent = self.spent.saturating_add(estimate);
-            }
-            _ => self.charge(usage, price),
+    /// The call failed: it costs what was set aside if its service may have done work.
+    pub(crate) fn failed(&mut self, failure: &ModelFailure) {
+        match may_have_worked(failure) {
+            true => self.forfeit(),
+            false => self.reserved = 0,
         }
     }
 
     /// Nobody knows what the call cost: all of what was set aside counts as spent.
-    pub(crate) fn forfeit(&mut self) {
+    fn forfeit(&mut self) {
         self.spent = self.spent.saturating_add(std::mem::take(&mut self.reserved));
     }
+}
 
-    /// The call failed. A service that refused it did no work; one that was cut off may have, and one
-    /// that had begun to answer has.
-    pub(crate) fn failed(&mut self, failure: &ModelFailure) {
-        match failure.code.as_str() {
-            _ if failure.partial => self.forfeit(),
-            "rate_limited" | "overloaded" | "auth" | "api" | "context_overflow" => self.reserved = 0,
-            _ => self.forfeit(),
-        }
+/// A service that refused a call did no work; one that was cut off may have, and one that had begun to answer has.
+fn may_have_worked(failure: &ModelFailure) -> bool {
+    let is_refused = ["rate_limited", "overloaded", "auth", "api", "context_overflow"];
+    failure.partial || !is_refused.contains(&failure.code.as_str())
+}
+
+/// Tokens of calls whose service reports none, and of calls that were lost: an estimate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Uncounted {
+    pub(crate) tokens: u64,
+    /// What is set aside for the call that is under way: of its request and of its answer.
+    request: u64,
+    answer: u64,
+}
+
+impl Uncounted {
+    fn asked(&mut self, request: u64, max_output: Option<u32>) {
+        (self.request, self.answer) = (request, max_output.map_or(ASSUMED_OUTPUT, u64::from));
+    }
+
+    fn set_aside(&self) -> u64 {
+        self.request.saturating_add(self.answer)
+    }
+
+    /// The service has counted, or has done nothing.
+    fn counted(&mut self) {
+        (self.request, self.answer) = (0, 0);
+    }
+
+    /// The answer came, so it is known how long it is.
+    fn answered(&mut self, answer: &AssistantMessage) {
+        self.answer = TokenEstimate.count_message(&Message::Assistant(answer.clone()));
+        self.forfeit();
+    }
+
+    fn forfeit(&mut self) {
+        self.tokens = self.tokens.saturating_add(self.set_aside());
+        self.counted();
     }
 }
 
@@ -216,12 +310,14 @@ mod tests {
     #[test]
     fn a_question_beside_the_runs_own_is_paid_for_also_if_nobody_says_what_it_took() {
         let price = ModelPrice::new(1_000_000, 2_000_000);
-        let mut money = Money::default();
+        let mut meter = Meter::default();
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
-        money.answered_beside(&usage, Some(&price), 1_000);
-        assert_eq!(money.spent, 20);
-        money.answered_beside(&Usage::default(), Some(&price), 1_000);
-        assert_eq!(money.spent, 1_020);
+        meter.asked(1_000, 300, Some(100));
+        meter.answered_beside(&usage, Some(&price), true);
+        assert_eq!((meter.money.spent, meter.spent().tokens), (20, 15));
+        meter.asked(1_000, 300, Some(100));
+        meter.answered_beside(&Usage::default(), Some(&price), true);
+        assert_eq!((meter.money.spent, meter.spent().tokens), (1_020, 415));
     }
 
     #[test]

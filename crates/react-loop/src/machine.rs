@@ -213,7 +213,7 @@ impl ReactMachine {
     /// Takes one record. Records that answer nothing that is open change nothing.
     pub fn apply(&mut self, record: &Record) {
         // Nobody worked between the end of a log and its being taken up.
-        match self.waits_for_people() || record.body == RecordBody::Resumed {
+        match self.waits_for_people() || record.body.is_taking_up() {
             true => self.meter.resume(record.at),
             false => self.meter.see(record.at),
         }
@@ -263,6 +263,7 @@ impl ReactMachine {
                 self.window.told(*level, text, record.at);
             }
             RecordBody::CancelRequested { .. } => self.cancelled = true,
+            RecordBody::LimitsRaised(more) => self.limits_raised(more),
             RecordBody::Resumed => self.resumed(record.at),
             RecordBody::LimitReached(limit) => self.limit_reached(*limit),
             RecordBody::ParallelEnded(choice) => self.chosen(choice),
@@ -294,7 +295,7 @@ impl ReactMachine {
                 let due = self.step_due(*command, *attempt).or_else(|| self.window.recovery());
                 match due.or_else(|| self.window.refit()) {
                     Some(record) => Command::Append(record),
-                    None => self.cost_due().unwrap_or_else(|| self.ask(*command, attempt + 1)),
+                    None => self.limit_of_tries().unwrap_or_else(|| self.ask(*command, attempt + 1)),
                 }
             }
             // Only a driver that lost its place asks while an answer is on its way; the deadline
@@ -538,7 +539,7 @@ impl ReactMachine {
                 self.chain.asked_anew();
             }
             self.beside = None;
-            self.meter.money.reserve(self.cost_estimate());
+            self.set_aside(self.cost_estimate());
             self.window.asked();
             self.queues.asked();
             self.phase = Phase::Asking { command, attempt };

@@ -12,8 +12,8 @@ use std::{pin::pin, sync::Arc};
 use archon_types::{
     AgentEvent, AgentEvents, AgentMessage, AssistantMessage, BranchResult, Content, Context, Evaluation,
     EvaluationError, EvaluationStrategy, Event, ExecutionLimits, Journal, JournalError, Lease, Message,
-    OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody, RunId,
-    RunStarted, SessionId, SideQuestion, Usage,
+    MoreLimits, OpenMode, Origin, Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, Record, RecordBody,
+    RunId, RunStarted, SessionId, SideQuestion, Usage,
 };
 use futures_util::future::{Either, join_all, select};
 
@@ -368,7 +368,7 @@ impl<'a> Work<'a> {
                 Ok((**outcome).clone())
             }
             // It may have been cut off before its prompts were kept.
-            _ => agent.take_up(Some(opening), context).await,
+            _ => agent.take_up(Some(opening), &MoreLimits::default(), context).await,
         }
     }
 

@@ -52,6 +52,9 @@ pub struct Outcome {
     pub turns: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
+    /// Tokens of calls that no service counted, and of calls that were lost: an estimate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub uncounted: u64,
     /// What they cost, where the run has a price: millionths of a currency unit. A call whose tokens
     /// nobody reported counts as what was set aside for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +62,11 @@ pub struct Outcome {
     /// What the agents used that it called, in tokens and money.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub delegated: Spending,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 impl Outcome {
@@ -71,6 +79,7 @@ impl Outcome {
             error: None,
             turns: 0,
             usage: Usage::default(),
+            uncounted: 0,
             cost: None,
             delegated: Spending::default(),
         }
@@ -83,7 +92,8 @@ impl Outcome {
 
     /// All that the run used: its own model calls, and the agents that it called.
     pub fn spending(&self) -> Spending {
-        let mut all = Spending::new(self.usage.total(), self.cost.unwrap_or_default());
+        let mut all =
+            Spending::new(self.usage.total().saturating_add(self.uncounted), self.cost.unwrap_or_default());
         all += self.delegated;
         all
     }

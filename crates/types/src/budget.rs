@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, ExecutionLimits, Lease, LimitReached, Spending, Timestamp};
+use crate::{CallId, ExecutionLimits, Lease, LimitReached, MoreLimits, Spending, Timestamp};
 
 /// What is left of the run's limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,11 @@ impl Budget {
     /// A budget of which nothing is spent, from a time on.
     pub fn new(limits: ExecutionLimits, at: Timestamp) -> Self {
         Self { limits, last: at, active_ms: 0, spent: Spending::default(), held: Spending::default() }
+    }
+
+    /// There may be more from now on.
+    pub fn raise(&mut self, more: &MoreLimits) {
+        self.limits.raise(more);
     }
 
     /// The time now. While the run waits for people it does not count.

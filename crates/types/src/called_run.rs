@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::{
     ApprovalRequest, CallId, CancellationToken, Context, Delegation, ExecutionLimits, Journal, JournalError,
-    Lease, Origin, Outcome, OutcomeStatus, RecordBody, RunId, SessionId, ToolResult, ToolResultStatus,
-    metadata,
+    Lease, LimitReached, Origin, Outcome, OutcomeStatus, RecordBody, RunId, SessionId, ToolResult,
+    ToolResultStatus, metadata,
 };
 
 /// Why a run is neither begun nor taken up, whoever was to drive it.
@@ -28,6 +28,14 @@ pub enum RunRefused {
     Ended {
         /// The run.
         run: RunId,
+    },
+    /// The run has met a limit, and is to be taken up with no more of it.
+    #[error("run {run} has ended: {limit}")]
+    AtLimit {
+        /// The run.
+        run: RunId,
+        /// The limit.
+        limit: LimitReached,
     },
     /// Nobody asked what was answered.
     #[error("run {run} has no question {call} that is open")]
@@ -53,6 +61,7 @@ impl RunRefused {
         match self {
             Self::NotOfThisCall { .. } => "choose another id for one of the runs",
             Self::Ended { .. } => "begin another run",
+            Self::AtLimit { .. } => "take it up with more of that: `MoreLimits`",
             Self::NoQuestion { .. } => "look at the run's questions first",
             Self::TooDeep { .. } => "raise `max_depth`",
         }

@@ -156,7 +156,7 @@ pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
 pub use instructions::Instructions;
 pub use interruption::Interruption;
 pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
-pub use limits::{ExecutionLimits, LimitReached, OnLimit};
+pub use limits::{ExecutionLimits, LimitReached, MoreLimits, OnLimit};
 pub use log_appender::LogAppender;
 pub use memory::{
     Embedder, Episodic, LongTerm, MemoryEntry, MemoryError, MemoryKind, MemoryQuery, Recalled, Trust, Working,

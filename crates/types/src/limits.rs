@@ -14,7 +14,9 @@ pub struct ExecutionLimits {
     pub max_turns: u32,
     /// Tokens of all model calls together. Default 1,000,000.
     pub max_total_tokens: u64,
-    /// Active time in milliseconds, time of waiting for people left out. Default 600,000.
+    /// Active time in milliseconds. Time of waiting for people does not count, nor does time in which no process works
+    /// on the run: between the last record of a process that died and the first of the next, while the machine sleeps,
+    /// and while the process is stopped. Default 600,000.
     pub max_duration_ms: u64,
     /// The same tool with the same arguments, in a row or not, before the run ends. Default 3.
     pub max_repeats: u32,
@@ -69,6 +71,14 @@ impl Default for ExecutionLimits {
 }
 
 impl ExecutionLimits {
+    /// The larger of its own and of what is given.
+    pub fn raise(&mut self, more: &MoreLimits) {
+        self.max_turns = self.max_turns.max(more.max_turns.unwrap_or_default());
+        self.max_total_tokens = self.max_total_tokens.max(more.max_total_tokens.unwrap_or_default());
+        self.max_duration_ms = self.max_duration_ms.max(more.max_duration_ms.unwrap_or_default());
+        self.max_cost = self.max_cost.map(|cost| cost.max(more.max_cost.unwrap_or_default()));
+    }
+
     /// The preset for one subtask of a plan: 10 turns, and a limit is a failure.
     pub fn subtask() -> Self {
         Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }
@@ -77,6 +87,34 @@ impl ExecutionLimits {
     /// Active time that is allowed.
     pub fn max_duration(&self) -> Duration {
         Duration::from_millis(self.max_duration_ms)
+    }
+}
+
+/// Larger limits for a run that is taken up. Each is for the whole run, what was used before included; one that is not
+/// given, or is smaller than the run's own, changes nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+#[non_exhaustive]
+pub struct MoreLimits {
+    /// [`ExecutionLimits::max_turns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// [`ExecutionLimits::max_total_tokens`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_total_tokens: Option<u64>,
+    /// [`ExecutionLimits::max_duration_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_ms: Option<u64>,
+    /// [`ExecutionLimits::max_cost`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<u64>,
+}
+
+impl MoreLimits {
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

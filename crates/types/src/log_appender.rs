@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Context, Durability, Event, Journal, JournalError, OpenMode, OpenRun, Record, RecordBody, RunId,
-    RunStarted, RunWriter, Timestamp, not_before,
+    RunStarted, RunWriter, not_before,
 };
 
 /// Appends to one run's log and tells the watchers.
@@ -21,20 +21,22 @@ impl LogAppender {
         Self { writer, next_seq, context }
     }
 
-    /// Begins the log of the run that `context` names, which must not be there; also when it began.
+    /// Begins the log of the run that `context` names, which must not be there, with all that the run begins with at
+    /// once: a process that dies leaves no run of which nobody knows what was asked. Gives back the records too.
     ///
     /// # Errors
-    /// The run is there, or the journal could not keep its first record.
+    /// The run is there, or the journal could not keep its first records.
     pub async fn begin(
         journal: &dyn Journal,
         started: RunStarted,
+        rest: Vec<RecordBody>,
         context: &Context,
-    ) -> Result<(Self, Timestamp), JournalError> {
+    ) -> Result<(Self, Vec<Arc<Record>>), JournalError> {
         let OpenRun { writer, .. } = journal.open(&context.run, OpenMode::Create).await?;
         let mut log = Self::new(writer, 0, context.clone());
-        let records = log.append(vec![RecordBody::RunStarted(Box::new(started))]).await?;
-        let at = records.first().map_or_else(|| context.clock.now(), |record| record.at);
-        Ok((log, at))
+        let first = std::iter::once(RecordBody::RunStarted(Box::new(started)));
+        let records = log.append(first.chain(rest).collect()).await?;
+        Ok((log, records))
     }
 
     /// Appends records at once, which costs one sync at most. When this returns they are as safe as their kinds ask

@@ -13,9 +13,9 @@ use crate::{
     AgentId, AgentMessage, Answer, ApiErrorKind, ApprovalRequest, ApprovalSettings, AssistantMessage, CallId,
     CommandId, Compaction, Context, ContextConfig, ContextLevel, Effect, Encoded, ExecutionLimits,
     FailurePolicy, FailureStep, FormCheck, FormProblem, GoalCheck, GoalVerdict, HookPoint, Lease,
-    LimitReached, LoopId, Message, ModelPrice, Outcome, ParallelBranch, ParallelChoice, PlanRecord,
-    ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord, TenantId,
-    Timestamp, ToolResult, ToolSpec,
+    LimitReached, LoopId, Message, ModelPrice, MoreLimits, Outcome, ParallelBranch, ParallelChoice,
+    PlanRecord, ProcessGroup, RequestOptions, RetryConfig, RunId, SessionId, Spending, Summary, TeamRecord,
+    TenantId, Timestamp, ToolResult, ToolSpec,
 };
 
 /// Version of the log's format, in the first record of every run. Readers refuse a newer one.
@@ -219,6 +219,8 @@ pub enum RecordBody {
         /// Who or what asked, for people.
         reason: String,
     },
+    /// Whoever takes the run up again lets it go further. The record is followed by `resumed`.
+    LimitsRaised(MoreLimits),
     /// A process took up the run again.
     Resumed,
     /// The time, where the machine had to learn it: a deadline passed or a wait is over.
@@ -299,6 +301,11 @@ impl RecordBody {
                 | Self::Suspended { .. }
                 | Self::RunFinished(_)
         )
+    }
+
+    /// Whether the record is one with which a process takes the run up: nobody worked on it before.
+    pub fn is_taking_up(&self) -> bool {
+        matches!(self, Self::Resumed | Self::LimitsRaised(_))
     }
 
     /// Whether the record must be on the medium before anything else happens. The start of a

@@ -1,7 +1,7 @@
 //! `archon replay`: whether a run's log is what follows from its inputs. Asks no model and runs no tool.
 
 use archon::{
-    react_loop::{Replay, replay},
+    react_loop::{LoopError, Replay, replay},
     types::{RecordBody, RunId},
 };
 
@@ -16,7 +16,7 @@ pub(crate) struct ReplayArgs {
 
 impl ReplayArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let found = replay(&app.journal(), &RunId::new(self.run)).await.map_err(archon::Error::Run)?;
+        let found = replay(&app.journal(), &RunId::new(self.run)).await.map_err(refused)?;
         app.item(&found, || verdict(&found));
         match &found {
             Replay::Identical { records } if !app.json => {
@@ -25,6 +25,16 @@ impl ReplayArgs {
             _ => {}
         }
         Ok(if found.is_identical() { Exit::Finished } else { Exit::Failed })
+    }
+}
+
+fn refused(e: LoopError) -> Failure {
+    match e {
+        LoopError::Plan { run } => Failure::usage(
+            format!("run {run} is one of a plan or a team, and only the run of one agent can be replayed"),
+            format!("replay the runs that it called, as {run}.2-0: `archon runs events {run}` names them"),
+        ),
+        e => archon::Error::Run(e).into(),
     }
 }
 

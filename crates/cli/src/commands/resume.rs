@@ -6,7 +6,7 @@ use archon::{
     Archon, ArchonBuilder,
     memory::Memory,
     planner::is_plan,
-    types::{ExecutionLimits, Journal, Record, RecordBody, RunConfig, RunId, ToolMode},
+    types::{ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
 use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team};
@@ -19,8 +19,48 @@ pub(crate) struct ResumeArgs {
     flags: RecordedFlags,
     #[command(flatten)]
     memory: MemoryFlags,
+    #[command(flatten)]
+    more: MoreFlags,
     /// The run's id
     run: String,
+}
+
+/// Larger limits for a run that is there. Each is for the whole run, what it has used included.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+struct MoreFlags {
+    /// Let it ask its model up to N times in all
+    #[arg(long, value_name = "N")]
+    max_turns: Option<u32>,
+    /// Let it use up to N tokens in all
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// Let it work for so long in all: 90s, 20m or 2h
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    max_duration: Option<u64>,
+}
+
+impl MoreFlags {
+    fn limits(self) -> MoreLimits {
+        let mut more = MoreLimits::default();
+        (more.max_turns, more.max_total_tokens) = (self.max_turns, self.max_tokens);
+        more.max_duration_ms = self.max_duration;
+        more
+    }
+}
+
+/// A time as a person writes it, in milliseconds; a number alone counts seconds.
+fn millis(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (number, &text[number.len()..]),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "h" => 3_600,
+        "m" => 60,
+        _ => 1,
+    };
+    let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m or 2h".to_owned())?;
+    Ok(number.saturating_mul(seconds).saturating_mul(1_000))
 }
 
 /// Flags for a run that is there: what they do not say, its log does.
@@ -106,9 +146,9 @@ impl ResumeArgs {
                 let what = format!("run {run} follows a plan, and a plan remembers nothing");
                 return Err(Failure::usage(what, "leave --memory out"));
             }
-            return plan::resume(app, &archon, run, records).await;
+            return plan::resume(app, &archon, run, self.more.limits(), records).await;
         }
         let resume = run::resume_line(app, run.as_str(), self.memory.memory.as_ref());
-        drive(archon.resume(run).await?, &records, &resume, app).await
+        drive(archon.resume_with(run, self.more.limits()).await?, &records, &resume, app).await
     }
 }

@@ -76,6 +76,13 @@ impl TeamCommand {
             Self::Resume { team, run, .. } => {
                 let run = RunId::new(run);
                 let before = app.journal().read(&run).await?;
+                // Of what was cut off in its first record nobody knows what it was.
+                if before.len() == 1 {
+                    return Err(Failure::usage(
+                        format!("run {run} was cut off before its task was kept"),
+                        "begin it again: archon team run TEAM.toml TASK",
+                    ));
+                }
                 if !is_of_team(&before) {
                     return Err(Failure::usage(
                         format!("run {run} is not a team's"),

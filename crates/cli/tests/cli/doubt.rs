@@ -36,7 +36,10 @@ async fn cut_off(place: &Place, line: &str, signal: Signal) -> String {
     while !lines.next_line().await.expect("a line").expect("it goes on").contains("tool_spawned") {}
     let pid = i32::try_from(child.id().expect("it runs")).expect("a pid");
     kill_process(Pid::from_raw(pid).expect("a process id"), signal).expect("the signal is sent");
-    child.wait_with_output().await.expect("it ends");
+    let ended = child.wait_with_output().await.expect("it ends");
+    if signal != Signal::KILL {
+        assert_eq!(ended.status.code(), Some(130), "{signal:?} ends the run in order: {ended:?}");
+    }
     let runs = place.archon("runs list --json", &[]).await.json();
     runs[0]["run_id"].as_str().expect("a run").to_owned()
 }
@@ -53,7 +56,7 @@ async fn question(place: &Place) -> String {
 // spec: AP-04, PL-25
 #[tokio::test]
 async fn resume_of_a_killed_plan_asks_about_the_command_that_was_cut_off_and_goes_on_by_the_reply() {
-    for signal in [Signal::KILL, Signal::INT, Signal::TERM] {
+    for signal in [Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP] {
         let server = MockServer::start([plan(), answer("It is paid.")]).await;
         let place = place(&server);
         let run = cut_off(&place, "run --plan --json --tools bash,calculator", signal).await;

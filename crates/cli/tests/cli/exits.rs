@@ -82,13 +82,27 @@ async fn nobody_at_the_address_is_said_so() {
 
 // spec: A-06
 #[tokio::test]
-async fn a_limit_ends_with_4() {
+async fn a_limit_ends_with_4_and_resume_with_more_goes_on() {
     let asks = |n: u32| asks_for("calculator", &format!("{{\"expression\": \"{n} + 1\"}}"));
-    let server = MockServer::start((0..4).map(asks)).await;
-    let ran = Place::with_server(&server).archon("run", &["--max-turns", "3", "go on"]).await;
+    let server = MockServer::start((0..3).map(asks)).await;
+    let place = Place::with_server(&server);
+    let ran = place.archon("run", &["--max-turns", "3", "go on"]).await;
     assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(ran.err.contains("Max turns reached (3)"), "{ran:?}");
-    assert_eq!(server.requests().len(), 3);
+    let run = place.archon("runs list --json", &[]).await.json()[0]["run_id"].as_str().unwrap().to_owned();
+    let way_on = format!("archon resume {run} --data-dir {} --max-turns N", place.data().display());
+    assert!(ran.err.contains(&way_on), "{ran:?}");
+    let refused = place.archon("resume", &[&run]).await;
+    refused.check_refused(2, "has ended: Max turns reached (3)", "--max-turns N");
+    place.archon("resume --max-duration soon", &[&run]).await.check_refused(
+        2,
+        "say it as 90s, 20m or 2h",
+        "--help",
+    );
+    server.push(answer("Done."));
+    let resumed = place.archon("resume --max-turns 4 --max-duration 20m", &[&run]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Done.\n"), "{resumed:?}");
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test]

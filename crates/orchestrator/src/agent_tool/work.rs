@@ -36,9 +36,10 @@ impl Parts {
         context: &Context,
     ) -> Result<Outcome, TeamError> {
         let started = self.started(by, context);
-        let (mut log, _) = LogAppender::begin(&*by.journal, started, context).await?;
+        let first = vec![asked(given, context)];
+        let (log, records) = LogAppender::begin(&*by.journal, started, first, context).await?;
         let mut form = Form::new(self, context.run.clone());
-        log.step(vec![asked(given, context)], |record| form.apply(record)).await?;
+        records.iter().for_each(|record| form.apply(record));
         Ok(self.drive(form, log, by).await?)
     }
 

@@ -23,7 +23,7 @@ impl TeamMachine {
 
     fn take_in(&mut self, record: &Record) {
         // Nobody worked between the end of a log and its being taken up.
-        let is_idle = self.suspended || self.ended.is_some() || record.body == RecordBody::Resumed;
+        let is_idle = self.suspended || self.ended.is_some() || record.body.is_taking_up();
         self.budget.see(record.at, is_idle);
         self.now = self.now.max(record.at);
         let at = self.now;

@@ -54,6 +54,20 @@ fn a_committee_settles_its_contradictions_in_every_way() {
     check(["same", "same", "same"], Majority, "same");
 }
 
+// spec: A-15
+#[test]
+fn start_of_a_team_that_dies_after_its_first_append_is_resumed() {
+    let world = World::new();
+    let team = world
+        .team(vec![step("a", "Do it", "worker", &[])], &["worker"], |_| {})
+        .with_member(member("ann", "worker"), FnAgent::saying("done"));
+    world.journal.die_after(1, true);
+    drive(&world.clock, team.start("Do it", &world.context)).unwrap_err();
+    world.journal.live();
+    let outcome = drive(&world.clock, team.resume(&world.context)).unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Finished, "{outcome:?}");
+}
+
 // spec: MA-19
 #[test]
 fn an_expert_or_somebody_else_who_works_it_out_decides() {

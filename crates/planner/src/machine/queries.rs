@@ -1,8 +1,8 @@
 //! What can be asked of a machine.
 
 use archon_types::{
-    AgentState, CallId, Lease, Outcome, OutcomeStatus, PlanSettings, RunId, Spending, SubTask, SubTaskId,
-    SubTaskStatus, Timestamp,
+    AgentState, CallId, Lease, LimitReached, MoreLimits, Outcome, OutcomeStatus, PlanSettings, RunId,
+    Spending, SubTask, SubTaskId, SubTaskStatus, Timestamp,
 };
 
 use super::{Asked, NodeState, Phase, PlanMachine, PlanNode};
@@ -69,6 +69,13 @@ impl PlanMachine {
     /// The outcome, once the last record is written.
     pub fn ended(&self) -> Option<&Outcome> {
         self.ended.as_deref()
+    }
+
+    /// The limit that ended the run, if one did that still holds with so much more.
+    pub fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
+        let mut budget = self.budget.clone();
+        budget.raise(more);
+        self.limit.and_then(|_| budget.reached())
     }
 
     /// Whether the run was asked to stop, or a limit was reached: what is under way is to end.

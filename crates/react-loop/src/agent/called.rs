@@ -1,6 +1,6 @@
 //! A run that works for a call of another run: it is started once, and found again after a crash.
 
-use archon_types::{CalledRun, Context, Delegation, Message, Outcome};
+use archon_types::{CalledRun, Context, Delegation, Message, MoreLimits, Outcome};
 
 use super::{LoopError, ReactAgent};
 use crate::Opening;
@@ -17,7 +17,7 @@ impl ReactAgent {
         match by.find().await? {
             CalledRun::Absent => self.begin(opening, by.origin(), context).await,
             CalledRun::Ended(outcome) => Ok(*outcome),
-            CalledRun::CutOff => self.take_up(Some(opening), context).await,
+            CalledRun::CutOff => self.take_up(Some(opening), &MoreLimits::default(), context).await,
             _ => Err(LoopError::NotOfThisCall { run: by.child.clone(), caller: by.caller.clone() }),
         }
     }

@@ -1,8 +1,8 @@
 //! How a run ends, or goes on after it had: limits, failures, and somebody who takes it up again.
 
 use archon_types::{
-    LimitReached, Message, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody, SideQuestion,
-    Speaker, Timestamp, Usage,
+    LimitReached, Message, MoreLimits, OnLimit, Outcome, OutcomeStatus, ParallelChoice, RecordBody,
+    SideQuestion, Speaker, Timestamp, Usage,
 };
 
 use super::{Command, Phase, ReactMachine};
@@ -51,7 +51,7 @@ impl ReactMachine {
             && matches!(self.next(), Command::Append(due) if due == *record)
         {
             self.beside = Some(*question);
-            self.meter.money.reserve(*reserved);
+            self.set_aside(*reserved);
         }
     }
 
@@ -59,10 +59,20 @@ impl ReactMachine {
     /// service reported.
     pub(super) fn pay_beside(&mut self, usage: &Usage, is_answered: bool) {
         self.beside = None;
-        self.meter.usage += *usage;
         let price = self.price().copied();
-        let estimate = if is_answered { self.cost_estimate() } else { 0 };
-        self.meter.money.answered_beside(usage, price.as_ref(), estimate);
+        self.meter.answered_beside(usage, price.as_ref(), is_answered);
+    }
+
+    /// A call is on its way that may cost so much.
+    pub(super) fn set_aside(&mut self, cost: u64) {
+        let (tokens, max_output) = (self.window.request_tokens(), self.config.options.max_tokens);
+        self.meter.asked(cost, tokens, max_output);
+    }
+
+    /// What has to be recorded instead of asking the same question again, because of a limit.
+    pub(super) fn limit_of_tries(&self) -> Option<Command<'_>> {
+        let reached = self.meter.reached_again(&self.config.limits).filter(|_| self.limit.is_none());
+        reached.map(|limit| Command::Append(RecordBody::LimitReached(limit))).or_else(|| self.cost_due())
     }
 
     pub(super) fn limit_reached(&mut self, limit: LimitReached) {
@@ -81,13 +91,29 @@ impl ReactMachine {
         self.phase = Phase::Noting { text, then: Box::new(then) };
     }
 
+    /// The limit that ended the run, if one did that still holds with so much more.
+    pub(crate) fn ended_at(&self, more: &MoreLimits) -> Option<LimitReached> {
+        let mut limits = self.config.limits.clone();
+        limits.raise(more);
+        self.limit.filter(|limit| match limit {
+            LimitReached::Cost { .. } => self.meter.reached_by(self.cost_estimate(), &limits).is_some(),
+            LimitReached::Repeats { .. } => true,
+            _ => self.meter.reached(&limits).or(self.meter.reached_again(&limits)).is_some(),
+        })
+    }
+
+    pub(super) fn limits_raised(&mut self, more: &MoreLimits) {
+        self.limit = self.ended_at(more);
+        self.config.limits.raise(more);
+    }
+
     pub(super) fn resumed(&mut self, at: Timestamp) {
         self.meter.resume(at);
         self.cancelled = false;
         self.suspended = false;
         if self.beside.take().is_some() {
             // Its answer is lost, and was perhaps paid for. If it is still needed it is asked again.
-            self.meter.money.forfeit();
+            self.meter.forfeit();
         }
         match &mut self.phase {
             Phase::Acting { calls, .. } => {
@@ -108,6 +134,11 @@ impl ReactMachine {
                 self.ready_again();
             }
             Phase::Finishing(outcome) if outcome.status == OutcomeStatus::Cancelled => self.ready_again(),
+            Phase::Ended(outcome) | Phase::Finishing(outcome)
+                if matches!(outcome.status, OutcomeStatus::Limit(_)) && self.limit.is_none() =>
+            {
+                self.ready_again();
+            }
             _ => {}
         }
     }
@@ -147,6 +178,7 @@ impl ReactMachine {
         let mut outcome = Outcome::new(self.run.clone(), status);
         outcome.turns = self.meter.turns;
         outcome.usage = self.meter.usage;
+        outcome.uncounted = self.meter.uncounted.tokens;
         outcome.cost = self.is_priced().then_some(self.meter.money.spent);
         outcome.delegated = self.meter.leases.spent;
         outcome.answer.clone_from(&self.last_answer);

@@ -49,7 +49,7 @@ impl ReactMachine {
     }
 
     pub(super) fn failed(&mut self, command: CommandId, attempt: u32, failure: &ModelFailure, at: Timestamp) {
-        self.meter.money.failed(failure);
+        self.meter.failed(failure);
         let overflow = failure.code == "context_overflow" && at < self.deadline();
         let next = self.chain.failed(failure, &self.config, at, self.deadline());
         self.phase = match next {
@@ -75,7 +75,7 @@ impl ReactMachine {
 
     /// The answer never came, because the process died.
     pub(super) fn call_lost(&mut self, command: CommandId, attempt: u32, at: Timestamp) {
-        self.meter.money.forfeit();
+        self.meter.lost();
         self.phase = Phase::BackingOff { command, attempt, until: at };
     }
 

@@ -8,8 +8,8 @@ use archon_types::{
     ContextConfig, ContextLevel, ContinuationKind, Delta, DeltaKind, Effect, Encoded, Event,
     ExtensionMessage, FailurePolicy, FailureStep, FallbackModel, FormCheck, FormProblem, GoalCheck,
     GoalVerdict, HookPoint, Lease, LimitReached, LlmMessage, MalformedArguments, Member, Message,
-    MessageMetadata, MessageType, ModelFailure, ModelPrice, OnDeny, OnExpiry, OnFailure, Origin, Outcome,
-    OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
+    MessageMetadata, MessageType, ModelFailure, ModelPrice, MoreLimits, OnDeny, OnExpiry, OnFailure, Origin,
+    Outcome, OutcomeStatus, ParallelBranch, ParallelChoice, PlanDiff, PlanRecord, PlanSettings, ProcessGroup,
     PromptSource, ProviderError, QuestionKind, QueueMode, Record, RecordBody, Role, RunConfig, RunStarted,
     SideQuestion, Spending, StopReason, SubTask, SubTaskRules, Summary, Task, TeamPattern, TeamRecord,
     TeamSettings, ThinkingLevel, ToolAnnotations, ToolCall, ToolMode, ToolResult, ToolResultMessage,
@@ -519,8 +519,11 @@ fn ends() -> Vec<RecordBody> {
         LimitReached::Duration { max_ms: 600_000 },
         LimitReached::Repeats { max: 3 },
     ];
+    let mut more = MoreLimits::default();
+    (more.max_turns, more.max_duration_ms) = (Some(100), Some(3_600_000));
     let mut bodies = vec![
         RecordBody::CancelRequested { reason: "Ctrl-C".into() },
+        RecordBody::LimitsRaised(more),
         RecordBody::Resumed,
         RecordBody::ClockRead,
         RecordBody::Noted { text: "[Agent stopped: Max turns reached (50)]".into() },

@@ -6,8 +6,8 @@ use archon::{
     Archon, Planning, RunHandle, RunOptions,
     planner::{fold, open_questions},
     types::{
-        Answer, ApprovalRequest, Approver, CallId, Confirm, Decision, Json, Outcome, OutcomeStatus, Record,
-        RunId, SubTask,
+        Answer, ApprovalRequest, Approver, CallId, Confirm, Decision, Json, MoreLimits, Outcome,
+        OutcomeStatus, Record, RunId, SubTask,
     },
 };
 use serde_json::Map;
@@ -77,11 +77,12 @@ pub(crate) async fn resume(
     app: &App,
     archon: &Archon,
     run: RunId,
+    more: MoreLimits,
     before: Vec<Arc<Record>>,
 ) -> Result<Exit, Failure> {
     let planning = planning(archon, Confirm::Never);
     confirm::show(app, &before);
-    let handle = planning.resume(run).await?;
+    let handle = planning.resume_with(run, more).await?;
     go_on(app, archon, &planning, handle, before).await
 }
 
