@@ -291,6 +291,16 @@ pub(crate) fn is_error(text: &str) -> bool {
         .is_ok_and(|json| json.get("choices").is_none() && Said::from_json(&json).is_some())
 }
 
+/// Whether JSON text is wrong only because it ends too early: the connection may have broken there. The parser takes the
+/// beginning of a number, such as `-` or `1.`, for a wrong one.
+pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
+    let is_at_end = || {
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        error.line() == text.split('\n').count() && error.column() >= last.len()
+    };
+    error.is_eof() || (error.is_syntax() && text.ends_with(['-', '+', '.', 'e', 'E']) && is_at_end())
+}
+
 /// What an error object in the middle of a stream means.
 pub(crate) fn stream_error(event: &Json) -> ProviderError {
     let failure = Failure { status: 200, ..Failure::default() };

@@ -145,9 +145,9 @@ fn chunks_with_the_results_of_filters() {
         &chat(),
         &[prompt, text, filtered, "[DONE]"],
         expect![[r#"
-        error gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
-          text "Half"
-          because: the service's content filter stopped the answer: violence (medium)"#]],
+            refusal gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
+              text "Half"
+              because: the service's content filter stopped the answer: violence (medium)"#]],
     );
 }
 
@@ -160,9 +160,9 @@ fn responses_with_the_results_of_filters() {
         &responses(),
         &[text, end],
         expect![[r#"
-        error gpt-4.1 in 0 out 0 read 0 written 0 total 0
-          text "Half"
-          because: the service's content filter stopped the answer: violence (high)"#]],
+            refusal gpt-4.1 in 0 out 0 read 0 written 0 total 0
+              text "Half"
+              because: the service's content filter stopped the answer: violence (high)"#]],
     );
 }
 

@@ -84,8 +84,9 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError>;
 
-    /// No more events come: adds the last model events, or says what is missing.
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+    /// No more events come: adds the last model events, or says what is missing. Behind a body that broke off an answer
+    /// is complete only if the service said why it ends, and nothing of it came after that.
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
     /// The caller cancelled: what was said so far.
     fn abort(&mut self) -> AssistantMessage;
@@ -98,6 +99,15 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 
     /// The time, for dates in headers.
     fn now(&self) -> Timestamp;
+}
+
+/// How a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    /// As HTTP says, or the protocol said that nothing follows.
+    Complete,
+    /// Nobody knows what is missing.
+    Broken,
 }
 
 /// Whether more can follow.
@@ -301,7 +311,10 @@ impl<D: Decoder> Exchange<D> {
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
-        match read.and_then(|_| self.check_limits()).and_then(|()| self.decoder.end(&mut self.out)) {
+        match read
+            .and_then(|_| self.check_limits())
+            .and_then(|()| self.decoder.end(BodyEnd::Complete, &mut self.out))
+        {
             Ok(()) => {}
             // Nothing broke off: it is complete, and something else.
             Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown)),
@@ -351,7 +364,7 @@ impl<D: Decoder> Exchange<D> {
             FrameError::Malformed(what) => ProviderError::Protocol(what),
         };
         // An answer that is complete stays complete, whatever became of the connection.
-        if self.decoder.end(&mut self.out).is_ok() {
+        if self.decoder.end(BodyEnd::Broken, &mut self.out).is_ok() {
             self.phase = Phase::Ended;
         } else {
             self.fail(error);
@@ -360,7 +373,7 @@ impl<D: Decoder> Exchange<D> {
 
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        match (self.decoder.end(&mut self.out), self.odd.take()) {
+        match (self.decoder.end(BodyEnd::Complete, &mut self.out), self.odd.take()) {
             (Ok(()), _) => {}
             // Nothing broke off: it never was a stream of events.
             (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown)),
