@@ -64,7 +64,9 @@ impl Model {
                     if matches!(answer.stop_reason, StopReason::Refusal | StopReason::Error) =>
                 {
                     let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
-                    return Err(Some(ProviderError::Other(format!("the model gave no answer: {why}"))));
+                    return Err(Some(ProviderError::Other(
+                        format!("the model gave no answer: {why}").into(),
+                    )));
                 }
                 Ok(ModelEvent::Done(answer)) => return Ok(answer.text()),
                 Ok(_) => {}

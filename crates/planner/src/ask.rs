@@ -120,5 +120,5 @@ async fn ask(
             _ => {}
         }
     }
-    Err(ProviderError::Protocol("the provider's stream ended without a final message".to_owned()))
+    Err(ProviderError::Protocol("the provider's stream ended without a final message".into()))
 }

@@ -311,7 +311,7 @@ impl Answer {
     /// What it means that the service closed the stream before it said how the answer ends.
     pub(crate) fn broke_off(&self) -> ProviderError {
         let what = if self.is_empty() { "before the answer" } else { "in the middle of the answer" };
-        ProviderError::Network(format!("the service closed the stream {what}"))
+        ProviderError::Network(format!("the service closed the stream {what}").into())
     }
 
     fn take(&mut self) -> AssistantMessage {

@@ -253,7 +253,11 @@ impl Transport {
         if let Some(response) = crate::wire_fixture::answer(&request) {
             return Ok(Box::pin(std::future::ready(Ok(response))));
         }
-        let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
+        let client = self
+            .options
+            .clients
+            .client(&self.options, &self.url)
+            .map_err(|why| ProviderError::Other(why.into()))?;
         Ok(Box::pin(client.execute(request)))
     }
 
@@ -262,7 +266,7 @@ impl Transport {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let text = self.redactor.clean(with_causes(&error.without_url()));
         let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
-        if timeout { ProviderError::Timeout(text) } else { ProviderError::Network(text) }
+        if timeout { ProviderError::Timeout(text.into()) } else { ProviderError::Network(text.into()) }
     }
 }
 

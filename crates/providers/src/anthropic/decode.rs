@@ -204,7 +204,7 @@ impl MessagesDecoder {
             "max_tokens" => (StopReason::Length, None),
             "refusal" => (StopReason::Refusal, Some(refusal(stop.details.as_deref()))),
             "model_context_window_exceeded" => {
-                return Err(ProviderError::ContextOverflow(stop.reason.clone()));
+                return Err(ProviderError::ContextOverflow(stop.reason.clone().into()));
             }
             // The calls count, not the word: the tool of the answer's form is none.
             _ if self.answer.has_calls() => (StopReason::ToolUse, None),
@@ -252,7 +252,7 @@ impl Decoder for MessagesDecoder {
             Ok(event) => self.decode(event, out),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
+                let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);
                 }

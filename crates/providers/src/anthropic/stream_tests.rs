@@ -314,7 +314,7 @@ fn errors_in_the_middle_of_a_stream() {
         timeout_error: overloaded true the service is overloaded or failed (status 504): Took too long
         authentication_error: auth false not authorised: Who are you
         permission_error: auth false not authorised: Not you
-        billing_error: api false the service refused the request (Quota, status 0): Pay first
+        billing_error: api false the service refused the request (Quota, status 200): Pay first
         not_found_error: api false the service refused the request (NotFound, status 404): No such model
         invalid_request_error: context_overflow false the conversation does not fit into the model's context window: prompt is too long: 210000 tokens > 200000 maximum
         invalid_request_error: api false the service refused the request (InvalidRequest, status 400): messages: at least one

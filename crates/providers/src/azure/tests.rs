@@ -99,7 +99,7 @@ fn tokens_are_asked_for_before_each_request() {
         assert_eq!((sent.header("authorization"), sent.header("api-key")), (Some(bearer.as_str()), None));
     }
     let error = once(&provider, &ask(), &Fixture::json(401, r#"{"message":"canary-token-3 has expired"}"#));
-    assert_eq!(error.end, Err(ProviderError::Auth("**** has expired".into())));
+    assert_eq!(error.end, Err(ProviderError::Auth("**** has expired".into()).or_status(401)));
 
     let fixed = options(AzureApi::ChatCompletions).with_api_key("t").with_auth(AzureAuth::Bearer);
     let sent = sent(&AzureOpenAi::new(BASE_URL, fixed).unwrap(), &ask());

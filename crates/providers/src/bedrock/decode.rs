@@ -136,7 +136,7 @@ impl Decoder for ConverseDecoder {
             FrameKind::Event(kind) => self.typed(&kind, &frame.payload, out),
             FrameKind::Exception(kind) => Err(exception(&kind, &frame.payload)),
             FrameKind::Error { code, message } => Err(failure(&code, &message)),
-            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".to_owned())),
+            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".into())),
         }
     }
 
@@ -173,7 +173,9 @@ fn stop(reason: &str, sequence: Option<String>) -> Result<Stop, ProviderError> {
         "guardrail_intervened" => Stop::Refused("a guardrail of the service stopped the answer".to_owned()),
         "content_filtered" => Stop::Refused("the service's content filter stopped the answer".to_owned()),
         "refusal" => Stop::Refused("the service refused to answer".to_owned()),
-        "model_context_window_exceeded" => return Err(ProviderError::ContextOverflow(reason.to_owned())),
+        "model_context_window_exceeded" => {
+            return Err(ProviderError::ContextOverflow(reason.to_owned().into()));
+        }
         "malformed_model_output" | "malformed_tool_use" => {
             let message = format!("the service could not read what the model said: {reason}");
             return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
@@ -220,7 +222,9 @@ fn failure(kind: &str, message: &str) -> ProviderError {
 fn read<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ProviderError> {
     serde_json::from_slice(payload).map_err(|e| {
         let text = String::from_utf8_lossy(payload);
-        ProviderError::Protocol(format!("an event that is none ({e}): {}", classify::first_words(&text)))
+        ProviderError::Protocol(
+            format!("an event that is none ({e}): {}", classify::first_words(&text)).into(),
+        )
     })
 }
 

@@ -196,7 +196,7 @@ impl Decoder for ChunkDecoder {
             Ok(chunk) => self.chunk(chunk, out)?,
             Err(e) => {
                 let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
+                let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);
                 }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Timestamp};
+use archon_types::{AssistantMessage, CancellationToken, ErrorText, ModelEvent, ProviderError, Timestamp};
 use futures_core::Stream;
 use reqwest::{Request, Response, StatusCode};
 use serde::de::IgnoredAny;
@@ -165,6 +165,8 @@ pub(crate) struct Exchange<D: Decoder> {
     begun: bool,
     /// What came instead of events, until one comes.
     odd: Option<String>,
+    /// The HTTP status of the answer, once there is one.
+    status: Option<u16>,
 }
 
 impl<D: Decoder> Exchange<D> {
@@ -202,7 +204,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn at(phase: Phase<D::Frames>, transport: Arc<Transport>, decoder: D) -> Self {
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None }
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None, status: None }
     }
 
     /// Takes one step; `Pending` when there is nothing to do yet.
@@ -272,6 +274,7 @@ impl<D: Decoder> Exchange<D> {
     fn judge(&mut self, response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
+        self.status = Some(status.as_u16());
         let failure = failure_of(&response, self.decoder.now());
         let calls_itself_events =
             status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
@@ -317,9 +320,9 @@ impl<D: Decoder> Exchange<D> {
         {
             Ok(()) => {}
             // Nothing broke off: it is complete, and something else.
-            Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown)),
+            Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown.into())),
             Err(ProviderError::Protocol(what)) => {
-                self.fail(ProviderError::Protocol(format!("{what} ({shown})")))
+                self.fail(ProviderError::Protocol(format!("{what} ({shown})").into()))
             }
             Err(e) => self.fail(e),
         }
@@ -344,7 +347,7 @@ impl<D: Decoder> Exchange<D> {
             Some(reason) => {
                 // What is too much is not handed on either.
                 self.out.clear();
-                Err(ProviderError::Other(reason))
+                Err(ProviderError::Other(reason.into()))
             }
             None => Ok(()),
         }
@@ -358,10 +361,10 @@ impl<D: Decoder> Exchange<D> {
             }
             FrameError::Body(e) => body_error(e, &self.transport),
             FrameError::BrokeOff(what) | FrameError::Malformed(what) if let Some(shown) = &self.odd => {
-                ProviderError::Protocol(format!("{what} ({shown})"))
+                ProviderError::Protocol(format!("{what} ({shown})").into())
             }
-            FrameError::BrokeOff(what) => ProviderError::Network(what),
-            FrameError::Malformed(what) => ProviderError::Protocol(what),
+            FrameError::BrokeOff(what) => ProviderError::Network(what.into()),
+            FrameError::Malformed(what) => ProviderError::Protocol(what.into()),
         };
         // An answer that is complete stays complete, whatever became of the connection.
         if self.decoder.end(BodyEnd::Broken, &mut self.out).is_ok() {
@@ -376,7 +379,7 @@ impl<D: Decoder> Exchange<D> {
         match (self.decoder.end(BodyEnd::Complete, &mut self.out), self.odd.take()) {
             (Ok(()), _) => {}
             // Nothing broke off: it never was a stream of events.
-            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown)),
+            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown.into())),
             (Err(e), _) => self.fail(e),
         }
     }
@@ -406,7 +409,14 @@ impl<D: Decoder> Exchange<D> {
 
     fn fail(&mut self, error: ProviderError) {
         let AssistantMessage { provider, model, .. } = self.decoder.answer();
-        let error = catalogue::with_nearest(error, provider, model);
+        let error = match error {
+            ProviderError::Protocol(what) => ProviderError::Protocol(told_by(provider, self.status, what)),
+            other => catalogue::with_nearest(other, provider, model),
+        };
+        let error = match self.status {
+            Some(status) => error.or_status(status),
+            None => error,
+        };
         self.phase = Phase::Failed(classify::redacted(error, &self.transport.redactor));
     }
 }
@@ -429,6 +439,16 @@ impl<D: Decoder> Stream for Exchange<D> {
             }
         }
     }
+}
+
+/// Which service said what no documentation names, and with which status.
+fn told_by(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
+    let is_told = what.text.contains("status ");
+    what.text = match status.filter(|_| !is_told) {
+        Some(status) => format!("{provider}, status {status}: {}", what.text),
+        None => format!("{provider}, {}", what.text),
+    };
+    what
 }
 
 /// What a response says of itself beside its body, in case it is no answer.
@@ -503,16 +523,20 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
             let (all, whole) = (MOST_BYTES >> 20, MOST_WHOLE_BYTES >> 20);
             ProviderError::Protocol(format!(
                 "the answer has no end that can be believed: it may have {all} MiB, and {whole} MiB in one piece"
-            ))
+            ).into())
         }
-        BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned()),
+        BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned().into()),
     }
 }
 
 fn timeout(limit: Interrupt) -> ProviderError {
     match limit {
-        Interrupt::Idle(d) => ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64())),
-        Interrupt::Total(d) => ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64())),
+        Interrupt::Idle(d) => {
+            ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64()).into())
+        }
+        Interrupt::Total(d) => {
+            ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64()).into())
+        }
         Interrupt::Cancelled => ProviderError::Cancelled,
     }
 }

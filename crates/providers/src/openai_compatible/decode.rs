@@ -380,7 +380,7 @@ impl Decoder for ChatDecoder {
             Ok(chunk) => self.chunk(chunk, data, out)?,
             Err(e) => {
                 let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
+                let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) && !"[DONE]".starts_with(data) {
                     return Err(error);
                 }
@@ -404,7 +404,7 @@ impl Decoder for ChatDecoder {
             }
             _ => {
                 let what = if said_nothing { "before the answer" } else { "in the middle of the answer" };
-                return Err(ProviderError::Network(format!("the service closed the stream {what}")));
+                return Err(ProviderError::Network(format!("the service closed the stream {what}").into()));
             }
         };
         self.finish_text(out);
@@ -477,7 +477,7 @@ fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, Prov
             retry_after: None,
             message: format!("the service stopped the answer: {reason}"),
         }),
-        "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned())),
+        "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned().into())),
         _ => Ok(Finish::Stop),
     }
 }

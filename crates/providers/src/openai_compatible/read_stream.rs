@@ -85,7 +85,7 @@ pub fn read_chat_stream(
         ModelEvent::Done(message) => Some(*message),
         _ => None,
     });
-    done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".to_owned()))
+    done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".into()))
 }
 
 #[cfg(test)]

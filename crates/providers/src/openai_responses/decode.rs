@@ -230,7 +230,7 @@ impl ResponsesDecoder {
             Ok(event) => Ok(Some(event)),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
+                let error = ProviderError::Protocol(what.into());
                 if !classify::is_torn(&e, data) {
                     return Err(error);
                 }

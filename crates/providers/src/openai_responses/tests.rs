@@ -337,7 +337,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
         match heard.end {
             Ok(message) => assert!(at >= decided && message.text() == "Grüße", "cut at {at}"),
             Err(ProviderError::Network(_)) => assert!(at < decided, "cut at {at}"),
-            Err(ProviderError::Protocol(said)) if at == 0 => assert!(said.contains("an empty body")),
+            Err(ProviderError::Protocol(said)) if at == 0 => assert!(said.text.contains("an empty body")),
             Err(e) => panic!("cut at {at}: {e:?}"),
         }
     }
