@@ -21,7 +21,7 @@ use std::{
 use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
 use reqwest::{
     Method, Request, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
 use client::ClientPool;
@@ -243,6 +243,7 @@ impl Transport {
     fn request(&self, method: Method, url: Url) -> Request {
         let mut request = Request::new(method, url);
         *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         request
     }
 

@@ -16,7 +16,7 @@ use std::{
 
 use archon_types::{AssistantMessage, CancellationToken, ErrorText, ModelEvent, ProviderError, Timestamp};
 use futures_core::Stream;
-use reqwest::{Request, Response, StatusCode};
+use reqwest::{Request, Response, StatusCode, header::CONTENT_ENCODING};
 use serde::de::IgnoredAny;
 use tokio::time::{Sleep, sleep};
 
@@ -276,6 +276,9 @@ impl<D: Decoder> Exchange<D> {
         let status = response.status();
         self.status = Some(status.as_u16());
         let failure = failure_of(&response, self.decoder.now());
+        if let Some(reason) = compressed(&response) {
+            return self.fail(failure.classify(&reason));
+        }
         let calls_itself_events =
             status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
         if calls_itself_events {
@@ -461,6 +464,20 @@ pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
         retry_after: retry_after(headers, now),
         location: status.is_redirection().then(|| header("location").to_owned()),
     }
+}
+
+/// Why a body is not read that is compressed although nobody asked for that: a proxy on the way does so. Reading it would
+/// bring more crates than the case is worth.
+pub(crate) fn compressed(response: &Response) -> Option<String> {
+    let encoding =
+        response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("in a way that is no text").trim();
+    let is_plain = encoding.is_empty() || encoding.eq_ignore_ascii_case("identity");
+    (!is_plain).then(|| {
+        format!(
+            "the answer is compressed ({encoding}), which was not asked for and is not read; let the service, or the proxy \
+             on the way, send it as it is"
+        )
+    })
 }
 
 async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {

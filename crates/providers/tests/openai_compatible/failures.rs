@@ -65,6 +65,29 @@ async fn what_is_no_answer_at_all_is_shown() {
 
 // spec: P-31
 #[tokio::test]
+async fn a_compressed_answer_is_refused_by_the_name_of_its_encoding() {
+    for (status, code) in [(200, "protocol"), (429, "rate_limited"), (503, "overloaded")] {
+        let response = MockResponse::new(status)
+            .header("content-type", "text/event-stream")
+            .header("content-encoding", "br")
+            .chunk([0x1b, 0x0a, 0xff, 0x00]);
+        let server = MockServer::start([response]).await;
+        let error = answer(&server, ask()).await.unwrap_err();
+        let said = error.to_string();
+        assert_eq!((error.code(), error.status()), (code, Some(status)), "{said}");
+        assert!(
+            said.contains("the answer is compressed (br)") && said.contains("send it as it is"),
+            "{said}"
+        );
+        assert_eq!(server.requests()[0].header("accept-encoding"), Some("identity"));
+    }
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = MockServer::start([MockResponse::sse(body).header("content-encoding", "identity")]).await;
+    assert_eq!(answer(&server, ask()).await.unwrap().text(), "a");
+}
+
+// spec: P-31
+#[tokio::test]
 async fn an_error_with_status_200_is_an_error() {
     let error = json!({"error": {"message": "the model is loading", "code": 503}});
     let expected = |message: &str| ProviderError::Overloaded {
