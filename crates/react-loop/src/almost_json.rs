@@ -43,6 +43,9 @@ pub(crate) fn object_at(text: &str, open_end: OpenEnd) -> Result<Found, NoObject
         return Err(NoObject::Prose);
     }
     let mut plain = Plain::of(text);
+    if plain.is_deep {
+        return Err(NoObject::Bad);
+    }
     if let Some(last) = plain.open.last() {
         let may_close = open_end == OpenEnd::Close && *last != Open::Text && plain.may_end_here();
         if !may_close {
@@ -80,7 +83,12 @@ struct Plain<'a> {
     end: usize,
     /// Something other than the end of the source ended it.
     is_ended: bool,
+    /// There are more levels than JSON is read with.
+    is_deep: bool,
 }
+
+/// The parser calls itself for each level.
+const DEEPEST: usize = 128;
 
 /// What ends an object that is not closed, outside of texts: a code block's end, a tag's, the next word of the format.
 const ENDS: [&str; 8] = [
@@ -96,8 +104,14 @@ const ENDS: [&str; 8] = [
 
 impl<'a> Plain<'a> {
     fn of(source: &'a str) -> Self {
-        let mut plain =
-            Self { source, text: String::new(), open: Vec::new(), end: source.len(), is_ended: false };
+        let mut plain = Self {
+            source,
+            text: String::new(),
+            open: Vec::new(),
+            end: source.len(),
+            is_ended: false,
+            is_deep: false,
+        };
         plain.read();
         plain
     }
@@ -141,6 +155,7 @@ impl<'a> Plain<'a> {
     fn begin(&mut self, open: Open, c: char) {
         self.open.push(open);
         self.text.push(c);
+        self.is_deep |= self.open.len() > DEEPEST;
     }
 
     /// A bare word; those of Python are spelled as JSON's. Returns its length.
@@ -226,7 +241,7 @@ pub(crate) fn mended(text: &str) -> Option<Json> {
         return None;
     }
     let plain = Plain::of(text);
-    let is_whole = plain.open.is_empty() && text[plain.end..].trim().is_empty();
+    let is_whole = plain.open.is_empty() && !plain.is_deep && text[plain.end..].trim().is_empty();
     is_whole.then(|| json5::from_str(&plain.text).ok()).flatten()
 }
 
@@ -283,6 +298,8 @@ mod tests {
         for text in ["{the tool}", "{1}", "{ hm, well: }"] {
             assert_eq!(read(text), Err(NoObject::Prose), "{text}");
         }
+        let deep = format!("{}{}", "{'a':".repeat(50_000), "}".repeat(50_000));
+        assert_eq!(read(&deep), Err(NoObject::Bad));
         for text in [r#"{"a": }"#, r#"{"a" 1}"#, "{'a': [1}]"] {
             assert_eq!(read(text), Err(NoObject::Bad), "{text}");
         }
