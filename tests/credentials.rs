@@ -105,7 +105,7 @@ async fn a_missing_account_is_told_to_the_user() {
 async fn a_run_that_is_taken_up_acts_for_whom_it_was_started() {
     let store = store().await;
     let stage = Stage::new(|n, request| match n {
-        0 => vec![Err(ProviderError::Auth("the key was refused".to_owned()))],
+        0 => vec![Err(ProviderError::Auth("the key was refused".into()))],
         1 => call("c1", "repositories", json!({})),
         _ => FnProvider::text(&request.messages.iter().last().unwrap().text()),
     });

@@ -409,7 +409,7 @@ async fn a_provider_that_panics_has_failed_like_any_other() {
 #[tokio::test]
 async fn a_failure_ends_the_run_with_its_words_and_no_model_reads_it() {
     let refused = |_: usize, request: &Request| match request.messages.len() {
-        1 => vec![Err(ProviderError::Auth("no such key".to_owned()))],
+        1 => vec![Err(ProviderError::Auth("no such key".into()))],
         _ => FnProvider::text("done"),
     };
     let (own, asked) = model("own", refused);

@@ -238,8 +238,8 @@ impl LocalModelError {
 impl From<LocalModelError> for ProviderError {
     fn from(e: LocalModelError) -> Self {
         match e {
-            LocalModelError::PromptTooLarge { .. } => Self::ContextOverflow(e.to_string()),
-            e => Self::Other(format!("{e}; {}", e.advice())),
+            LocalModelError::PromptTooLarge { .. } => Self::ContextOverflow(e.to_string().into()),
+            e => Self::Other(format!("{e}; {}", e.advice()).into()),
         }
     }
 }

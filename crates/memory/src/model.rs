@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     ApiErrorKind, CancellationToken, Encoded, Json, MemoryError, Message, ModelEvent, Provider,
-    ProviderError, Request, RequestOptions, ResponseFormat, Timestamp,
+    ProviderError, Request, RequestOptions, ResponseFormat, StopReason, Timestamp,
 };
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
@@ -60,6 +60,14 @@ impl Model {
         let mut stream = self.provider.stream(request, CancellationToken::new());
         while let Some(event) = stream.next().await {
             match event {
+                Ok(ModelEvent::Done(answer))
+                    if matches!(answer.stop_reason, StopReason::Refusal | StopReason::Error) =>
+                {
+                    let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
+                    return Err(Some(ProviderError::Other(
+                        format!("the model gave no answer: {why}").into(),
+                    )));
+                }
                 Ok(ModelEvent::Done(answer)) => return Ok(answer.text()),
                 Ok(_) => {}
                 Err(error) => return Err(Some(error)),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    AssistantMessage, Context, Expenses, FallbackModel, Lease, ModelEvent, ModelPrice, PlanError, Provider,
-    ProviderError, Request, Spending, StopReason, TokenCounter, TokenEstimate,
+    ApiErrorKind, AssistantMessage, Context, Expenses, FallbackModel, Lease, ModelEvent, ModelPrice,
+    PlanError, Provider, ProviderError, Request, Spending, StopReason, TokenCounter, TokenEstimate,
 };
 use futures_util::StreamExt;
 
@@ -108,6 +108,11 @@ async fn ask(
             ModelEvent::Done(answer) if answer.stop_reason == StopReason::Aborted => {
                 return Err(ProviderError::Cancelled);
             }
+            ModelEvent::Done(answer) if answer.stop_reason == StopReason::Refusal => {
+                let why = answer.error_message.clone().unwrap_or_else(|| answer.text());
+                let message = context.redactor.clean(format!("the model refused to answer: {why}"));
+                return Err(ProviderError::Api { status: 200, kind: ApiErrorKind::ContentFiltered, message });
+            }
             ModelEvent::Done(mut answer) => {
                 context.redactor.clean_answer(&mut answer);
                 return Ok(*answer);
@@ -115,5 +120,5 @@ async fn ask(
             _ => {}
         }
     }
-    Err(ProviderError::Protocol("the provider's stream ended without a final message".to_owned()))
+    Err(ProviderError::Protocol("the provider's stream ended without a final message".into()))
 }

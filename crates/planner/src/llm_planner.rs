@@ -12,7 +12,7 @@ use std::{
 use archon_types::{
     ApiErrorKind, AssistantMessage, BoxFuture, Encoded, FallbackModel, Json, Message, ModelPrice, OnFailure,
     PlanError, Planner, PlanningContext, Provider, ProviderError, Request, RequestOptions, ResponseFormat,
-    Role, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
+    Role, StopReason, SubTask, SubTaskId, SubTaskRules, SubTaskStatus, Task, TaskId,
 };
 use serde_json::json;
 
@@ -137,7 +137,12 @@ impl LlmPlanner {
             let went_round = goes_round(&problems);
             let answer = self.ask(messages.clone(), context).await?;
             let text = answer.text();
-            let found = read_plan(&text, Reading::Lenient).and_then(|read| accept(read.goal, read.subtasks));
+            // A part of a plan that was cut off may look like a plan.
+            let reading = match answer.stop_reason {
+                StopReason::Length => Reading::Strict,
+                _ => Reading::Lenient,
+            };
+            let found = read_plan(&text, reading).and_then(|read| accept(read.goal, read.subtasks));
             problems = match found {
                 Ok(accepted) => return Ok(accepted),
                 Err(problems) => problems,

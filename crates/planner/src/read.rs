@@ -87,6 +87,10 @@ fn lenient(text: &str) -> Result<Json, ProblemKind> {
     if whole.is_ok() {
         return whole;
     }
+    // Before its parts are looked at: a part of a plan that is almost JSON may look like a plan.
+    if let Some(value) = mended(text).filter(may_be_plan) {
+        return Ok(value);
+    }
     let mut best = None;
     let mut at = 0;
     let mut tries = 0;
@@ -116,6 +120,26 @@ fn lenient(text: &str) -> Result<Json, ProblemKind> {
         (None, Err(problem)) => Err(problem),
     }
 }
+
+/// The JSON between the first and the last bracket if it is almost JSON: single quotes, bare keys, a comma too many. What
+/// has no end is not mended.
+fn mended(text: &str) -> Option<Json> {
+    let object = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
+    // The parser calls itself for each level.
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in object.bytes() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    (deepest <= DEEPEST).then(|| json5::from_str(object).ok()).flatten()
+}
+
+/// As deep as JSON is read anywhere.
+const DEEPEST: usize = 128;
 
 /// Brackets that are looked at: each try may read the whole rest.
 const MOST_TRIES: usize = 200;

@@ -8,7 +8,11 @@ use archon_types::{
     Timestamp, ToolCall, ToolSpec, Usage,
 };
 
-use crate::{answer_limits::Said, http::time_of, tool_names};
+use crate::{
+    answer_limits::Said,
+    http::{events::BodyEnd, time_of},
+    tool_names,
+};
 
 /// An answer on its way.
 pub(crate) struct Answer {
@@ -19,7 +23,11 @@ pub(crate) struct Answer {
     prose: Prose,
     /// Whether a call of the tool that stands for the answer was begun.
     formed: bool,
+    /// Whether the model declined in words.
+    refused: bool,
     said: Said,
+    /// How much had come when the service said why the answer ends.
+    ended_at: Option<Said>,
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -58,7 +66,9 @@ impl Answer {
             apart: false,
             prose: Prose::Said,
             formed: false,
+            refused: false,
             said: Said::default(),
+            ended_at: None,
             tools: request.tools.clone(),
             clock,
         }
@@ -119,6 +129,27 @@ impl Answer {
             Prose::Held(prose) => prose.push_str(&delta),
             Prose::Dropped => {}
         }
+    }
+
+    /// More of the words by which the model declines.
+    pub(crate) fn refusal(&mut self, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.refused |= !delta.is_empty();
+        self.text(delta, out);
+    }
+
+    /// The text that ended the answer.
+    pub(crate) fn set_stop_sequence(&mut self, text: Option<String>) {
+        self.message.stop_sequence = text.filter(|text| !text.is_empty());
+    }
+
+    /// The service said why the answer ends.
+    pub(crate) fn ends(&mut self) {
+        self.ended_at = Some(self.said);
+    }
+
+    /// Whether the answer is complete, given that it was said why it ends: its body ended, or nothing came since.
+    pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
+        body == BodyEnd::Complete || self.ended_at == Some(self.said)
     }
 
     /// A call begins that is the answer which was asked for as a call. Whether it is the first: one message
@@ -228,7 +259,8 @@ impl Answer {
         self.calls.get(call).map_or("", |open| &open.arguments)
     }
 
-    /// The arguments of a call are complete. No arguments are `{}`; what is no JSON is kept as malformed.
+    /// The arguments of a call are complete. No arguments are `{}`; what is no JSON is kept as malformed. Whether the
+    /// answer was cut off there is known only at its [`finish`](Self::finish).
     pub(crate) fn end_call(&mut self, call: usize, out: &mut VecDeque<ModelEvent>) {
         let Some(open) = self.calls.get_mut(call).filter(|open| !open.closed) else { return };
         open.closed = true;
@@ -238,7 +270,8 @@ impl Answer {
         out.push_back(ModelEvent::ToolCallEnd { index: number(call) });
     }
 
-    /// The answer is complete, for this reason. `because` says what went wrong if the reason is an error.
+    /// The answer is complete, for this reason. `because` says why the service stopped it, if the model did not end it
+    /// itself.
     pub(crate) fn finish(
         &mut self,
         reason: StopReason,
@@ -249,9 +282,14 @@ impl Answer {
         for call in 0..self.calls.len() {
             self.end_call(call, out);
         }
+        let refused = self.refused && reason == StopReason::Stop;
         let mut message = self.take();
-        message.stop_reason = reason;
+        message.stop_reason = if refused { StopReason::Refusal } else { reason };
         message.error_message = because;
+        if message.stop_reason != StopReason::StopSequence {
+            message.stop_sequence = None;
+        }
+        message.refuse_cut_call();
         out.push_back(ModelEvent::Done(Box::new(message)));
     }
 
@@ -273,7 +311,7 @@ impl Answer {
     /// What it means that the service closed the stream before it said how the answer ends.
     pub(crate) fn broke_off(&self) -> ProviderError {
         let what = if self.is_empty() { "before the answer" } else { "in the middle of the answer" };
-        ProviderError::Network(format!("the service closed the stream {what}"))
+        ProviderError::Network(format!("the service closed the stream {what}").into())
     }
 
     fn take(&mut self) -> AssistantMessage {

@@ -22,7 +22,7 @@ impl Default for AnswerLimits {
 }
 
 /// How much an answer has said so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) text_bytes: usize,
     pub(crate) thinking_bytes: usize,

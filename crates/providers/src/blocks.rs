@@ -7,7 +7,7 @@ use archon_types::{
     AssistantMessage, Clock, ModelEvent, ProviderError, Request, StopReason, Timestamp, Usage,
 };
 
-use crate::{answer::Answer, answer_limits::Said};
+use crate::{answer::Answer, answer_limits::Said, http::events::BodyEnd};
 
 /// An answer on its way, by the numbers of its blocks.
 pub(crate) struct Blocks {
@@ -32,8 +32,12 @@ pub(crate) enum Part {
 pub(crate) enum Stop {
     /// It was done, or waits for the results of its calls.
     Done,
+    /// It wrote a text that ends answers: this one, where it is said.
+    Sequence(Option<String>),
     /// It ran into its limit.
     Length,
+    /// It declined, or a filter stopped it, in these words.
+    Refused(String),
     /// Something else stopped it, in these words.
     Broken(String),
 }
@@ -67,6 +71,22 @@ impl Blocks {
     pub(crate) fn text(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
         self.begin(number, Part::Text);
         self.answer.text(delta, out);
+    }
+
+    /// Adds to the words by which the model declines.
+    pub(crate) fn refusal(&mut self, number: u64, delta: String, out: &mut VecDeque<ModelEvent>) {
+        self.begin(number, Part::Text);
+        self.answer.refusal(delta, out);
+    }
+
+    /// The service said why the answer ends, see [`Answer::ends`].
+    pub(crate) fn ends(&mut self) {
+        self.answer.ends();
+    }
+
+    /// See [`Answer::is_whole`].
+    pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
+        self.answer.is_whole(body)
     }
 
     /// The answer is asked for as a call, see [`Answer::hold_prose`].
@@ -143,8 +163,13 @@ impl Blocks {
         let (reason, because) = match stop {
             Stop::Length => (StopReason::Length, None),
             Stop::Broken(why) => (StopReason::Error, Some(why)),
+            Stop::Refused(why) => (StopReason::Refusal, Some(why)),
             // The calls count, not the word.
-            Stop::Done if self.answer.has_calls() => (StopReason::ToolUse, None),
+            Stop::Done | Stop::Sequence(_) if self.answer.has_calls() => (StopReason::ToolUse, None),
+            Stop::Sequence(text) => {
+                self.answer.set_stop_sequence(text);
+                (StopReason::StopSequence, None)
+            }
             Stop::Done => (StopReason::Stop, None),
         };
         self.answer.finish(reason, because, out);

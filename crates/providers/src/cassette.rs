@@ -25,7 +25,7 @@
 
 use std::time::Duration;
 
-use archon_types::{ApiErrorKind, Json, ModelEvent, ProviderError, Request};
+use archon_types::{ApiErrorKind, ErrorText, Json, ModelEvent, ProviderError, Request};
 use serde_json::json;
 
 use crate::{scrub::Scrubber, tap::Heard};
@@ -226,20 +226,19 @@ fn event(json: &Json) -> Result<Event, String> {
 
 fn error_json(error: &ProviderError) -> Json {
     let message = match error {
+        ProviderError::Overloaded { message, .. } | ProviderError::Api { message, .. } => message.clone(),
         ProviderError::RateLimited { message, .. }
-        | ProviderError::Overloaded { message, .. }
-        | ProviderError::Api { message, .. }
         | ProviderError::Network(message)
         | ProviderError::Timeout(message)
         | ProviderError::Auth(message)
         | ProviderError::ContextOverflow(message)
         | ProviderError::Protocol(message)
-        | ProviderError::Other(message) => message.clone(),
+        | ProviderError::Other(message) => message.text.clone(),
         other => other.to_string(),
     };
     let mut json = json!({ "code": error.code(), "message": message });
-    if let ProviderError::Overloaded { status, .. } | ProviderError::Api { status, .. } = error {
-        json["status"] = (*status).into();
+    if let Some(status) = error.status() {
+        json["status"] = status.into();
     }
     if let Some(kind) = error.refusal() {
         json["kind"] = value(&kind);
@@ -253,22 +252,28 @@ fn error_json(error: &ProviderError) -> Json {
 fn error(json: &Json) -> Option<ProviderError> {
     use ProviderError as E;
     let message = json.get("message")?.as_str()?.to_owned();
-    let status = json.get("status").and_then(Json::as_u64).and_then(|s| u16::try_from(s).ok()).unwrap_or(0);
+    let http = json.get("status").and_then(Json::as_u64).and_then(|s| u16::try_from(s).ok());
+    let status = http.unwrap_or(0);
     let retry_after = json.get("retry_after_ms").and_then(Json::as_u64).map(Duration::from_millis);
-    Some(match json.get("code")?.as_str()? {
-        "rate_limited" => E::RateLimited { retry_after, message },
+    let said = || ErrorText::from(message.clone());
+    let error = match json.get("code")?.as_str()? {
+        "rate_limited" => E::RateLimited { retry_after, message: said() },
         "overloaded" => E::Overloaded { status, retry_after, message },
-        "network" => E::Network(message),
-        "timeout" => E::Timeout(message),
-        "auth" => E::Auth(message),
+        "network" => E::Network(said()),
+        "timeout" => E::Timeout(said()),
+        "auth" => E::Auth(said()),
         "api" => {
             let kind = json.get("kind").and_then(|kind| serde_json::from_value(kind.clone()).ok());
             E::Api { status, kind: kind.unwrap_or(ApiErrorKind::Other), message }
         }
-        "context_overflow" => E::ContextOverflow(message),
-        "protocol" => E::Protocol(message),
+        "context_overflow" => E::ContextOverflow(said()),
+        "protocol" => E::Protocol(said()),
         "cancelled" => E::Cancelled,
-        _ => E::Other(message),
+        _ => E::Other(said()),
+    };
+    Some(match http {
+        Some(http) => error.or_status(http),
+        None => error,
     })
 }
 

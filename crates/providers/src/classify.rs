@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use archon_types::{ApiErrorKind, Json, ProviderError, Redactor};
+use archon_types::{ApiErrorKind, ErrorText, Json, ProviderError, Redactor};
 
 use crate::content_filter;
 
@@ -140,7 +140,7 @@ impl Failure {
         }
         if has(&["api_key_invalid"]) {
             // Google's services send it with status 400.
-            return ProviderError::Auth(said.message);
+            return ProviderError::Auth(self.with_status(said.message));
         }
         if has(&["insufficient_quota", "billing"]) || is_about_quota(&said.message) {
             // Sent with 429, and no wait helps.
@@ -183,19 +183,25 @@ impl Failure {
     fn by_status(self, message: String, overflow: bool) -> ProviderError {
         let retry_after = self.retry_after;
         match self.status {
-            401 | 403 => ProviderError::Auth(message),
+            401 | 403 => ProviderError::Auth(self.with_status(message)),
             402 => self.api(ApiErrorKind::Quota, message),
-            429 => ProviderError::RateLimited { retry_after, message },
+            429 => ProviderError::RateLimited { retry_after, message: self.with_status(message) },
             // 413 alone may as well be a body that is too large, for instance a picture.
-            _ if overflow => ProviderError::ContextOverflow(message),
-            408 => ProviderError::Timeout(message),
+            _ if overflow => ProviderError::ContextOverflow(self.with_status(message)),
+            408 => ProviderError::Timeout(self.with_status(message)),
             404 => self.api(ApiErrorKind::NotFound, message),
             400 | 413 | 422 => self.api(ApiErrorKind::InvalidRequest, message),
             501 | 505 => self.api(ApiErrorKind::Other, message),
             425 | 500..=599 => ProviderError::Overloaded { status: self.status, retry_after, message },
-            200..=299 => ProviderError::Protocol(message),
+            200..=299 => ProviderError::Protocol(self.with_status(message)),
             _ => self.api(ApiErrorKind::Other, message),
         }
+    }
+
+    fn with_status(&self, message: String) -> ErrorText {
+        let mut text = ErrorText::from(message);
+        text.status = (self.status > 0).then_some(self.status);
+        text
     }
 
     fn api(&self, kind: ApiErrorKind, message: String) -> ProviderError {
@@ -289,6 +295,16 @@ fn details(error: &Json) -> (String, Option<Duration>) {
 pub(crate) fn is_error(text: &str) -> bool {
     serde_json::from_str::<Json>(text)
         .is_ok_and(|json| json.get("choices").is_none() && Said::from_json(&json).is_some())
+}
+
+/// Whether JSON text is wrong only because it ends too early: the connection may have broken there. The parser takes the
+/// beginning of a number, such as `-` or `1.`, for a wrong one.
+pub(crate) fn is_torn(error: &serde_json::Error, text: &str) -> bool {
+    let is_at_end = || {
+        let last = text.rsplit('\n').next().unwrap_or_default();
+        error.line() == text.split('\n').count() && error.column() >= last.len()
+    };
+    error.is_eof() || (error.is_syntax() && text.ends_with(['-', '+', '.', 'e', 'E']) && is_at_end())
 }
 
 /// What an error object in the middle of a stream means.

@@ -156,15 +156,15 @@ fn status_and_words_are_classified() {
     expect![[r#"
         400 final Api { status: 400, kind: InvalidRequest, message: "bad" }
         400 final Api { status: 400, kind: ContentFiltered, message: "no" }
-        401 final Auth("no key")
+        401 final Auth("no key", 401)
         402 final Api { status: 402, kind: Quota, message: "pay" }
-        403 final Auth("not you")
+        403 final Auth("not you", 403)
         403 final Api { status: 403, kind: ContentFiltered, message: "flagged" }
         404 final Api { status: 404, kind: NotFound, message: "no such model" }
-        408 again Timeout("slow")
+        408 again Timeout("slow", 408)
         413 final Api { status: 413, kind: InvalidRequest, message: "large" }
         422 final Api { status: 422, kind: InvalidRequest, message: "[{\"msg\":\"field required\"}]" }
-        429 again RateLimited { retry_after: Some(7s), message: "slow down" }
+        429 again RateLimited { retry_after: Some(7s), message: "slow down", 429 }
         429 final Api { status: 429, kind: Quota, message: "no credit" }
         500 again Overloaded { status: 500, retry_after: Some(7s), message: "oops" }
         501 final Api { status: 501, kind: Other, message: "no" }
@@ -173,13 +173,13 @@ fn status_and_words_are_classified() {
         504 again Overloaded { status: 504, retry_after: Some(7s), message: "status 504, application/json: upstream timed out" }
         529 again Overloaded { status: 529, retry_after: Some(7s), message: "busy" }
         418 final Api { status: 418, kind: Other, message: "status 418, application/json: teapot" }
-        200 again RateLimited { retry_after: Some(7s), message: "slow down (status 200, application/json: {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\"}})" }
-        200 final Auth("who (status 200, application/json: {\"error\":{\"message\":\"who\",\"type\":\"authentication_error\"}})")
+        200 again RateLimited { retry_after: Some(7s), message: "slow down (status 200, application/json: {\"error\":{\"message\":\"slow down\",\"type\":\"rate_limit_error\"}})", 429 }
+        200 final Auth("who (status 200, application/json: {\"error\":{\"message\":\"who\",\"type\":\"authentication_error\"}})", 401)
         200 again Overloaded { status: 503, retry_after: Some(7s), message: "busy (status 200, application/json: {\"error\":{\"message\":\"busy\",\"type\":\"overloaded_error\"}})" }
         200 final Api { status: 0, kind: Other, message: "odd (status 200, application/json: {\"error\":{\"message\":\"odd\",\"type\":\"odd\"}})" }
         200 again Overloaded { status: 502, retry_after: Some(7s), message: "provider is down (status 200, application/json: {\"error\":{\"message\":\"provider is down\",\"code\":502}})" }
-        200 again RateLimited { retry_after: Some(7s), message: "provider is busy (status 200, application/json: {\"error\":{\"message\":\"provider is busy\",\"code\":\"429\"}})" }
-        200 final Protocol("status 200, text/html: <html>log in")
+        200 again RateLimited { retry_after: Some(7s), message: "provider is busy (status 200, application/json: {\"error\":{\"message\":\"provider is busy\",\"code\":\"429\"}})", 429 }
+        200 final Protocol("status 200, text/html: <html>log in", 200)
     "#]].assert_eq(&table);
 }
 
@@ -249,15 +249,15 @@ fn no_kind_of_error_shows_a_key() {
     let text = || "the key sk-canary, sk-canary is wrong".to_owned();
     let wait = None;
     for error in [
-        ProviderError::RateLimited { retry_after: wait, message: text() },
+        ProviderError::RateLimited { retry_after: wait, message: text().into() },
         ProviderError::Overloaded { status: 500, retry_after: wait, message: text() },
         ProviderError::Api { status: 400, kind: ApiErrorKind::Other, message: text() },
-        ProviderError::Network(text()),
-        ProviderError::Timeout(text()),
-        ProviderError::Auth(text()),
-        ProviderError::ContextOverflow(text()),
-        ProviderError::Protocol(text()),
-        ProviderError::Other(text()),
+        ProviderError::Network(text().into()),
+        ProviderError::Timeout(text().into()),
+        ProviderError::Auth(text().into()),
+        ProviderError::ContextOverflow(text().into()),
+        ProviderError::Protocol(text().into()),
+        ProviderError::Other(text().into()),
     ] {
         let shown = redacted(error, &redactor).to_string();
         assert!(shown.contains("the key ****, **** is wrong"), "{shown}");

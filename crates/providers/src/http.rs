@@ -21,7 +21,7 @@ use std::{
 use archon_types::{Clock, ProviderError, Redactor, Secret, Timestamp};
 use reqwest::{
     Method, Request, Response, Url,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
 use client::ClientPool;
@@ -243,6 +243,7 @@ impl Transport {
     fn request(&self, method: Method, url: Url) -> Request {
         let mut request = Request::new(method, url);
         *request.headers_mut() = self.headers.clone();
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         request
     }
 
@@ -253,7 +254,11 @@ impl Transport {
         if let Some(response) = crate::wire_fixture::answer(&request) {
             return Ok(Box::pin(std::future::ready(Ok(response))));
         }
-        let client = self.options.clients.client(&self.options, &self.url).map_err(ProviderError::Other)?;
+        let client = self
+            .options
+            .clients
+            .client(&self.options, &self.url)
+            .map_err(|why| ProviderError::Other(why.into()))?;
         Ok(Box::pin(client.execute(request)))
     }
 
@@ -262,7 +267,7 @@ impl Transport {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
         let text = self.redactor.clean(with_causes(&error.without_url()));
         let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
-        if timeout { ProviderError::Timeout(text) } else { ProviderError::Network(text) }
+        if timeout { ProviderError::Timeout(text.into()) } else { ProviderError::Network(text.into()) }
     }
 }
 

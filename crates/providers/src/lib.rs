@@ -115,6 +115,8 @@ mod schema_subset;
 mod signature;
 #[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
 mod strict_schema;
+#[cfg(any(feature = "openai-compatible", feature = "openai-responses"))]
+mod token_counts;
 #[cfg(any(feature = "azure", feature = "vertex"))]
 mod token_source;
 #[cfg(feature = "http")]

@@ -71,7 +71,9 @@ impl RecordingProvider {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         // One write for one line, so that a crash leaves no half of one in most cases.
         file.write_all(line.as_bytes()).map_err(|e| {
-            ProviderError::Other(format!("the cassette {} cannot be written: {e}", self.path.display()))
+            ProviderError::Other(
+                format!("the cassette {} cannot be written: {e}", self.path.display()).into(),
+            )
         })
     }
 }

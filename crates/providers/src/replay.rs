@@ -96,11 +96,12 @@ impl ReplayProvider {
         let path = self.path.display();
         let next = calls.iter().enumerate().find_map(|(at, call)| Some((at + 1, call.as_ref()?)));
         Err(ProviderError::Other(match next {
-            None => format!("{path} has no answer left: all its {} calls were replayed", calls.len()),
+            None => format!("{path} has no answer left: all its {} calls were replayed", calls.len()).into(),
             Some((number, call)) => {
                 // Equal requests were replayed above, so there is a difference.
                 let difference = difference(&call.request, &asked).unwrap_or_default();
                 format!("{path} has no answer to this request; from call {number} it differs at {difference}")
+                    .into()
             }
         }))
     }

@@ -186,7 +186,7 @@ impl ScriptedProvider {
             Some(step) => step.clone(),
             None => {
                 let said = format!("script exhausted: call {number} of a script of {}", self.script.len());
-                Step::error(ProviderError::Other(said))
+                Step::error(ProviderError::Other(said.into()))
             }
         };
         while let Kind::Reply(reply) = &step.kind {
@@ -227,7 +227,7 @@ impl Provider for ScriptedProvider {
             ..AssistantMessage::default()
         };
         let events = match failure {
-            Some(what) => VecDeque::from([Err(ProviderError::Other(what.to_owned()))]),
+            Some(what) => VecDeque::from([Err(ProviderError::Other(what.to_owned().into()))]),
             None => events(step, &said),
         };
         let cancelled = Box::pin(cancel.cancelled_owned());

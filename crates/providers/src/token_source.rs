@@ -21,7 +21,7 @@ pub(crate) async fn with_token(
     transport.redactor.add_expiring(&token);
     let bearer = sensitive(&Secret::new(format!("Bearer {}", token.expose())));
     let bearer =
-        bearer.ok_or_else(|| ProviderError::Auth("the access token holds what cannot be sent".to_owned()))?;
+        bearer.ok_or_else(|| ProviderError::Auth("the access token holds what cannot be sent".into()))?;
     request.headers_mut().insert(AUTHORIZATION, bearer);
     Ok(request)
 }

@@ -108,9 +108,9 @@ fn a_token_is_never_shown_and_without_one_nothing_is_sent() {
     }
     assert!(!shown.contains("canary") && shown.contains("the token **** is wrong"), "{shown}");
     let none: TokenSource =
-        Arc::new(|| Box::pin(async { Err(ProviderError::Auth("no credentials".to_owned())) }));
+        Arc::new(|| Box::pin(async { Err(ProviderError::Auth("no credentials".into())) }));
     let error = once(&self::provider(none), &ask(), &Fixture::json(200, "{}")).end.unwrap_err();
-    assert_eq!(error, ProviderError::Auth("no credentials".to_owned()));
+    assert_eq!(error, ProviderError::Auth("no credentials".into()));
     let broken: TokenSource = Arc::new(|| Box::pin(async { Ok(Secret::from("can\nary")) }));
     let error = once(&self::provider(broken), &ask(), &Fixture::json(200, "{}")).end.unwrap_err();
     assert_eq!(error.code(), "auth");

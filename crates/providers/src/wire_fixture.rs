@@ -154,7 +154,7 @@ impl Heard {
             assert_eq!((call.id.as_str(), &call.name, true), (id.as_str(), name, *closed));
             match &call.malformed {
                 Some(malformed) => assert_eq!(&malformed.text, arguments),
-                None if arguments.is_empty() => assert_eq!(call.arguments.to_string(), "{}"),
+                None if matches!(&**arguments, "" | "null") => assert_eq!(call.arguments.to_string(), "{}"),
                 None => {
                     let said: archon_types::Json = serde_json::from_str(arguments).unwrap();
                     assert_eq!(call.arguments, said);
@@ -171,6 +171,9 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
         StopReason::Length => "length",
         StopReason::ToolUse => "tools",
         StopReason::Error => "error",
+        StopReason::StopSequence => "sequence",
+        StopReason::Pause => "pause",
+        StopReason::Refusal => "refusal",
         _ => "aborted",
     };
     let u = message.usage;
@@ -190,6 +193,9 @@ pub(crate) fn line(message: &AssistantMessage) -> String {
             },
             other => format!("{other:?}"),
         };
+    }
+    if let Some(text) = &message.stop_sequence {
+        line += &format!("\n  ended by {text:?}");
     }
     if let Some(error) = &message.error_message {
         line += &format!("\n  because: {error}");

@@ -1,24 +1,39 @@
-//! What a model without tool calling meant: an action, a final answer, or something else.
+//! What a model without tool calling meant: actions, a final answer, or something else.
 //!
 //! Models are sloppy about the format, so the parser takes what is well meant: any case, one line or
-//! many, fenced code, single quotes, trailing commas, unquoted keys, brackets left open, and several
-//! spellings of the keys. It never invents a name or an argument.
+//! many, fenced code, almost JSON, several spellings of the keys, and the ways of others to write a call. It never invents a
+//! name or an argument, and takes nothing that was cut off for less than it was to be.
 
-use archon_types::Json;
+use archon_types::{Json, StopReason};
 use serde_json::Map;
+
+use crate::almost_json::{Found, NoObject, OpenEnd, object_at, starts_with};
 
 /// What an answer in text mode asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Run a tool.
-    Call {
-        /// The tool's name as the model wrote it.
-        tool: String,
-        /// The arguments; an empty object if there were none.
-        arguments: Json,
-    },
+pub enum Written {
+    /// Run tools, in this order. There is at least one.
+    Calls(Vec<WrittenCall>),
     /// The task is done.
     Final(String),
+}
+
+/// A call as a model wrote it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WrittenCall {
+    /// The tool's name as the model wrote it.
+    pub tool: String,
+    /// The arguments; an empty object if there were none.
+    pub arguments: Json,
+    /// Why it is not to run, if so, in words that the model can act on.
+    pub refused: Option<&'static str>,
+}
+
+impl WrittenCall {
+    pub(crate) fn new(tool: impl Into<String>, arguments: Json) -> Self {
+        Self { tool: tool.into(), arguments, refused: None }
+    }
 }
 
 /// Why an answer was not understood.
@@ -28,9 +43,17 @@ pub enum ParseFailure {
     /// Neither an action nor a final answer is there.
     #[error("no \"Action:\" and no \"Final Answer:\" was found")]
     Nothing,
+    /// The same, and the answer was cut off.
+    #[error(
+        "the answer was cut off by its token limit before an \"Action:\" or a \"Final Answer:\"; be brief"
+    )]
+    CutOff,
     /// `Action:` is not followed by a JSON object.
     #[error("\"Action:\" is not followed by a JSON object")]
     NoObject,
+    /// The object has no end.
+    #[error("the action has no end: it may have been cut off, so it was not run; write it again, whole")]
+    Torn,
     /// The object is not JSON, however kindly it is read.
     #[error("the action is not valid JSON")]
     BadJson,
@@ -39,120 +62,315 @@ pub enum ParseFailure {
     NoTool,
 }
 
-/// Understands one answer. When it holds both an action and a final answer, the earlier one counts.
+/// Understands one answer, which ended for this reason. When it holds both an action and a final answer, the earlier one
+/// counts.
+///
+/// Calls behind an observation that the model wrote itself are refused: it made up what they rest on. So is one that
+/// cannot be read behind one that can, if it names its tool.
 ///
 /// # Errors
 /// [`ParseFailure`] says what is missing, in words that the model can act on.
-pub fn parse_action(text: &str) -> Result<Action, ParseFailure> {
+pub fn parse_answer(text: &str, stop: StopReason) -> Result<Written, ParseFailure> {
+    let open_end = if stop == StopReason::Length { OpenEnd::Refuse } else { OpenEnd::Close };
     let lower = text.to_ascii_lowercase();
-    let action = find_marker(&lower, "action:");
-    let last = find_marker(&lower, "final answer:");
-    match (action, last) {
-        (Some(a), Some(f)) if f < a => Ok(final_answer(text, f)),
-        (Some(a), _) => {
-            let end = section_end(&lower, a);
-            parse_object(&text[a..end])
-        }
-        (None, Some(f)) => Ok(final_answer(text, f)),
-        // Some models leave the marker out and send the object alone.
-        (None, None) => match parse_object(text) {
-            Err(ParseFailure::NoObject | ParseFailure::NoTool | ParseFailure::BadJson) => {
-                Err(ParseFailure::Nothing)
-            }
-            other => other,
-        },
+    let mut reader = Reader { text, lower: &lower, open_end, calls: Vec::new(), invented: false };
+    match reader.read()? {
+        Some(answer) => Ok(Written::Final(answer)),
+        None if !reader.calls.is_empty() => Ok(Written::Calls(reader.calls)),
+        None if stop == StopReason::Length => Err(ParseFailure::CutOff),
+        None => Err(ParseFailure::Nothing),
     }
 }
 
-/// Where the text after `marker` begins. `Action:` must not be the end of another word.
-fn find_marker(lower: &str, marker: &str) -> Option<usize> {
-    lower.match_indices(marker).find_map(|(at, _)| {
-        let before = lower[..at].chars().next_back();
-        (!before.is_some_and(char::is_alphanumeric)).then_some(at + marker.len())
-    })
+/// What opens a call, or ends the search for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marker {
+    Action,
+    FinalAnswer,
+    Observation,
+    /// `<tool_call>{…}</tool_call>`: Hermes, Qwen.
+    ToolCallTag,
+    /// `[TOOL_CALLS][{…}]`, `[TOOL_CALLS]name{…}` and `[TOOL_CALLS]name[ARGS]{…}`: Mistral.
+    ToolCalls,
+    /// `<function=name>{…}</function>`: Llama.
+    FunctionTag,
 }
 
-fn section_end(lower: &str, from: usize) -> usize {
-    ["\nthought:", "final answer:", "\nobservation:"]
-        .iter()
-        .filter_map(|marker| lower[from..].find(marker))
-        .min()
-        .map_or(lower.len(), |at| from + at)
+const MARKERS: [(&str, Marker); 6] = [
+    ("action:", Marker::Action),
+    ("final answer:", Marker::FinalAnswer),
+    ("observation:", Marker::Observation),
+    ("<tool_call>", Marker::ToolCallTag),
+    ("[tool_calls]", Marker::ToolCalls),
+    ("<function=", Marker::FunctionTag),
+];
+
+struct Reader<'a> {
+    text: &'a str,
+    lower: &'a str,
+    open_end: OpenEnd,
+    calls: Vec<WrittenCall>,
+    /// The model wrote an observation.
+    invented: bool,
 }
 
-fn final_answer(text: &str, from: usize) -> Action {
-    Action::Final(text[from..].trim().to_owned())
+/// A call that was read, or the answer that stands in a call's place, and where it ends.
+enum Meant {
+    Call(WrittenCall),
+    Final(String),
 }
 
-fn parse_object(section: &str) -> Result<Action, ParseFailure> {
-    let start = section.find('{').ok_or(ParseFailure::NoObject)?;
-    let object = balanced(&section[start..]);
-    let fields = read_json(&object).ok_or(ParseFailure::BadJson)?;
-    meaning(fields)
-}
+const INVENTED: &str =
+    "it stands behind an observation that you wrote yourself; wait for the real result of the call before it";
+const UNREADABLE: &str = "it could not be read as one whole JSON object";
 
-/// The first balanced object; what is left open at the end of the text is closed.
-fn balanced(text: &str) -> String {
-    let mut open = Vec::new();
-    let mut quote: Option<char> = None;
-    let mut escaped = false;
-    let mut previous = ' ';
-    for (at, c) in text.char_indices() {
-        match quote {
-            Some(_) if escaped => escaped = false,
-            Some(_) if c == '\\' => escaped = true,
-            Some(q) if c == q => quote = None,
-            Some(_) => {}
-            None => match c {
-                '"' => quote = Some(c),
-                // An apostrophe inside a bare word is not a quote.
-                '\'' if !previous.is_alphanumeric() => quote = Some(c),
-                '{' => open.push('}'),
-                '[' => open.push(']'),
-                '}' | ']' => {
-                    open.pop();
-                    if open.is_empty() {
-                        return text[..at + c.len_utf8()].to_owned();
-                    }
+impl Reader<'_> {
+    /// Reads on to the final answer, or to the end.
+    fn read(&mut self) -> Result<Option<String>, ParseFailure> {
+        let mut at = 0;
+        let mut is_marked = false;
+        while let Some((marker, behind)) = self.next_marker(at) {
+            is_marked = true;
+            at = match marker {
+                Marker::FinalAnswer if self.calls.is_empty() => {
+                    return Ok(Some(self.text[behind..].trim().to_owned()));
                 }
-                _ => {}
-            },
+                // It was written before the results were there.
+                Marker::FinalAnswer => return Ok(None),
+                Marker::Observation => {
+                    self.invented |= !self.calls.is_empty();
+                    behind
+                }
+                marker => match self.marked(marker, behind) {
+                    Ok((end, None)) => end,
+                    Ok((_, Some(answer))) if self.calls.is_empty() => return Ok(Some(answer)),
+                    Ok((_, Some(_))) => return Ok(None),
+                    Err(failure) if self.calls.is_empty() => return Err(failure),
+                    Err(_) => {
+                        self.unreadable(behind);
+                        return Ok(None);
+                    }
+                },
+            };
         }
-        previous = c;
+        if is_marked { Ok(None) } else { self.unmarked() }
     }
-    let mut closed = text.trim_end().to_owned();
-    closed.extend(quote);
-    closed.extend(open.iter().rev());
-    closed
+
+    fn next_marker(&self, from: usize) -> Option<(Marker, usize)> {
+        let found = MARKERS.iter().filter_map(|(word, marker)| {
+            let at = self.lower[from..].match_indices(word).map(|(at, _)| from + at).find(|at| {
+                // Not the end of another word.
+                let before = self.lower[..*at].chars().next_back();
+                !word.starts_with(char::is_alphabetic) || !before.is_some_and(char::is_alphanumeric)
+            })?;
+            Some((at, *marker, at + word.len()))
+        });
+        found.min_by_key(|(at, ..)| *at).map(|(_, marker, behind)| (marker, behind))
+    }
+
+    /// The calls behind a marker, or the answer there; and where they end.
+    fn marked(&mut self, marker: Marker, from: usize) -> Result<(usize, Option<String>), ParseFailure> {
+        if let Some(end) = self.named(marker, from)? {
+            return Ok((end, None));
+        }
+        let (meant, mut end) = self.first_object(from, self.section_end(from))?;
+        match meant {
+            Meant::Final(answer) => return Ok((end, Some(answer))),
+            Meant::Call(call) => self.push(call),
+        }
+        // More calls right behind it: in a list, or one below the other.
+        while let Some(next) = self.next_object(end) {
+            let Ok(found) = object_at(&self.text[next..], self.open_end) else { break };
+            let Ok(Meant::Call(call)) = meaning(found.fields, Marks::None) else { break };
+            self.push(call);
+            end = next + found.end;
+        }
+        Ok((end, None))
+    }
+
+    /// A call whose name stands in front of its arguments: `Action: name` and `Action Input: {…}`, or one of the tags.
+    fn named(&mut self, marker: Marker, from: usize) -> Result<Option<usize>, ParseFailure> {
+        let behind = &self.text[from..];
+        let trimmed = behind.trim_start_matches([' ', '`', '"', '*']);
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+        let length = trimmed.find(|c| !is_name(c)).unwrap_or(trimmed.len());
+        if length == 0 {
+            return Ok(None);
+        }
+        let after = trimmed[length..].trim_start_matches(['`', '"', '*']).trim_start();
+        let arguments = match marker {
+            Marker::Action => after.strip_prefix_ignoring_case("action input:"),
+            Marker::FunctionTag => after.strip_prefix('>'),
+            Marker::ToolCalls => Some(after.strip_prefix_ignoring_case("[args]").unwrap_or(after)),
+            _ => None,
+        };
+        let Some(arguments) = arguments.map(str::trim_start) else { return Ok(None) };
+        let arguments =
+            arguments.strip_prefix("```json").unwrap_or(arguments).trim_start_matches(['`', '\n']);
+        let at = self.text.len() - arguments.len();
+        let tool = trimmed[..length].to_owned();
+        if !arguments.starts_with('{') {
+            return Err(ParseFailure::NoObject);
+        }
+        let Found { fields, end } = object_at(arguments, self.open_end).map_err(failure)?;
+        self.push(WrittenCall::new(tool, Json::Object(fields)));
+        Ok(Some(at + end))
+    }
+
+    /// The first object in a section that means something; prose may stand before it, with brackets in it.
+    fn first_object(&self, from: usize, to: usize) -> Result<(Meant, usize), ParseFailure> {
+        let mut none = ParseFailure::NoObject;
+        let mut at = from;
+        for _ in 0..MOST_TRIES {
+            let Some(next) = self.text[at..to].find('{').map(|next| at + next) else { break };
+            at = match object_at(&self.text[next..], self.open_end) {
+                Ok(found) => match meaning(found.fields, Marks::Marked) {
+                    Ok(meant) => return Ok((meant, next + found.end)),
+                    Err(failure) => {
+                        none = failure;
+                        next + found.end
+                    }
+                },
+                Err(NoObject::Prose) => next + 1,
+                Err(error) => return Err(failure(error)),
+            };
+            if at >= to {
+                break;
+            }
+        }
+        Err(none)
+    }
+
+    /// Some models leave the marker out and send the object alone.
+    fn unmarked(&mut self) -> Result<Option<String>, ParseFailure> {
+        let mut at = 0;
+        for _ in 0..MOST_TRIES {
+            let Some(next) = self.text[at..].find('{').map(|next| at + next) else { break };
+            at = match object_at(&self.text[next..], self.open_end) {
+                Ok(found) => {
+                    match meaning(found.fields, Marks::None) {
+                        Ok(Meant::Final(answer)) if self.calls.is_empty() => return Ok(Some(answer)),
+                        Ok(Meant::Call(call)) => self.push(call),
+                        _ => {}
+                    }
+                    next + found.end
+                }
+                Err(NoObject::Prose) => next + 1,
+                // What stands inside may look like a call, and is a part of another.
+                Err(NoObject::Torn) if self.calls.is_empty() => return Err(ParseFailure::Torn),
+                Err(_) => break,
+            };
+        }
+        if self.calls.is_empty() {
+            self.calls = crate::pythonic::calls(self.text).unwrap_or_default();
+        }
+        Ok(None)
+    }
+
+    /// Where the next object begins, if only what separates objects stands before it.
+    fn next_object(&self, from: usize) -> Option<usize> {
+        let rest = &self.text[from..];
+        let next = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+        next.starts_with('{').then_some(self.text.len() - next.len())
+    }
+
+    /// Before which place an object has to begin that belongs to the marker before `from`.
+    fn section_end(&self, from: usize) -> usize {
+        ["\nthought:", "\naction:", "final answer:", "\nobservation:"]
+            .iter()
+            .filter_map(|marker| self.lower[from..].find(marker))
+            .min()
+            .map_or(self.text.len(), |at| from + at)
+    }
+
+    fn push(&mut self, mut call: WrittenCall) {
+        call.refused = self.invented.then_some(INVENTED);
+        if self.calls.len() < MOST_CALLS {
+            self.calls.push(call);
+        }
+    }
+
+    /// An action behind others that is not understood has a result, too, if it says which tool it is for.
+    fn unreadable(&mut self, from: usize) {
+        let name = ["\"tool\"", "'tool'", "\"name\"", "\"tool_name\""].iter().find_map(|key| {
+            let (_, value) = self.text[from..].split_once(key)?;
+            let value = value.trim_start().strip_prefix(':')?.trim_start();
+            let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            Some(value[1..].split_once(quote)?.0.to_owned())
+        });
+        if let Some(tool) = name {
+            let arguments = Json::Object(Map::new());
+            self.push(WrittenCall::new(tool, arguments));
+            if let Some(call) = self.calls.last_mut() {
+                call.refused = call.refused.or(Some(UNREADABLE));
+            }
+        }
+    }
 }
 
-fn read_json(text: &str) -> Option<Map<String, Json>> {
-    let value: Json = serde_json::from_str(text).ok().or_else(|| json5::from_str(text).ok())?;
-    match value {
-        Json::Object(fields) => Some(fields),
-        _ => None,
+/// Objects that are looked at, and calls that are taken, in one answer: each look may read the whole rest.
+const MOST_TRIES: usize = 100;
+const MOST_CALLS: usize = 128;
+
+/// Whether something in front of an object says that it is a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marks {
+    Marked,
+    None,
+}
+
+fn failure(error: NoObject) -> ParseFailure {
+    match error {
+        NoObject::Prose => ParseFailure::NoObject,
+        NoObject::Torn => ParseFailure::Torn,
+        NoObject::Bad => ParseFailure::BadJson,
     }
 }
 
-fn meaning(mut fields: Map<String, Json>) -> Result<Action, ParseFailure> {
-    let name = ["tool", "tool_name", "action", "name"].iter().find_map(|key| match fields.get(*key) {
-        Some(Json::String(name)) => Some(name.clone()),
-        _ => None,
+trait StripIgnoringCase {
+    fn strip_prefix_ignoring_case(&self, lower: &str) -> Option<&str>;
+}
+
+impl StripIgnoringCase for str {
+    fn strip_prefix_ignoring_case(&self, lower: &str) -> Option<&str> {
+        starts_with(self, lower).then(|| &self[lower.len()..])
+    }
+}
+
+const ARGUMENTS: [&str; 5] = ["arguments", "args", "action_input", "parameters", "input"];
+
+fn meaning(mut fields: Map<String, Json>, marks: Marks) -> Result<Meant, ParseFailure> {
+    // `{"function": {"name": …}}`, as services send calls.
+    if let Some(Json::Object(function)) = fields.get("function") {
+        fields = function.clone();
+    }
+    let has_arguments = ARGUMENTS.iter().any(|key| fields.contains_key(*key));
+    let name = ["tool", "tool_name", "action", "name", "function"].iter().find_map(|key| {
+        match fields.get(*key) {
+            // Much has a name that is no call.
+            Some(Json::String(_)) if *key == "name" && marks == Marks::None && !has_arguments => None,
+            Some(Json::String(name)) => Some(name.clone()),
+            _ => None,
+        }
     });
     let Some(tool) = name else {
         return match fields.remove("answer") {
-            Some(answer) => Ok(Action::Final(plain(answer))),
+            Some(answer) => Ok(Meant::Final(plain(answer))),
             None => Err(ParseFailure::NoTool),
         };
     };
     if tool.eq_ignore_ascii_case("final") && !fields.contains_key("arguments") {
-        return Ok(Action::Final(fields.remove("answer").map(plain).unwrap_or_default()));
+        return Ok(Meant::Final(fields.remove("answer").map(plain).unwrap_or_default()));
     }
-    let arguments = ["arguments", "args", "action_input", "parameters", "input"]
-        .iter()
-        .find_map(|key| fields.remove(*key))
-        .unwrap_or_else(|| Json::Object(Map::new()));
-    Ok(Action::Call { tool, arguments })
+    let arguments = match ARGUMENTS.iter().find_map(|key| fields.remove(*key)) {
+        None | Some(Json::Null) => Json::Object(Map::new()),
+        // As services send them.
+        Some(Json::String(text)) if text.trim_start().starts_with('{') => {
+            serde_json::from_str(&text).unwrap_or(Json::String(text))
+        }
+        Some(arguments) => arguments,
+    };
+    Ok(Meant::Call(WrittenCall::new(tool, arguments)))
 }
 
 fn plain(value: Json) -> String {
@@ -163,91 +381,5 @@ fn plain(value: Json) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn check_call(text: &str, tool: &str, arguments: Json) {
-        let expected = Action::Call { tool: tool.to_owned(), arguments };
-        assert_eq!(parse_action(text), Ok(expected), "{text}");
-    }
-
-    // spec: R-20, R-21, A-02
-    #[test]
-    fn well_meant_actions_are_understood() {
-        let args = || json!({"expression": "15 * 3"});
-        for text in [
-            "Thought: I need it. Action: {'tool': 'calculator', 'arguments': {'expression': '15 * 3'}}",
-            "Thought: x\nAction: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}\n",
-            "ACTION:\n```json\n{\"tool_name\": \"calculator\", \"args\": {\"expression\": \"15 * 3\"}}\n```",
-            "Action: {action: 'calculator', action_input: {expression: '15 * 3',},}",
-            "Action: {\"name\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}} Observation: 45",
-            "Action: {\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"",
-            "{\"tool\": \"calculator\", \"arguments\": {\"expression\": \"15 * 3\"}}",
-            "action: {\"tool\": \"calculator\", \"args\": {\"expression\": \"15 * 3\"}}\nThought: {next}",
-        ] {
-            check_call(text, "calculator", args());
-        }
-    }
-
-    // spec: R-20
-    #[test]
-    fn braces_and_quotes_inside_strings_do_not_end_the_object() {
-        check_call(
-            r#"Action: {"tool": "write", "arguments": {"text": "a } b \" { it's"}} trailing }"#,
-            "write",
-            json!({"text": "a } b \" { it's"}),
-        );
-        check_call(
-            r#"Action: {'tool': 'say', 'arguments': {'text': "it's {here}"}}"#,
-            "say",
-            json!({"text": "it's {here}"}),
-        );
-    }
-
-    // spec: R-25
-    #[test]
-    fn the_earlier_of_action_and_final_answer_counts() {
-        let last = |text: &str| Ok(Action::Final(text.to_owned()));
-        assert_eq!(parse_action("Thought: The result is 45. Final Answer: 45"), last("45"));
-        assert_eq!(parse_action("final answer:\n two\nlines "), last("two\nlines"));
-        assert_eq!(
-            parse_action("Final Answer: 1\nAction: {\"tool\": \"x\"}"),
-            last("1\nAction: {\"tool\": \"x\"}")
-        );
-        check_call("Action: {\"tool\": \"x\"}\nFinal Answer: 1", "x", json!({}));
-        assert_eq!(parse_action(r#"Action: {"action": "final", "answer": "done"}"#), last("done"));
-        assert_eq!(parse_action(r#"{"thought": "t", "action": "final", "answer": 30}"#), last("30"));
-    }
-
-    // spec: R-22
-    #[test]
-    fn what_cannot_be_understood_says_what_is_missing() {
-        for (text, failure) in [
-            ("I think it is 45.", ParseFailure::Nothing),
-            ("", ParseFailure::Nothing),
-            ("Action: calculator", ParseFailure::NoObject),
-            ("Action: {\"tool\": }", ParseFailure::BadJson),
-            ("Action: {\"arguments\": {}}", ParseFailure::NoTool),
-        ] {
-            assert_eq!(parse_action(text), Err(failure), "{text:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_parsed_without_a_panic(text in "(Action:|Final Answer:|[\\PC{}\\[\\]\"'\\\\:,\n]){0,40}") {
-            let _ = parse_action(&text);
-        }
-
-        // Whatever arguments a model sends as JSON arrive unchanged.
-        #[test]
-        fn json_arguments_arrive_unchanged(value in "\\PC{0,30}", number in any::<i64>()) {
-            let arguments = json!({"text": value, "list": [number, null, {"deep": true}]});
-            let text = format!("Thought: t\nAction: {}", json!({"tool": "t", "arguments": arguments}));
-            prop_assert_eq!(parse_action(&text), Ok(Action::Call { tool: "t".into(), arguments }));
-        }
-    }
-}
+#[path = "action_parser_tests.rs"]
+mod tests;

@@ -205,7 +205,9 @@ impl Driver {
                     single_call::ask(&**provider, request, |event| deltas.emit(event), watch, context);
                 // A provider that panics has failed like any other.
                 AssertUnwindSafe(answer).catch_unwind().await.unwrap_or_else(|panic| {
-                    Err(ProviderError::Other(format!("the provider panicked: {}", panic_text(&*panic))))
+                    Err(ProviderError::Other(
+                        format!("the provider panicked: {}", panic_text(&*panic)).into(),
+                    ))
                 })
             }
             None => Err(not_here(machine)),
@@ -255,7 +257,7 @@ fn not_here(machine: &ReactMachine) -> ProviderError {
     let key = machine.target().key + 1;
     let text =
         format!("{} with key {key} is not set up here, and the run was begun with it", machine.model());
-    ProviderError::Other(text)
+    ProviderError::Other(text.into())
 }
 
 /// Takes in what came for the run, and a cancel.

@@ -362,7 +362,7 @@ mod tests {
     // spec: ER-09, ER-10
     #[test]
     fn the_chain_is_key_then_thinking_then_model_then_error() {
-        let limited = ProviderError::RateLimited { retry_after: None, message: String::new() };
+        let limited = ProviderError::RateLimited { retry_after: None, message: String::new().into() };
         let busy = ProviderError::Overloaded { status: 503, retry_after: None, message: String::new() };
         let keys = &["key 1", "second", "key 1", "third"][..];
         let thinking =
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!([next(&timeout), next(&timeout)], [retry(4000), Next::Step], "a time-out is retried once");
         let patient = |s| ProviderError::RateLimited {
             retry_after: Some(Duration::from_secs(s)),
-            message: String::new(),
+            message: String::new().into(),
         };
         let mut chain = Chain::default();
         let mut next =

@@ -1,9 +1,11 @@
 //! The form of an answer: where its JSON is, and what of it does not fit a schema.
 
+use std::borrow::Cow;
+
 use archon_types::{FormProblem, Json, RecordBody, ResponseFormat};
 use serde::de::IgnoredAny;
 
-use crate::ReactMachine;
+use crate::{ReactMachine, almost_json::mended};
 
 /// The record of what does not fit in the machine's answer.
 pub(crate) fn checked(machine: &ReactMachine) -> RecordBody {
@@ -59,8 +61,8 @@ mod schema {
 }
 
 /// The JSON in a text: the whole of it, what stands in a fence, or what stands between the first and the last
-/// bracket. Where there is none, the text.
-pub(crate) fn json_in(text: &str) -> &str {
+/// bracket; and if none of these is JSON, the first that is almost JSON, mended. Where there is none, the text.
+pub(crate) fn json_in(text: &str) -> Cow<'_, str> {
     let whole = text.trim();
     let fenced = || {
         let (_, behind) = whole.split_once("```")?;
@@ -68,7 +70,12 @@ pub(crate) fn json_in(text: &str) -> &str {
         Some(behind[..behind.find("```")?].trim())
     };
     let bracketed = || whole.get(whole.find(['{', '['])?..=whole.rfind(['}', ']'])?);
-    [Some(whole), fenced(), bracketed()].into_iter().flatten().find(|text| is_json(text)).unwrap_or(text)
+    let places = [Some(whole), fenced(), bracketed()];
+    let places = || places.into_iter().flatten();
+    if let Some(json) = places().find(|text| is_json(text)) {
+        return json.into();
+    }
+    places().find_map(mended).map_or(text.into(), |value| value.to_string().into())
 }
 
 fn is_json(text: &str) -> bool {
@@ -108,6 +115,11 @@ mod tests {
             ("```\n[1]\n```", "[1]"),
             (r#"Sure! {"a": {"b": 2}} Anything else?"#, r#"{"a": {"b": 2}}"#),
             (r#"{"a": 1} and {"a": 2}"#, r#"{"a": 1} and {"a": 2}"#),
+            // What is almost JSON is mended; what has no end is not.
+            ("{'a': True, b: \"x\",} // done", r#"{"a":true,"b":"x"}"#),
+            ("```json\n{“a”: [1, 2,]}\n```", r#"{"a":[1,2]}"#),
+            (r#"{"a": [1, 2"#, r#"{"a": [1, 2"#),
+            (r#"{"a": "b}"#, r#"{"a": "b}"#),
             ("] no [", "] no ["),
             ("It is warm.", "It is warm."),
             ("", ""),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, StopReason, ToolChoice};
+use archon_types::{Context, Encoded, GoalVerdict, Message, Provider, Request, ToolChoice};
 
 use crate::{GoalDue, ReactMachine, interrupt::Watch, single_call::ask};
 
@@ -18,7 +18,7 @@ pub(crate) async fn check(
     let none = |why: String| GoalVerdict { reason: why, ..GoalVerdict::default() };
     let Some(provider) = provider else { return none("the model is not set up here".to_owned()) };
     match ask(&**provider, request(machine, due, context), |_| (), watch, context).await {
-        Ok(answer) if answer.stop_reason == StopReason::Stop => {
+        Ok(answer) if answer.stop_reason.is_complete() => {
             let (met, reason) = verdict(&answer.text());
             GoalVerdict { met, reason, usage: answer.usage }
         }

@@ -27,6 +27,7 @@
 
 mod action_parser;
 mod agent;
+mod almost_json;
 mod calls;
 mod circuit_breaker;
 mod decide;
@@ -50,6 +51,7 @@ mod mailbox;
 mod opening;
 mod parallel;
 mod post;
+mod pythonic;
 mod queues;
 mod redacted;
 mod repetition;
@@ -65,7 +67,7 @@ mod text_mode;
 mod tool_batch;
 mod window;
 
-pub use action_parser::{Action, ParseFailure, parse_action};
+pub use action_parser::{ParseFailure, Written, WrittenCall, parse_answer};
 pub use agent::{ReactAgent, ReactAgentOptions, conversation};
 pub use calls::{CallStage, CallState, Consent};
 pub use circuit_breaker::Breaker;

@@ -21,8 +21,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use archon_types::{
     AssistantMessage, CallId, CommandId, ContinuationKind, Effect, Encoded, FormProblem, HookPoint, Lease,
     LimitReached, Message, Origin, Outcome, OutcomeStatus, ReactState, Record, RecordBody, Request,
-    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, Summary, Timestamp, ToolMode, ToolResult,
-    ToolResultStatus, TurnTrigger, metadata,
+    RunConfig, RunStarted, Said, SideQuestion, Speaker, Spending, StopReason, Summary, Timestamp, ToolMode,
+    ToolResult, ToolResultStatus, TurnTrigger, metadata,
 };
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,9 @@ pub struct ReactMachine {
     cancelled: bool,
     limit: Option<LimitReached>,
     last_answer: String,
+    /// Why the model ended its last answer.
+    #[serde(default)]
+    last_stop: StopReason,
     /// What the project says.
     #[serde(default)]
     instructions: String,
@@ -197,6 +200,7 @@ impl ReactMachine {
             cancelled: false,
             limit: None,
             last_answer: String::new(),
+            last_stop: StopReason::Stop,
             instructions: String::new(),
             goal_checks: 0,
             form_misses: 0,

@@ -46,7 +46,7 @@ mod tests {
         let network = || ProviderError::Network("reset".into());
         let limited = |s| ProviderError::RateLimited {
             retry_after: Some(std::time::Duration::from_secs(s)),
-            message: String::new(),
+            message: String::new().into(),
         };
         check(network(), 0, 600_000, Some(6000));
         check(network(), 2, 600_000, Some(9000));

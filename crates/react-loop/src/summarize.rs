@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{
-    AssistantMessage, Context, Encoded, Message, Provider, Request, StopReason, Summary, ToolChoice,
-};
+use archon_types::{AssistantMessage, Context, Encoded, Message, Provider, Request, Summary, ToolChoice};
 
 use crate::{ReactMachine, SummaryDue, interrupt::Watch, single_call::ask};
 
@@ -44,7 +42,7 @@ fn request(machine: &ReactMachine, due: &SummaryDue, context: &Context) -> Reque
 /// A summary that was cut off would mislead; one that is empty says nothing.
 fn text_of(answer: &AssistantMessage) -> Option<String> {
     let text = answer.text();
-    (answer.stop_reason == StopReason::Stop && !text.trim().is_empty()).then_some(text)
+    (answer.stop_reason.is_complete() && !text.trim().is_empty()).then_some(text)
 }
 
 const ROLE: &str = "You sum up a part of a conversation between a user and an assistant that works with \

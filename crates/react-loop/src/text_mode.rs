@@ -13,18 +13,30 @@ use archon_types::{
 
 use crate::{
     CallState,
-    action_parser::{Action, parse_action},
+    action_parser::{Written, parse_answer},
 };
 
-/// Adds the call that an answer in text mode asks for as a block, so that whoever reads the record
-/// sees it like any other call. In native mode the answer stays as it is.
+/// Adds the calls that an answer in text mode asks for as blocks, so that whoever reads the record
+/// sees them like any other calls. In native mode the answer stays as it is.
+///
+/// In both modes the last call of an answer that was cut off is one that never runs.
 pub fn decode_answer(mut answer: AssistantMessage, mode: ToolMode, command: CommandId) -> AssistantMessage {
+    answer.refuse_cut_call();
     if mode == ToolMode::Text
         && answer.tool_calls().next().is_none()
-        && let Ok(Action::Call { tool, arguments }) = parse_action(&answer.text())
+        && let Ok(Written::Calls(calls)) = parse_answer(&answer.text(), answer.stop_reason)
     {
-        let id = format!("action_{}", command.0);
-        answer.content.push(Content::ToolCall(ToolCall::new(id, tool, arguments)));
+        for (place, written) in calls.into_iter().enumerate() {
+            let id = match place {
+                0 => format!("action_{}", command.0),
+                _ => format!("action_{}_{place}", command.0),
+            };
+            let mut call = ToolCall::new(id, written.tool, written.arguments);
+            if let Some(reason) = written.refused {
+                call.refuse(reason);
+            }
+            answer.content.push(Content::ToolCall(call));
+        }
     }
     answer
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, CredentialStore, Delegation, Ids, LimitReached, NullSink, ProcessLog, Redactor, RunId, SeenResult,
-    SessionId, Sink, Spending, Subject, TenantId, ToolSpec, Usage,
+    SessionId, Sink, Spending, StopReason, Subject, TenantId, ToolSpec, Usage,
 };
 
 /// Something that works on a task: a ReAct agent, a planning agent, a team, an agent elsewhere.
@@ -45,6 +45,10 @@ pub struct Outcome {
     pub status: OutcomeStatus,
     /// The final answer, or the best there was.
     pub answer: String,
+    /// Why the model ended the final answer. [`StopReason::Length`]: the limit of its tokens cut the answer off.
+    /// [`StopReason::Refusal`]: it is no answer.
+    #[serde(default, skip_serializing_if = "StopReason::is_stop")]
+    pub stop_reason: StopReason,
     /// Why the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -76,6 +80,7 @@ impl Outcome {
             run,
             status,
             answer: String::new(),
+            stop_reason: StopReason::Stop,
             error: None,
             turns: 0,
             usage: Usage::default(),
@@ -98,10 +103,15 @@ impl Outcome {
         all
     }
 
-    /// Whether the answer declines to do what was asked, by its words. Such an answer is shown as it is:
-    /// nobody argues with it.
+    /// Whether the answer declines to do what was asked: the service says so, or its words do. Such an answer is shown
+    /// as it is: nobody argues with it.
     pub fn is_refusal(&self) -> bool {
-        crate::refusal::is_refusal(&self.answer)
+        self.stop_reason == StopReason::Refusal || crate::refusal::is_refusal(&self.answer)
+    }
+
+    /// Whether the answer was cut off by the limit of its tokens.
+    pub fn is_cut(&self) -> bool {
+        self.stop_reason == StopReason::Length
     }
 
     /// Whether the agent answered.

@@ -94,7 +94,8 @@ pub struct ToolCall {
     /// What the model sent, key order kept; an empty object when `malformed` is set.
     #[serde(default = "empty_object")]
     pub arguments: Json,
-    /// Set when the model's arguments were not JSON. Such a call is never executed.
+    /// Set when the model's arguments were not JSON, or the call is not to run for another reason. Such a call is never
+    /// executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub malformed: Option<MalformedArguments>,
 }
@@ -107,12 +108,13 @@ impl ToolCall {
 
     /// A call from the argument text of a stream.
     ///
-    /// Empty text means no arguments, `{}`. Text that is not JSON is kept as
+    /// Empty text and `null` mean no arguments, `{}`. Text that is not JSON is kept as
     /// [`malformed`](Self::malformed); nothing is repaired or invented.
     pub fn from_json_text(id: impl Into<ToolCallId>, name: impl Into<String>, text: &str) -> Self {
         let mut call = Self::new(id, name, empty_object());
         if !text.trim().is_empty() {
             match serde_json::from_str(text) {
+                Ok(Json::Null) => {}
                 Ok(arguments) => call.arguments = arguments,
                 Err(e) => {
                     call.malformed = Some(MalformedArguments { text: text.to_owned(), error: e.to_string() });
@@ -121,15 +123,26 @@ impl ToolCall {
         }
         call
     }
+
+    /// Marks the call as one that is never run, with the reason in words that the model reads. What it has as arguments
+    /// is kept as text.
+    pub fn refuse(&mut self, reason: impl Into<String>) {
+        let text = match self.malformed.take() {
+            Some(malformed) => malformed.text,
+            None if self.arguments == empty_object() => String::new(),
+            None => std::mem::replace(&mut self.arguments, empty_object()).to_string(),
+        };
+        self.malformed = Some(MalformedArguments { text, error: reason.into() });
+    }
 }
 
-/// Arguments that a model sent and that were not JSON: cut off, or never meant as JSON.
+/// Arguments that a model sent and that no tool is called with: cut off, or never meant as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MalformedArguments {
     /// What the model sent.
     pub text: String,
-    /// Why it is not JSON, with line and column.
+    /// Why it is not JSON, with line and column, or why the call is not run.
     pub error: String,
 }
 

@@ -61,7 +61,10 @@ impl ToolExecutions {
         let mut changes = Vec::new();
         match body {
             RecordBody::ModelAnswered { command, message, .. }
-                if !matches!(message.stop_reason, StopReason::Aborted | StopReason::Error) =>
+                if !matches!(
+                    message.stop_reason,
+                    StopReason::Aborted | StopReason::Error | StopReason::Refusal
+                ) =>
             {
                 self.states.clear();
                 for (index, _) in message.tool_calls().enumerate() {

@@ -179,8 +179,8 @@ pub use price::{LongPromptPrice, ModelPrice};
 pub use process::{ProcessGroup, ProcessLog, Processes};
 pub use projection::AgentEvents;
 pub use provider::{
-    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ModelEvent, Provider, ProviderError,
-    Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
+    ApiErrorKind, CacheConfig, CacheStrategy, CachedParts, Capabilities, ErrorText, ModelEvent, Provider,
+    ProviderError, Request, RequestOptions, ResponseFormat, ThinkingLevel, ToolChoice,
 };
 pub use record::{
     ContinuationKind, LOG_FORMAT, ModelFailure, Origin, PromptSource, QueueMode, Record, RecordBody,

@@ -93,9 +93,13 @@ pub struct AssistantMessage {
     pub usage: Usage,
     /// When the answer was complete, Unix milliseconds.
     pub timestamp: Timestamp,
-    /// Set when `stop_reason` is [`StopReason::Error`].
+    /// Why the service stopped the answer: set for [`StopReason::Error`], and for a [`StopReason::Refusal`] that the
+    /// model did not put into words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// The text that ended the answer, where the service says which: set for [`StopReason::StopSequence`] only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_sequence: Option<String>,
     /// What computed the answer, for a model in this process: the engine's version, its kernel and its threads. Another
     /// one can answer the same request otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,6 +115,17 @@ impl AssistantMessage {
     /// The tool calls, in the model's order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Content::as_tool_call)
+    }
+
+    /// In an answer that its limit cut off, the last block may be a call that is not complete, whatever its arguments
+    /// look like: none at all, or fewer than were meant. Marks it as malformed, so that it is never run. A call that
+    /// something follows was complete.
+    pub fn refuse_cut_call(&mut self) {
+        let is_cut = self.stop_reason == StopReason::Length;
+        let said = |block: &&mut Content| block.as_text().is_none_or(|text| !text.trim().is_empty());
+        if is_cut && let Some(Content::ToolCall(call)) = self.content.iter_mut().rev().find(said) {
+            call.refuse("the answer was cut off by its token limit, and the call may not be complete");
+        }
     }
 }
 
@@ -188,14 +203,31 @@ pub enum StopReason {
     /// It was done; also for reasons that we do not know.
     #[default]
     Stop,
+    /// It wrote one of the texts that end an answer; [`AssistantMessage::stop_sequence`] is the text.
+    StopSequence,
     /// It ran into its output limit: what it said may be cut off.
     Length,
     /// It waits for the results of tool calls.
     ToolUse,
+    /// The service interrupted a long turn, to be asked again with what was said so far.
+    Pause,
+    /// It declined, in the words of the answer, or a filter of the service stopped it, as `error_message` says.
+    Refusal,
     /// The provider failed or refused; the text says why.
     Error,
     /// The caller cancelled.
     Aborted,
+}
+
+impl StopReason {
+    /// Whether the model said all that it wanted to say: not cut, stopped, refused or broken.
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Stop | Self::StopSequence | Self::ToolUse)
+    }
+
+    pub(crate) fn is_stop(&self) -> bool {
+        *self == Self::Stop
+    }
 }
 
 /// Tokens of one model call, or the sum of several.

@@ -1,6 +1,6 @@
 //! Models: one request in, a stream of events out.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
@@ -265,8 +265,8 @@ impl ThinkingLevel {
     }
 }
 
-impl std::fmt::Display for ThinkingLevel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ThinkingLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Off => "off",
             Self::Minimal => "minimal",
@@ -312,6 +312,49 @@ pub enum ModelEvent {
     Done(Box<AssistantMessage>),
 }
 
+/// The words of an error, and the HTTP status that they came with. Made from a text by `into()`.
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ErrorText {
+    /// HTTP status; none where no answer came.
+    pub status: Option<u16>,
+    /// What was said, or what is wrong.
+    pub text: String,
+}
+
+impl ErrorText {
+    fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        Self { text: change(self.text), ..self }
+    }
+}
+
+impl From<&str> for ErrorText {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<String> for ErrorText {
+    fn from(text: String) -> Self {
+        Self { status: None, text }
+    }
+}
+
+impl fmt::Display for ErrorText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ErrorText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{:?}, {status}", self.text),
+            None => write!(f, "{:?}", self.text),
+        }
+    }
+}
+
 /// Why a model gave no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -322,7 +365,7 @@ pub enum ProviderError {
         /// How long the service asks to wait.
         retry_after: Option<Duration>,
         /// What it said.
-        message: String,
+        message: ErrorText,
     },
     /// The service is up and too busy, or failed in a way that passes (500, 502, 503, 504, 529).
     #[error("the service is overloaded or failed (status {status}): {message}")]
@@ -336,13 +379,13 @@ pub enum ProviderError {
     },
     /// The service was not reached, or the connection broke.
     #[error("network: {0}")]
-    Network(String),
+    Network(ErrorText),
     /// Nothing came for too long.
     #[error("timed out: {0}")]
-    Timeout(String),
+    Timeout(ErrorText),
     /// The key is missing or refused.
     #[error("not authorised: {0}")]
-    Auth(String),
+    Auth(ErrorText),
     /// The service refused the request.
     #[error("the service refused the request ({kind:?}, status {status}): {message}")]
     Api {
@@ -355,16 +398,16 @@ pub enum ProviderError {
     },
     /// The conversation does not fit into the model's window.
     #[error("the conversation does not fit into the model's context window: {0}")]
-    ContextOverflow(String),
+    ContextOverflow(ErrorText),
     /// The answer was not what the protocol says.
     #[error("protocol: {0}")]
-    Protocol(String),
+    Protocol(ErrorText),
     /// The caller cancelled before anything came.
     #[error("cancelled")]
     Cancelled,
     /// Anything else, for instance a script that ran out.
     #[error("{0}")]
-    Other(String),
+    Other(ErrorText),
 }
 
 /// What kind of refusal a service gave.
@@ -400,20 +443,52 @@ impl ProviderError {
     pub fn with_text(self, change: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::RateLimited { retry_after, message } => {
-                Self::RateLimited { retry_after, message: change(message) }
+                Self::RateLimited { retry_after, message: message.map(change) }
             }
             Self::Overloaded { status, retry_after, message } => {
                 Self::Overloaded { status, retry_after, message: change(message) }
             }
             Self::Api { status, kind, message } => Self::Api { status, kind, message: change(message) },
-            Self::Network(text) => Self::Network(change(text)),
-            Self::Timeout(text) => Self::Timeout(change(text)),
-            Self::Auth(text) => Self::Auth(change(text)),
-            Self::ContextOverflow(text) => Self::ContextOverflow(change(text)),
-            Self::Protocol(text) => Self::Protocol(change(text)),
-            Self::Other(text) => Self::Other(change(text)),
+            Self::Network(text) => Self::Network(text.map(change)),
+            Self::Timeout(text) => Self::Timeout(text.map(change)),
+            Self::Auth(text) => Self::Auth(text.map(change)),
+            Self::ContextOverflow(text) => Self::ContextOverflow(text.map(change)),
+            Self::Protocol(text) => Self::Protocol(text.map(change)),
+            Self::Other(text) => Self::Other(text.map(change)),
             Self::Cancelled => Self::Cancelled,
         }
+    }
+
+    /// The HTTP status that the error came with: of the answer, or the one that the service names in it. `None` where no
+    /// answer came.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Overloaded { status, .. } | Self::Api { status, .. } => (*status > 0).then_some(*status),
+            Self::RateLimited { message, .. } => message.status,
+            Self::Network(text)
+            | Self::Timeout(text)
+            | Self::Auth(text)
+            | Self::ContextOverflow(text)
+            | Self::Protocol(text)
+            | Self::Other(text) => text.status,
+            Self::Cancelled => None,
+        }
+    }
+
+    /// The same error with this HTTP status, unless it has one.
+    pub fn or_status(mut self, http: u16) -> Self {
+        match &mut self {
+            Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,
+            Self::RateLimited { message: text, .. }
+            | Self::Network(text)
+            | Self::Timeout(text)
+            | Self::Auth(text)
+            | Self::ContextOverflow(text)
+            | Self::Protocol(text)
+            | Self::Other(text) => text.status = text.status.or(Some(http)),
+            _ => {}
+        }
+        self
     }
 
     /// What kind of refusal it was, if the service refused the request.

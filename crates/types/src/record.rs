@@ -603,6 +603,9 @@ pub struct ModelFailure {
     /// A part of the answer had been shown. It does not count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The HTTP status; none where no answer came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
     /// How long the service asked to wait, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
@@ -620,6 +623,7 @@ impl ModelFailure {
             retryable: error.is_retryable(),
             refusal: error.refusal(),
             partial: false,
+            status: error.status(),
             retry_after_ms: error.retry_after().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
             jitter,
         }

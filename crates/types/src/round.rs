@@ -85,7 +85,12 @@ impl ConversationRound {
                 _ => {}
             }
         }
-        if calls.is_empty() && !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
+        let is_answer = match message.stop_reason {
+            StopReason::Error | StopReason::Aborted | StopReason::Pause => false,
+            StopReason::Refusal => message.error_message.is_none(),
+            _ => true,
+        };
+        if calls.is_empty() && is_answer {
             self.final_answer = Some(message.text());
             self.status = RoundStatus::Completed;
         }

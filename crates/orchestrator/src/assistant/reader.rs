@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     Answer, BoxFuture, CancellationToken, Json, Message, ModelEvent, PendingApproval, Provider, QuestionKind,
-    Request, StopReason, Timestamp,
+    Request, Timestamp,
 };
 use futures_util::StreamExt;
 use serde::Deserialize;
@@ -92,7 +92,7 @@ impl ModelReader {
         let mut stream = self.provider.stream(self.request(text, asked), CancellationToken::new());
         while let Some(event) = stream.next().await {
             if let ModelEvent::Done(answer) = event.map_err(|error| error.to_string())? {
-                if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
+                if !answer.stop_reason.is_complete() {
                     return Err("the model broke off".to_owned());
                 }
                 return parse(&answer.text());

@@ -251,12 +251,18 @@ fn a_plan_is_found_in_a_fence_and_in_prose() {
         format!("Here is [my] plan {{as asked}}:\n\n{plan}\n\nShall I begin?"),
         format!("{{\"goal\": \"g\", \"subtasks\": {plan}}} Done."),
         format!("I thought of [1, 2] and {{\"x\": 1}} first.\n{plan}"),
+        // Almost JSON, with a list inside that looks like a plan.
+        "```json\n{goal: 'g', 'subtasks': [{\"id\": \"a\", \"description\": \"Search\", \"dependencies\": [], \
+         \"tool_name\": \"t\", \"tool_args\": {\"rows\": [{\"id\": \"b\", \"description\": \"c\", \"dependencies\": []}]},},],}\n```"
+            .to_owned(),
     ] {
         let read = read_plan(&text, Reading::Lenient).unwrap_or_else(|e| panic!("{text}: {e:?}"));
         assert_eq!(read.subtasks.len(), 1, "{text}");
         assert_eq!(read.subtasks[0].id.as_str(), "a");
     }
-    for text in ["", "no plan at all", "[1, 2]", "{\"x\": 1}", &"{[".repeat(50_000)] {
+    for text in
+        ["", "no plan at all", "[{'id': 'a', 'description': 'x", "[1, 2]", "{\"x\": 1}", &"{[".repeat(50_000)]
+    {
         assert!(read_plan(text, Reading::Lenient).is_err());
     }
     let numbered = r#"[{"id": 1, "description": "x", "dependencies": []}, {"id": 2, "description": "y", "tool_name": "", "dependencies": [1], "tool_args": null}]"#;

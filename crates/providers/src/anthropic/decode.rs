@@ -11,7 +11,7 @@ use crate::{
     answer::Answer,
     classify,
     http::{
-        events::{Decoder, Progress},
+        events::{BodyEnd, Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,
@@ -86,7 +86,7 @@ impl MessagesDecoder {
                 if let Some(delta) = event.delta
                     && let Some(reason) = delta.stop_reason
                 {
-                    self.stop = Some(Stop { reason: reason.into_owned(), details: delta.stop_details });
+                    self.stops(reason.into_owned(), delta.stop_details, delta.stop_sequence);
                 }
             }
             "message_stop" => return Ok(Progress::Last),
@@ -111,8 +111,14 @@ impl MessagesDecoder {
             self.close(index, out);
         }
         if let Some(reason) = message.stop_reason {
-            self.stop = Some(Stop { reason, details: message.stop_details });
+            self.stops(reason, message.stop_details, message.stop_sequence);
         }
+    }
+
+    fn stops(&mut self, reason: String, details: Option<Box<StopDetails>>, sequence: Option<String>) {
+        self.stop = Some(Stop { reason, details });
+        self.answer.set_stop_sequence(sequence);
+        self.answer.ends();
     }
 
     fn begin(&mut self, index: u32, block: Block, out: &mut VecDeque<ModelEvent>) {
@@ -195,14 +201,15 @@ impl MessagesDecoder {
     /// What the reason means: <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
     fn reason(&self, stop: &Stop) -> Result<(StopReason, Option<String>), ProviderError> {
         Ok(match stop.reason.as_str() {
-            // A pause leaves the answer incomplete, too.
-            "max_tokens" | "pause_turn" => (StopReason::Length, None),
-            "refusal" => (StopReason::Error, Some(refusal(stop.details.as_deref()))),
+            "max_tokens" => (StopReason::Length, None),
+            "refusal" => (StopReason::Refusal, Some(refusal(stop.details.as_deref()))),
             "model_context_window_exceeded" => {
-                return Err(ProviderError::ContextOverflow(stop.reason.clone()));
+                return Err(ProviderError::ContextOverflow(stop.reason.clone().into()));
             }
             // The calls count, not the word: the tool of the answer's form is none.
             _ if self.answer.has_calls() => (StopReason::ToolUse, None),
+            "pause_turn" => (StopReason::Pause, None),
+            "stop_sequence" => (StopReason::StopSequence, None),
             _ => (StopReason::Stop, None),
         })
     }
@@ -245,8 +252,8 @@ impl Decoder for MessagesDecoder {
             Ok(event) => self.decode(event, out),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
-                if !e.is_eof() {
+                let error = ProviderError::Protocol(what.into());
+                if !classify::is_torn(&e, data) {
                     return Err(error);
                 }
                 // Most likely the connection broke off; then this was the last event.
@@ -256,8 +263,10 @@ impl Decoder for MessagesDecoder {
         }
     }
 
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(stop) = mem::take(&mut self.stop) else { return Err(self.answer.broke_off()) };
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = mem::take(&mut self.stop).filter(|_| self.answer.is_whole(body)) else {
+            return Err(self.answer.broke_off());
+        };
         for index in self.open.iter().map(|(at, _)| *at).collect::<Vec<_>>() {
             self.close(index, out);
         }

@@ -211,6 +211,24 @@ fn thinking_is_signed_redacted_or_without_text() {
     );
 }
 
+// spec: P-11
+#[test]
+fn a_call_that_the_limit_cut_before_its_arguments_is_malformed() {
+    let call = |index: u32| {
+        begin(index, json!({"type": "tool_use", "id": format!("t{index}"), "name": "add", "input": {}}))
+    };
+    let cut = json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}});
+    let events =
+        [vec![start()], vec![call(0), end(0), call(1), end(1), cut], vec![json!({"type": "message_stop"})]];
+    check(
+        stream(&events.concat()),
+        expect![[r#"
+            length claude-sonnet-4-5-20250929 in 25 out 1 read 3 written 7 total 0
+              call t0 add {}
+              call t1 add malformed """#]],
+    );
+}
+
 // spec: P-10
 #[test]
 fn reasons_to_stop() {
@@ -237,26 +255,31 @@ fn reasons_to_stop() {
     table += &once(&provider(), &ask(), &Fixture::sse(refused)).line();
     let refused = with(json!({"stop_reason": "refusal", "stop_details": null}));
     table += &format!("\n{}", once(&provider(), &ask(), &Fixture::sse(refused)).line());
+    let ended = with(json!({"stop_reason": "stop_sequence", "stop_sequence": "END"}));
+    table += &format!("\n{}", once(&provider(), &ask(), &Fixture::sse(ended)).line());
     expect![[r#"
         end_turn: stop claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
-        stop_sequence: stop claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
+        stop_sequence: sequence claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
         max_tokens: length claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
-        pause_turn: length claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
+        pause_turn: pause claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
         tool_use: stop claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
         model_context_window_exceeded: context_overflow: the conversation does not fit into the model's context window: model_context_window_exceeded
         new: stop claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
-        error claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
+        refusal claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
           because: the service refused to answer (bio): Not this.
-        error claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
+        refusal claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
           text "So"
-          because: the service refused to answer"#]].assert_eq(&table);
+          because: the service refused to answer
+        sequence claude-sonnet-4-5-20250929 in 30 out 2 read 3 written 7 total 0
+          text "So"
+          ended by "END""#]].assert_eq(&table);
 }
 
 // spec: P-31, P-33
@@ -291,7 +314,7 @@ fn errors_in_the_middle_of_a_stream() {
         timeout_error: overloaded true the service is overloaded or failed (status 504): Took too long
         authentication_error: auth false not authorised: Who are you
         permission_error: auth false not authorised: Not you
-        billing_error: api false the service refused the request (Quota, status 0): Pay first
+        billing_error: api false the service refused the request (Quota, status 200): Pay first
         not_found_error: api false the service refused the request (NotFound, status 404): No such model
         invalid_request_error: context_overflow false the conversation does not fit into the model's context window: prompt is too long: 210000 tokens > 200000 maximum
         invalid_request_error: api false the service refused the request (InvalidRequest, status 400): messages: at least one

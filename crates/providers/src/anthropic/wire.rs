@@ -33,6 +33,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<Cow<'a, str>>,
     pub(super) stop_details: Option<Box<StopDetails>>,
+    pub(super) stop_sequence: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +72,7 @@ pub(super) struct Message {
     pub(super) content: Vec<Block>,
     pub(super) stop_reason: Option<String>,
     pub(super) stop_details: Option<Box<StopDetails>>,
+    pub(super) stop_sequence: Option<String>,
     pub(super) usage: Option<Box<WireUsage>>,
 }
 

@@ -99,7 +99,7 @@ fn tokens_are_asked_for_before_each_request() {
         assert_eq!((sent.header("authorization"), sent.header("api-key")), (Some(bearer.as_str()), None));
     }
     let error = once(&provider, &ask(), &Fixture::json(401, r#"{"message":"canary-token-3 has expired"}"#));
-    assert_eq!(error.end, Err(ProviderError::Auth("**** has expired".into())));
+    assert_eq!(error.end, Err(ProviderError::Auth("**** has expired".into()).or_status(401)));
 
     let fixed = options(AzureApi::ChatCompletions).with_api_key("t").with_auth(AzureAuth::Bearer);
     let sent = sent(&AzureOpenAi::new(BASE_URL, fixed).unwrap(), &ask());
@@ -145,9 +145,9 @@ fn chunks_with_the_results_of_filters() {
         &chat(),
         &[prompt, text, filtered, "[DONE]"],
         expect![[r#"
-        error gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
-          text "Half"
-          because: the service's content filter stopped the answer: violence (medium)"#]],
+            refusal gpt-4.1-2025-04-14 in 0 out 0 read 0 written 0 total 0
+              text "Half"
+              because: the service's content filter stopped the answer: violence (medium)"#]],
     );
 }
 
@@ -160,9 +160,9 @@ fn responses_with_the_results_of_filters() {
         &responses(),
         &[text, end],
         expect![[r#"
-        error gpt-4.1 in 0 out 0 read 0 written 0 total 0
-          text "Half"
-          because: the service's content filter stopped the answer: violence (high)"#]],
+            refusal gpt-4.1 in 0 out 0 read 0 written 0 total 0
+              text "Half"
+              because: the service's content filter stopped the answer: violence (high)"#]],
     );
 }
 

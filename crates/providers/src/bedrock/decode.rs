@@ -13,7 +13,7 @@ use crate::answer_limits::Said;
 use crate::{
     blocks::{Blocks, Stop},
     classify,
-    http::events::{Decoder, Progress},
+    http::events::{BodyEnd, Decoder, Progress},
     signature::Signature,
 };
 
@@ -59,8 +59,10 @@ impl ConverseDecoder {
                 self.blocks.end(content_block_index, out);
             }
             "messageStop" => {
-                let MessageStop { stop_reason } = read(payload)?;
-                self.stop = Some(stop(&stop_reason)?);
+                let MessageStop { stop_reason, additional_model_response_fields: more } = read(payload)?;
+                let sequence = more.and_then(|more| Some(more.get("stop_sequence")?.as_str()?.to_owned()));
+                self.stop = Some(stop(&stop_reason, sequence)?);
+                self.blocks.ends();
             }
             "metadata" => {
                 let Metadata { usage } = read(payload)?;
@@ -134,12 +136,14 @@ impl Decoder for ConverseDecoder {
             FrameKind::Event(kind) => self.typed(&kind, &frame.payload, out),
             FrameKind::Exception(kind) => Err(exception(&kind, &frame.payload)),
             FrameKind::Error { code, message } => Err(failure(&code, &message)),
-            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".to_owned())),
+            FrameKind::Whole => Err(ProviderError::Protocol("JSON and no event stream".into())),
         }
     }
 
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(stop) = self.stop.take() else { return Err(self.blocks.broke_off()) };
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = self.stop.take().filter(|_| self.blocks.is_whole(body)) else {
+            return Err(self.blocks.broke_off());
+        };
         self.blocks.finish(stop, out);
         Ok(())
     }
@@ -162,12 +166,16 @@ impl Decoder for ConverseDecoder {
 }
 
 /// What the reasons mean; an unknown one means that the model stopped.
-fn stop(reason: &str) -> Result<Stop, ProviderError> {
+fn stop(reason: &str, sequence: Option<String>) -> Result<Stop, ProviderError> {
     Ok(match reason {
         "max_tokens" => Stop::Length,
-        "guardrail_intervened" => Stop::Broken("a guardrail of the service stopped the answer".to_owned()),
-        "content_filtered" => Stop::Broken("the service's content filter stopped the answer".to_owned()),
-        "model_context_window_exceeded" => return Err(ProviderError::ContextOverflow(reason.to_owned())),
+        "stop_sequence" => Stop::Sequence(sequence),
+        "guardrail_intervened" => Stop::Refused("a guardrail of the service stopped the answer".to_owned()),
+        "content_filtered" => Stop::Refused("the service's content filter stopped the answer".to_owned()),
+        "refusal" => Stop::Refused("the service refused to answer".to_owned()),
+        "model_context_window_exceeded" => {
+            return Err(ProviderError::ContextOverflow(reason.to_owned().into()));
+        }
         "malformed_model_output" | "malformed_tool_use" => {
             let message = format!("the service could not read what the model said: {reason}");
             return Err(ProviderError::Overloaded { status: 200, retry_after: None, message });
@@ -214,7 +222,9 @@ fn failure(kind: &str, message: &str) -> ProviderError {
 fn read<T: DeserializeOwned>(payload: &[u8]) -> Result<T, ProviderError> {
     serde_json::from_slice(payload).map_err(|e| {
         let text = String::from_utf8_lossy(payload);
-        ProviderError::Protocol(format!("an event that is none ({e}): {}", classify::first_words(&text)))
+        ProviderError::Protocol(
+            format!("an event that is none ({e}): {}", classify::first_words(&text)).into(),
+        )
     })
 }
 

@@ -30,7 +30,7 @@ pub(super) fn sign_request(
     now: Timestamp,
 ) -> Result<(), ProviderError> {
     // None of these errors can name a secret, but nothing of them would help either.
-    let cannot = |what: &str| ProviderError::Auth(format!("the request cannot be signed: {what}"));
+    let cannot = |what: &str| ProviderError::Auth(format!("the request cannot be signed: {what}").into());
     let identity = Credentials::new(
         credentials.access_key_id.as_str(),
         credentials.secret_access_key.expose().as_str(),

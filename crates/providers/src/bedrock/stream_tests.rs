@@ -197,11 +197,12 @@ fn reasoning_and_interleaved_calls() {
 fn answers_end_for_a_reason() {
     let table = [
         ("end_turn", Ok(StopReason::Stop)),
-        ("stop_sequence", Ok(StopReason::Stop)),
+        ("stop_sequence", Ok(StopReason::StopSequence)),
+        ("refusal", Ok(StopReason::Refusal)),
         ("a_new_one", Ok(StopReason::Stop)),
         ("max_tokens", Ok(StopReason::Length)),
-        ("guardrail_intervened", Ok(StopReason::Error)),
-        ("content_filtered", Ok(StopReason::Error)),
+        ("guardrail_intervened", Ok(StopReason::Refusal)),
+        ("content_filtered", Ok(StopReason::Refusal)),
         ("model_context_window_exceeded", Err("context_overflow")),
         ("malformed_model_output", Err("overloaded")),
         ("malformed_tool_use", Err("overloaded")),
@@ -211,7 +212,11 @@ fn answers_end_for_a_reason() {
         let end = heard.end.as_ref();
         assert_eq!(end.map(|m| m.stop_reason).map_err(|e| e.code()), expected, "{reason}");
         if let Ok(message) = end {
-            assert_eq!(message.error_message.is_some(), message.stop_reason == StopReason::Error, "{reason}");
+            assert_eq!(
+                message.error_message.is_some(),
+                message.stop_reason == StopReason::Refusal,
+                "{reason}"
+            );
         }
     }
     // Without metadata the answer is complete all the same.

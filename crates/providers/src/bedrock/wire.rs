@@ -3,7 +3,7 @@
 //! <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html>. Which of
 //! these a message is says its header; fields that are not named here are skipped without being read.
 
-use archon_types::Usage;
+use archon_types::{Json, Usage};
 use serde::Deserialize;
 
 /// A block begins. Only calls say so; text and thinking begin with their first piece.
@@ -81,6 +81,8 @@ pub(super) struct BlockStop {
 pub(super) struct MessageStop {
     #[serde(default)]
     pub(super) stop_reason: String,
+    /// What a model says that the service has no name for, for instance Anthropic's `stop_sequence`.
+    pub(super) additional_model_response_fields: Option<Json>,
 }
 
 /// What the answer cost; the last message.

@@ -11,7 +11,7 @@ use crate::{
     answer::Answer,
     classify,
     http::{
-        events::{Decoder, Progress},
+        events::{BodyEnd, Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,
@@ -82,6 +82,7 @@ impl ChunkDecoder {
         }
         if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
             self.finish = Some(Finish { reason, message: candidate.finish_message });
+            self.answer.ends();
         }
     }
 
@@ -156,20 +157,20 @@ impl ChunkDecoder {
             }
             "SAFETY"
             | "RECITATION"
-            | "LANGUAGE"
             | "BLOCKLIST"
             | "PROHIBITED_CONTENT"
             | "SPII"
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
             | "IMAGE_RECITATION"
+            | "MODEL_ARMOR" => (StopReason::Refusal, Some(said)),
+            "LANGUAGE"
             | "IMAGE_OTHER"
             | "NO_IMAGE"
             | "OTHER"
             | "TOO_MANY_TOOL_CALLS"
             | "ESCALATION"
-            | "PUP_LIMITED_DISABLED"
-            | "MODEL_ARMOR" => (StopReason::Error, Some(said)),
+            | "PUP_LIMITED_DISABLED" => (StopReason::Error, Some(said)),
             _ if self.answer.has_calls() => (StopReason::ToolUse, None),
             _ => (StopReason::Stop, None),
         })
@@ -195,8 +196,8 @@ impl Decoder for ChunkDecoder {
             Ok(chunk) => self.chunk(chunk, out)?,
             Err(e) => {
                 let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
-                if !e.is_eof() {
+                let error = ProviderError::Protocol(what.into());
+                if !classify::is_torn(&e, data) {
                     return Err(error);
                 }
                 // Most likely the connection broke off; then this was the last event.
@@ -206,8 +207,10 @@ impl Decoder for ChunkDecoder {
         Ok(Progress::More)
     }
 
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(finish) = mem::take(&mut self.finish) else { return Err(self.answer.broke_off()) };
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(finish) = mem::take(&mut self.finish).filter(|_| self.answer.is_whole(body)) else {
+            return Err(self.answer.broke_off());
+        };
         let (reason, because) = self.reason(finish)?;
         self.answer.finish(reason, because, out);
         Ok(())

@@ -161,13 +161,13 @@ fn reasons_to_stop() {
           text "So"
         MAX_TOKENS: length gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           text "So"
-        SAFETY: error gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
+        SAFETY: refusal gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           text "So"
           because: the service stopped the answer (SAFETY)
-        RECITATION: error gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
+        RECITATION: refusal gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           text "So"
           because: the service stopped the answer (RECITATION)
-        PROHIBITED_CONTENT: error gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
+        PROHIBITED_CONTENT: refusal gemini-2.5-flash-001 in 9 out 27 read 4 written 0 total 40
           text "So"
           because: the service stopped the answer (PROHIBITED_CONTENT)
         MALFORMED_FUNCTION_CALL: overloaded: the service is overloaded or failed (status 200): the service stopped the answer (MALFORMED_FUNCTION_CALL): call print(add)

@@ -14,9 +14,9 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{AssistantMessage, CancellationToken, ModelEvent, ProviderError, Timestamp};
+use archon_types::{AssistantMessage, CancellationToken, ErrorText, ModelEvent, ProviderError, Timestamp};
 use futures_core::Stream;
-use reqwest::{Request, Response, StatusCode};
+use reqwest::{Request, Response, StatusCode, header::CONTENT_ENCODING};
 use serde::de::IgnoredAny;
 use tokio::time::{Sleep, sleep};
 
@@ -84,8 +84,9 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError>;
 
-    /// No more events come: adds the last model events, or says what is missing.
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
+    /// No more events come: adds the last model events, or says what is missing. Behind a body that broke off an answer
+    /// is complete only if the service said why it ends, and nothing of it came after that.
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError>;
 
     /// The caller cancelled: what was said so far.
     fn abort(&mut self) -> AssistantMessage;
@@ -98,6 +99,15 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
 
     /// The time, for dates in headers.
     fn now(&self) -> Timestamp;
+}
+
+/// How a body ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    /// As HTTP says, or the protocol said that nothing follows.
+    Complete,
+    /// Nobody knows what is missing.
+    Broken,
 }
 
 /// Whether more can follow.
@@ -155,6 +165,8 @@ pub(crate) struct Exchange<D: Decoder> {
     begun: bool,
     /// What came instead of events, until one comes.
     odd: Option<String>,
+    /// The HTTP status of the answer, once there is one.
+    status: Option<u16>,
 }
 
 impl<D: Decoder> Exchange<D> {
@@ -192,7 +204,7 @@ impl<D: Decoder> Exchange<D> {
     }
 
     fn at(phase: Phase<D::Frames>, transport: Arc<Transport>, decoder: D) -> Self {
-        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None }
+        Self { transport, decoder, phase, out: VecDeque::new(), begun: false, odd: None, status: None }
     }
 
     /// Takes one step; `Pending` when there is nothing to do yet.
@@ -262,7 +274,11 @@ impl<D: Decoder> Exchange<D> {
     fn judge(&mut self, response: Response) {
         let Phase::Sending { watch, .. } = mem::replace(&mut self.phase, Phase::Ended) else { return };
         let status = response.status();
+        self.status = Some(status.as_u16());
         let failure = failure_of(&response, self.decoder.now());
+        if let Some(reason) = compressed(&response) {
+            return self.fail(failure.classify(&reason));
+        }
         let calls_itself_events =
             status == StatusCode::OK && failure.content_type.starts_with(D::Frames::CONTENT_TYPE);
         if calls_itself_events {
@@ -301,12 +317,15 @@ impl<D: Decoder> Exchange<D> {
         self.phase = Phase::Ended;
         let is_json = serde_json::from_str::<IgnoredAny>(&text).is_ok();
         let read = self.decoder.event(D::Frames::whole(text), &mut self.out);
-        match read.and_then(|_| self.check_limits()).and_then(|()| self.decoder.end(&mut self.out)) {
+        match read
+            .and_then(|_| self.check_limits())
+            .and_then(|()| self.decoder.end(BodyEnd::Complete, &mut self.out))
+        {
             Ok(()) => {}
             // Nothing broke off: it is complete, and something else.
-            Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown)),
+            Err(ProviderError::Network(_)) if is_json => self.fail(ProviderError::Protocol(shown.into())),
             Err(ProviderError::Protocol(what)) => {
-                self.fail(ProviderError::Protocol(format!("{what} ({shown})")))
+                self.fail(ProviderError::Protocol(format!("{what} ({shown})").into()))
             }
             Err(e) => self.fail(e),
         }
@@ -331,7 +350,7 @@ impl<D: Decoder> Exchange<D> {
             Some(reason) => {
                 // What is too much is not handed on either.
                 self.out.clear();
-                Err(ProviderError::Other(reason))
+                Err(ProviderError::Other(reason.into()))
             }
             None => Ok(()),
         }
@@ -345,13 +364,13 @@ impl<D: Decoder> Exchange<D> {
             }
             FrameError::Body(e) => body_error(e, &self.transport),
             FrameError::BrokeOff(what) | FrameError::Malformed(what) if let Some(shown) = &self.odd => {
-                ProviderError::Protocol(format!("{what} ({shown})"))
+                ProviderError::Protocol(format!("{what} ({shown})").into())
             }
-            FrameError::BrokeOff(what) => ProviderError::Network(what),
-            FrameError::Malformed(what) => ProviderError::Protocol(what),
+            FrameError::BrokeOff(what) => ProviderError::Network(what.into()),
+            FrameError::Malformed(what) => ProviderError::Protocol(what.into()),
         };
         // An answer that is complete stays complete, whatever became of the connection.
-        if self.decoder.end(&mut self.out).is_ok() {
+        if self.decoder.end(BodyEnd::Broken, &mut self.out).is_ok() {
             self.phase = Phase::Ended;
         } else {
             self.fail(error);
@@ -360,10 +379,10 @@ impl<D: Decoder> Exchange<D> {
 
     fn end(&mut self) {
         self.phase = Phase::Ended;
-        match (self.decoder.end(&mut self.out), self.odd.take()) {
+        match (self.decoder.end(BodyEnd::Complete, &mut self.out), self.odd.take()) {
             (Ok(()), _) => {}
             // Nothing broke off: it never was a stream of events.
-            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown)),
+            (Err(ProviderError::Network(_)), Some(shown)) => self.fail(ProviderError::Protocol(shown.into())),
             (Err(e), _) => self.fail(e),
         }
     }
@@ -393,7 +412,14 @@ impl<D: Decoder> Exchange<D> {
 
     fn fail(&mut self, error: ProviderError) {
         let AssistantMessage { provider, model, .. } = self.decoder.answer();
-        let error = catalogue::with_nearest(error, provider, model);
+        let error = match error {
+            ProviderError::Protocol(what) => ProviderError::Protocol(told_by(provider, self.status, what)),
+            other => catalogue::with_nearest(other, provider, model),
+        };
+        let error = match self.status {
+            Some(status) => error.or_status(status),
+            None => error,
+        };
         self.phase = Phase::Failed(classify::redacted(error, &self.transport.redactor));
     }
 }
@@ -418,6 +444,16 @@ impl<D: Decoder> Stream for Exchange<D> {
     }
 }
 
+/// Which service said what no documentation names, and with which status.
+fn told_by(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
+    let is_told = what.text.contains("status ");
+    what.text = match status.filter(|_| !is_told) {
+        Some(status) => format!("{provider}, status {status}: {}", what.text),
+        None => format!("{provider}, {}", what.text),
+    };
+    what
+}
+
 /// What a response says of itself beside its body, in case it is no answer.
 pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
     let (status, headers) = (response.status(), response.headers());
@@ -428,6 +464,20 @@ pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
         retry_after: retry_after(headers, now),
         location: status.is_redirection().then(|| header("location").to_owned()),
     }
+}
+
+/// Why a body is not read that is compressed although nobody asked for that: a proxy on the way does so. Reading it would
+/// bring more crates than the case is worth.
+pub(crate) fn compressed(response: &Response) -> Option<String> {
+    let encoding =
+        response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("in a way that is no text").trim();
+    let is_plain = encoding.is_empty() || encoding.eq_ignore_ascii_case("identity");
+    (!is_plain).then(|| {
+        format!(
+            "the answer is compressed ({encoding}), which was not asked for and is not read; let the service, or the proxy \
+             on the way, send it as it is"
+        )
+    })
 }
 
 async fn judge_failure(body: Body, failure: Failure, transport: &Transport) -> Result<Judged, Stopped> {
@@ -490,16 +540,20 @@ pub(crate) fn body_error(error: BodyError, transport: &Transport) -> ProviderErr
             let (all, whole) = (MOST_BYTES >> 20, MOST_WHOLE_BYTES >> 20);
             ProviderError::Protocol(format!(
                 "the answer has no end that can be believed: it may have {all} MiB, and {whole} MiB in one piece"
-            ))
+            ).into())
         }
-        BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned()),
+        BodyError::NotText => ProviderError::Protocol(NOT_UTF8.to_owned().into()),
     }
 }
 
 fn timeout(limit: Interrupt) -> ProviderError {
     match limit {
-        Interrupt::Idle(d) => ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64())),
-        Interrupt::Total(d) => ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64())),
+        Interrupt::Idle(d) => {
+            ProviderError::Timeout(format!("nothing came for {} s", d.as_secs_f64()).into())
+        }
+        Interrupt::Total(d) => {
+            ProviderError::Timeout(format!("no complete answer in {} s", d.as_secs_f64()).into())
+        }
         Interrupt::Cancelled => ProviderError::Cancelled,
     }
 }

@@ -6,7 +6,7 @@ use reqwest::Request;
 use super::{
     Transport,
     body::{Body, BodyError},
-    events::{body_error, failure_of},
+    events::{body_error, compressed, failure_of},
     watch::{Interrupt, Watch},
 };
 use crate::classify;
@@ -37,6 +37,9 @@ pub(crate) async fn answer(
         Err(limit) => return Err(redacted(interrupted(limit, transport))),
     };
     let failure = failure_of(&response, now);
+    if let Some(reason) = compressed(&response) {
+        return Err(redacted(failure.classify(&reason)));
+    }
     let is_success = response.status().is_success();
     let (text, end) = Body::new(response, watch).text().await;
     let text = transport.redactor.clean(text);

@@ -16,7 +16,7 @@ use crate::{
     answer_limits::Said,
     classify, content_filter,
     http::{
-        events::{Decoder, Progress},
+        events::{BodyEnd, Decoder, Progress},
         sse::Sse,
         time_of,
     },
@@ -28,7 +28,8 @@ use crate::{
 pub(crate) struct ChatDecoder {
     message: AssistantMessage,
     calls: Vec<OpenCall>,
-    finish: Option<Finish>,
+    /// Why the answer ends, and how much had come when the service said so.
+    finish: Option<(Finish, Said)>,
     /// `[DONE]` came.
     closed: bool,
     /// Why the last event was cut off, in case it was not the last.
@@ -39,6 +40,14 @@ pub(crate) struct ChatDecoder {
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
     named_model: bool,
+    /// Whether the model declined in words.
+    refused: bool,
+    /// The latest choice had a finish reason without a word in it.
+    unsaid: bool,
+    /// The latest choice held all that was said.
+    whole: bool,
+    /// How much text came, before thinking was taken out of it.
+    content_bytes: usize,
     said: Said,
 }
 
@@ -67,6 +76,8 @@ struct OpenCall {
 /// Why the model stopped, as far as this protocol tells.
 enum Finish {
     Stop,
+    /// A text that ends answers, where the service says which.
+    Sequence(Option<String>),
     Length,
     /// A content filter stopped it, in these words.
     Filtered(String),
@@ -91,6 +102,10 @@ impl ChatDecoder {
             tools,
             clock,
             named_model: false,
+            refused: false,
+            unsaid: false,
+            whole: false,
+            content_bytes: 0,
             said: Said::default(),
         }
     }
@@ -121,17 +136,38 @@ impl ChatDecoder {
             if choice.index > 0 {
                 continue;
             }
-            if let Some(delta) = choice.delta.or(choice.message.map(|message| *message)) {
+            let reason = match Word::non_empty(&choice.finish_reason) {
+                Some(reason) => Some(finish(reason, choice.stop_text(), data)?),
+                None => None,
+            };
+            self.unsaid = choice.finish_reason.is_some() && reason.is_none();
+            if let Some(delta) = self.news(choice.delta, choice.message) {
                 self.delta(delta, out);
             }
-            if let Some(reason) = Word::non_empty(&choice.finish_reason) {
-                self.finish = Some(finish(reason, data)?);
+            if let Some(reason) = reason {
+                self.finish = Some((reason, self.said));
             }
         }
         Ok(())
     }
 
+    /// What is new in a choice. Some services (Perplexity) send all that was said so far as a message beside the delta;
+    /// where the delta says nothing, the message may say more than the deltas did.
+    fn news<'a>(&mut self, delta: Option<Delta<'a>>, message: Option<Box<Delta<'a>>>) -> Option<Delta<'a>> {
+        let Some(mut message) = message.map(|message| *message) else { return delta };
+        self.whole = delta.as_ref().is_none_or(Delta::is_empty);
+        match delta {
+            None => Some(message),
+            Some(delta) if !delta.is_empty() => Some(delta),
+            Some(_) => {
+                message.leave_out(self.content_bytes, self.said);
+                Some(message)
+            }
+        }
+    }
+
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<ModelEvent>) {
+        self.content_bytes += delta.content.text.len();
         // Some services send the same reasoning under both names.
         let mut reasoning = delta.reasoning_content.text;
         if reasoning.is_empty() {
@@ -148,6 +184,7 @@ impl ChatDecoder {
             self.text(delta.content.text, out);
         }
         if let Some(refusal) = delta.refusal.filter(|refusal| !refusal.text.is_empty()) {
+            self.refused = true;
             self.text(refusal.text, out);
         }
         for detail in delta.reasoning_details.into_iter().flatten() {
@@ -218,11 +255,14 @@ impl ChatDecoder {
             let open = &self.calls[*place].wire_id;
             name.is_empty() || id.is_empty() || open.is_empty() || open == id
         });
+        let is_empty = || call.function.as_ref().is_none_or(|function| function.is_empty());
         let place = match place {
             Some(place) => {
                 self.calls[place].add_name(name);
                 place
             }
+            // Nothing is made into a call.
+            None if id.is_empty() && is_empty() => return,
             None => self.begin_call(call.index, id, name, out),
         };
         if let Some(function) = call.function {
@@ -239,6 +279,8 @@ impl ChatDecoder {
                 self.calls[place].add_name(name);
                 place
             }
+            // Some services send the field with every answer.
+            None if function.is_empty() => return,
             None => self.begin_call(None, "", name, out),
         };
         self.arguments(place, function.arguments.0, out);
@@ -338,8 +380,8 @@ impl Decoder for ChatDecoder {
             Ok(chunk) => self.chunk(chunk, data, out)?,
             Err(e) => {
                 let what = format!("an event that is no chunk ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
-                if !e.is_eof() && !"[DONE]".starts_with(data) {
+                let error = ProviderError::Protocol(what.into());
+                if !classify::is_torn(&e, data) && !"[DONE]".starts_with(data) {
                     return Err(error);
                 }
                 // Most likely the connection broke off; then this was the last event.
@@ -349,15 +391,20 @@ impl Decoder for ChatDecoder {
         Ok(Progress::More)
     }
 
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
         let said_nothing = self.message.content.is_empty() && self.calls.is_empty();
+        let is_complete = body == BodyEnd::Complete;
         let finish = match self.finish.take() {
-            Some(finish) => finish,
-            // Some servers close properly without a reason.
+            // What came after it belongs to the answer, and may not be all.
+            Some((finish, said)) if is_complete || said == self.said => finish,
+            // Some servers close properly without a reason, or with an empty one (Snowflake).
             None if self.closed && !said_nothing => Finish::Stop,
-            None => {
+            None if is_complete && self.unsaid && !said_nothing && (self.whole || self.calls.is_empty()) => {
+                Finish::Stop
+            }
+            _ => {
                 let what = if said_nothing { "before the answer" } else { "in the middle of the answer" };
-                return Err(ProviderError::Network(format!("the service closed the stream {what}")));
+                return Err(ProviderError::Network(format!("the service closed the stream {what}").into()));
             }
         };
         self.finish_text(out);
@@ -369,12 +416,18 @@ impl Decoder for ChatDecoder {
             Finish::Length => StopReason::Length,
             Finish::Filtered(why) => {
                 message.error_message = Some(why);
-                StopReason::Error
+                StopReason::Refusal
             }
             // The calls count, not the word: some services say `stop` beside calls.
-            Finish::Stop if asks_for_tools => StopReason::ToolUse,
+            Finish::Stop | Finish::Sequence(_) if asks_for_tools => StopReason::ToolUse,
+            Finish::Stop | Finish::Sequence(_) if self.refused => StopReason::Refusal,
+            Finish::Sequence(text) => {
+                message.stop_sequence = text;
+                StopReason::StopSequence
+            }
             Finish::Stop => StopReason::Stop,
         };
+        message.refuse_cut_call();
         message.timestamp = self.now();
         out.push_back(ModelEvent::Done(Box::new(message)));
         Ok(())
@@ -407,8 +460,11 @@ impl Decoder for ChatDecoder {
 
 /// Reasons of all services: <https://platform.openai.com/docs/api-reference/chat/object> and what
 /// others send in their place. An unknown reason means that the model stopped.
-fn finish(reason: &str, data: &str) -> Result<Finish, ProviderError> {
+fn finish(reason: &str, text: Option<String>, data: &str) -> Result<Finish, ProviderError> {
     match reason {
+        "stop_sequence" => Ok(Finish::Sequence(text)),
+        "stop" if text.is_some() => Ok(Finish::Sequence(text)),
+        "refusal" => Ok(Finish::Filtered("the service refused to answer".to_owned())),
         "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
         "content_filter" | "safety" | "sensitive" => {
             // Azure names the categories beside the reason.
@@ -421,7 +477,7 @@ fn finish(reason: &str, data: &str) -> Result<Finish, ProviderError> {
             retry_after: None,
             message: format!("the service stopped the answer: {reason}"),
         }),
-        "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned())),
+        "model_context_window_exceeded" => Err(ProviderError::ContextOverflow(reason.to_owned().into())),
         _ => Ok(Finish::Stop),
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     http::{
         Timeouts,
         body::Body,
-        events::{Decoder as _, Framing as _, Progress},
+        events::{BodyEnd, Decoder as _, Framing as _, Progress},
         sse::Sse,
         watch::Watch,
     },
@@ -70,17 +70,22 @@ pub fn read_chat_stream(
     let mut decoder = super::decoder("fuzz", request, &Compat::DEFAULT, Some(Arc::new(StoppedClock)));
     let (mut out, mut cx) = (VecDeque::new(), Context::from_waker(Waker::noop()));
     // All pieces are there, so nothing is ever waited for.
-    while let Poll::Ready(Some(Ok(event))) = events.as_mut().poll_next(&mut cx) {
+    let mut body = BodyEnd::Complete;
+    while let Poll::Ready(Some(event)) = events.as_mut().poll_next(&mut cx) {
+        let Ok(event) = event else {
+            body = BodyEnd::Broken;
+            break;
+        };
         if decoder.event(event, &mut out)? == Progress::Last {
             break;
         }
     }
-    decoder.end(&mut out)?;
+    decoder.end(body, &mut out)?;
     let done = out.pop_back().and_then(|event| match event {
         ModelEvent::Done(message) => Some(*message),
         _ => None,
     });
-    done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".to_owned()))
+    done.ok_or_else(|| ProviderError::Protocol("the answer ended without a message".into()))
 }
 
 #[cfg(test)]
@@ -96,6 +101,21 @@ mod tests {
         }
         let error = read_chat_stream([text[..40].into()]).unwrap_err();
         assert!(matches!(error, ProviderError::Network(_)), "{error:?}");
+    }
+
+    // spec: P-24, P-31
+    #[test]
+    fn a_chunk_that_is_torn_anywhere_is_a_network_error() {
+        let text = r#"data: {"created":-1.5e-3,"choices":[{"index":0,"delta":{"content":"a"},"x":-0.25E+1,"finish_reason":"stop"}],"usage":{"prompt_tokens":12,"x":true}}"#;
+        for at in 0..text.len() {
+            let error = read_chat_stream([text[..at].into()]).unwrap_err();
+            assert!(matches!(error, ProviderError::Network(_)), "{}: {error:?}", &text[..at]);
+        }
+        // What is wrong elsewhere is not torn.
+        for wrong in ["data: {\"created\":1.}", "data: {\"a\":1.\n\ndata: {}\n\n", "data: hello.\n\n"] {
+            let error = read_chat_stream([wrong.into()]).unwrap_err();
+            assert!(matches!(error, ProviderError::Protocol(_)), "{wrong}: {error:?}");
+        }
     }
 
     const EVENTS: [&str; 7] = [

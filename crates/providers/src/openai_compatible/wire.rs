@@ -7,6 +7,8 @@
 use std::{borrow::Cow, fmt};
 
 use archon_types::{Json, Usage};
+
+use crate::{answer_limits::Said, token_counts::with_cache_inside};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -54,8 +56,20 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<Word<'a>>,
+    /// vLLM: the text that ended the answer, or a token's number.
+    stop_reason: Option<Box<Json>>,
+    /// The same from SGLang.
+    matched_stop: Option<Box<Json>>,
     /// Moonshot puts the usage here.
     usage: Option<Box<WireUsage>>,
+}
+
+impl Choice<'_> {
+    /// The text that ended the answer, where the service says which.
+    pub(super) fn stop_text(&self) -> Option<String> {
+        let said = self.stop_reason.as_deref().or(self.matched_stop.as_deref())?;
+        said.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    }
 }
 
 #[derive(Deserialize)]
@@ -75,6 +89,36 @@ pub(super) struct Delta<'a> {
     pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
+impl Delta<'_> {
+    /// Whether nothing is said.
+    pub(super) fn is_empty(&self) -> bool {
+        self.content.is_empty()
+            && self.reasoning_content.is_empty()
+            && self.reasoning.is_empty()
+            && self.refusal.as_ref().is_none_or(|refusal| refusal.is_empty())
+            && self.reasoning_details.as_ref().is_none_or(Vec::is_empty)
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.as_ref().is_none_or(|function| function.is_empty())
+    }
+
+    /// Leaves out what was said already, of a message that says all of it again: the first bytes of its text, and of
+    /// the rest what there is any of.
+    pub(super) fn leave_out(&mut self, content_bytes: usize, said: Said) {
+        self.content.text = self.content.text.get(content_bytes..).unwrap_or_default().to_owned();
+        if said.thinking_bytes > 0 {
+            self.content.thinking = None;
+            (self.reasoning_content, self.reasoning) = (Text::default(), Text::default());
+            self.reasoning_details = None;
+        }
+        if said.calls > 0 {
+            (self.tool_calls, self.function_call) = (None, None);
+        }
+        if said.text_bytes > 0 {
+            self.refusal = None;
+        }
+    }
+}
+
 #[derive(Deserialize)]
 pub(super) struct Call<'a> {
     pub(super) index: Option<u32>,
@@ -90,6 +134,13 @@ pub(super) struct Function<'a> {
     pub(super) name: Option<Word<'a>>,
     #[serde(default)]
     pub(super) arguments: Arguments,
+}
+
+impl Function<'_> {
+    /// Whether it names nothing and has no arguments.
+    pub(super) fn is_empty(&self) -> bool {
+        Word::non_empty(&self.name).is_none() && self.arguments.0.is_empty()
+    }
 }
 
 #[derive(Deserialize)]
@@ -134,14 +185,14 @@ impl From<&WireUsage> for Usage {
         let cached = details.and_then(|d| d.cached_tokens);
         let cached = cached.or(wire.prompt_cache_hit_tokens).or(wire.cached_tokens).unwrap_or(0);
         let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
-        Self {
-            // On the wire, cached tokens are part of the prompt's.
-            input: wire.prompt_tokens.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
+        let usage = Self {
+            input: wire.prompt_tokens.unwrap_or(0),
             output: wire.output(),
             cache_read: cached,
             cache_write: written,
             total_tokens: wire.total_tokens.unwrap_or(0),
-        }
+        };
+        with_cache_inside(usage)
     }
 }
 
@@ -162,6 +213,12 @@ impl Word<'_> {
 pub(super) struct Text {
     pub(super) text: String,
     pub(super) thinking: Option<Box<str>>,
+}
+
+impl Text {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_none()
+    }
 }
 
 impl<'de> Deserialize<'de> for Text {

@@ -14,7 +14,7 @@ use crate::{
     blocks::{Blocks, Part, Stop},
     classify, content_filter,
     http::{
-        events::{Decoder, Progress},
+        events::{BodyEnd, Decoder, Progress},
         sse::Sse,
     },
     signature::Signature,
@@ -41,9 +41,14 @@ impl ResponsesDecoder {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<Progress, ProviderError> {
         match kind {
-            "response.output_text.delta" | "response.refusal.delta" => {
+            "response.output_text.delta" => {
                 if let Some(Delta { output_index, delta }) = self.read(data)? {
                     self.blocks.text(output_index, delta, out);
+                }
+            }
+            "response.refusal.delta" => {
+                if let Some(Delta { output_index, delta }) = self.read(data)? {
+                    self.blocks.refusal(output_index, delta, out);
                 }
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
@@ -163,7 +168,7 @@ impl ResponsesDecoder {
         let reason = response.incomplete_details.and_then(|details| details.reason).unwrap_or_default();
         self.stop = Some(match (response.status.as_deref().unwrap_or_default(), reason.as_str()) {
             (_, "max_output_tokens") => Stop::Length,
-            (_, "content_filter") => Stop::Broken(filtered(data)),
+            (_, "content_filter") => Stop::Refused(filtered(data)),
             ("incomplete", "") => Stop::Broken("the service stopped the answer without a reason".to_owned()),
             ("incomplete", reason) => Stop::Broken(format!("the service stopped the answer: {reason}")),
             (status @ ("failed" | "cancelled"), _) => {
@@ -172,6 +177,7 @@ impl ResponsesDecoder {
             }
             _ => Stop::Done,
         });
+        self.blocks.ends();
         Ok(Progress::Last)
     }
 
@@ -189,11 +195,10 @@ impl ResponsesDecoder {
             "message" => {
                 if !self.blocks.has(number, Part::Text) {
                     for part in list(item, "content") {
-                        let text = match word(part, "type") {
-                            "refusal" => word(part, "refusal"),
-                            _ => word(part, "text"),
-                        };
-                        self.blocks.text(number, text.to_owned(), out);
+                        match word(part, "type") {
+                            "refusal" => self.blocks.refusal(number, word(part, "refusal").to_owned(), out),
+                            _ => self.blocks.text(number, word(part, "text").to_owned(), out),
+                        }
                     }
                 }
                 let phase = word(item, "phase");
@@ -225,8 +230,8 @@ impl ResponsesDecoder {
             Ok(event) => Ok(Some(event)),
             Err(e) => {
                 let what = format!("an event that is none ({e}): {}", classify::first_words(data));
-                let error = ProviderError::Protocol(what);
-                if !e.is_eof() {
+                let error = ProviderError::Protocol(what.into());
+                if !classify::is_torn(&e, data) {
                     return Err(error);
                 }
                 self.cut = Some(error);
@@ -257,8 +262,10 @@ impl Decoder for ResponsesDecoder {
         }
     }
 
-    fn end(&mut self, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
-        let Some(stop) = self.stop.take() else { return Err(self.blocks.broke_off()) };
+    fn end(&mut self, body: BodyEnd, out: &mut VecDeque<ModelEvent>) -> Result<(), ProviderError> {
+        let Some(stop) = self.stop.take().filter(|_| self.blocks.is_whole(body)) else {
+            return Err(self.blocks.broke_off());
+        };
         self.blocks.finish(stop, out);
         Ok(())
     }

@@ -173,7 +173,7 @@ fn other_ways_to_say_it() {
             COMPLETED,
         ],
         expect![[r#"
-            stop gpt-5-mini-2025-08-07 in 30 out 40 read 64 written 6 total 140
+            refusal gpt-5-mini-2025-08-07 in 30 out 40 read 64 written 6 total 140
               thinking "" signed "{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"e\"}"
               text "I cannot.""#]],
     );
@@ -228,7 +228,7 @@ fn answers_that_end_early_say_why() {
         (end("incomplete", r#"{"reason":"max_output_tokens"}"#), StopReason::Length, None),
         (
             end("incomplete", r#"{"reason":"content_filter"}"#),
-            StopReason::Error,
+            StopReason::Refusal,
             Some("the service's content filter stopped the answer"),
         ),
         (
@@ -337,7 +337,7 @@ fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
         match heard.end {
             Ok(message) => assert!(at >= decided && message.text() == "Grüße", "cut at {at}"),
             Err(ProviderError::Network(_)) => assert!(at < decided, "cut at {at}"),
-            Err(ProviderError::Protocol(said)) if at == 0 => assert!(said.contains("an empty body")),
+            Err(ProviderError::Protocol(said)) if at == 0 => assert!(said.text.contains("an empty body")),
             Err(e) => panic!("cut at {at}: {e:?}"),
         }
     }

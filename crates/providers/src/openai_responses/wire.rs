@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use archon_types::{Json, Usage};
 use serde::Deserialize;
 
+use crate::token_counts::with_cache_inside;
+
 /// The type of an event or an object, read when the event itself has no name.
 #[derive(Deserialize)]
 pub(super) struct Kind<'a> {
@@ -106,14 +108,13 @@ impl From<&WireUsage> for Usage {
         let details = wire.input_tokens_details.as_ref();
         let cached = details.and_then(|d| d.cached_tokens).unwrap_or(0);
         let written = details.and_then(|d| d.cache_write_tokens).unwrap_or(0);
-        Self {
-            // On the wire, cached tokens are part of the prompt's.
-            input: wire.input_tokens.unwrap_or(0).saturating_sub(cached.saturating_add(written)),
+        with_cache_inside(Self {
+            input: wire.input_tokens.unwrap_or(0),
             // Reasoning tokens are part of the output's.
             output: wire.output_tokens.unwrap_or(0),
             cache_read: cached,
             cache_write: written,
             total_tokens: wire.total_tokens.unwrap_or(0),
-        }
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use archon_types::{Content, ModelEvent, StopReason};
 
-use crate::http::events::{Decoder, Framing, Progress};
+use crate::http::events::{BodyEnd, Decoder, Framing, Progress};
 
 /// Feeds the events to a decoder, then ends or cancels the answer, and checks that the message says what its
 /// deltas said.
@@ -28,7 +28,7 @@ pub(crate) fn assert_survives<D: Decoder>(
         let message = decoder.abort();
         assert_eq!(message.stop_reason, StopReason::Aborted);
         assert_eq!(message.tool_calls().count(), 0);
-    } else if !failed && decoder.end(&mut out).is_ok() {
+    } else if !failed && decoder.end(BodyEnd::Complete, &mut out).is_ok() {
         let Some(ModelEvent::Done(message)) = out.pop_back() else { panic!("no end") };
         let count = |is: fn(&ModelEvent) -> bool| out.iter().filter(|event| is(event)).count();
         let calls = message.tool_calls().count();

@@ -21,7 +21,7 @@ async fn errors_are_classified_by_status_body_and_header() {
     let limited = MockResponse::json(429, &error("slow down")).header("retry-after", "7");
     let expected =
         ProviderError::RateLimited { retry_after: Some(Duration::from_secs(7)), message: "slow down".into() };
-    assert_eq!(failure(limited).await, expected);
+    assert_eq!(failure(limited).await, expected.or_status(429));
 
     // The virtual clock reads midnight of the first of January.
     let busy = MockResponse::json(529, &error("busy")).header("retry-after", "Thu, 01 Jan 2026 00:00:20 GMT");
@@ -32,9 +32,12 @@ async fn errors_are_classified_by_status_body_and_header() {
     };
     assert_eq!(failure(busy).await, expected);
 
-    assert_eq!(failure(MockResponse::json(401, &error("no"))).await, ProviderError::Auth("no".into()));
+    assert_eq!(
+        failure(MockResponse::json(401, &error("no"))).await,
+        ProviderError::Auth("no".into()).or_status(401)
+    );
     let overflow = failure(MockResponse::json(400, &error("the prompt is too long"))).await;
-    assert_eq!(overflow.code(), "context_overflow");
+    assert_eq!((overflow.code(), overflow.status()), ("context_overflow", Some(400)));
     let redirect = MockResponse::new(307).header("location", "https://elsewhere/v1");
     let said = failure(redirect).await.to_string();
     assert!(said.contains("redirects to \"https://elsewhere/v1\""), "{said}");
@@ -47,15 +50,40 @@ async fn what_is_no_answer_at_all_is_shown() {
         MockResponse::new(status).header("content-type", "text/html").chunk("<html>\n<h1>Log in</h1></html>")
     };
     let said = failure(page(200)).await;
-    assert_eq!(said, ProviderError::Protocol("status 200, text/html: <html> <h1>Log in</h1></html>".into()));
+    let expected = "openai-compatible, status 200, text/html: <html> <h1>Log in</h1></html>";
+    assert_eq!(said, ProviderError::Protocol(expected.into()).or_status(200));
     assert!(!said.is_retryable());
     let said = failure(page(502)).await;
     assert!(said.is_retryable());
     assert!(said.to_string().ends_with("status 502, text/html: <html> <h1>Log in</h1></html>"), "{said}");
     assert_eq!(
         failure(MockResponse::new(200)).await,
-        ProviderError::Protocol("status 200, no content type: an empty body".into())
+        ProviderError::Protocol("openai-compatible, status 200, no content type: an empty body".into())
+            .or_status(200)
     );
+}
+
+// spec: P-31
+#[tokio::test]
+async fn a_compressed_answer_is_refused_by_the_name_of_its_encoding() {
+    for (status, code) in [(200, "protocol"), (429, "rate_limited"), (503, "overloaded")] {
+        let response = MockResponse::new(status)
+            .header("content-type", "text/event-stream")
+            .header("content-encoding", "br")
+            .chunk([0x1b, 0x0a, 0xff, 0x00]);
+        let server = MockServer::start([response]).await;
+        let error = answer(&server, ask()).await.unwrap_err();
+        let said = error.to_string();
+        assert_eq!((error.code(), error.status()), (code, Some(status)), "{said}");
+        assert!(
+            said.contains("the answer is compressed (br)") && said.contains("send it as it is"),
+            "{said}"
+        );
+        assert_eq!(server.requests()[0].header("accept-encoding"), Some("identity"));
+    }
+    let body = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let server = MockServer::start([MockResponse::sse(body).header("content-encoding", "identity")]).await;
+    assert_eq!(answer(&server, ask()).await.unwrap().text(), "a");
 }
 
 // spec: P-31
@@ -77,8 +105,8 @@ async fn an_error_with_status_200_is_an_error() {
 #[tokio::test]
 async fn what_calls_itself_a_stream_and_is_none_is_shown() {
     let said = failure(MockResponse::sse(" \n<html><h1>Log in</h1></html>\n")).await;
-    let expected = "status 200, text/event-stream: <html><h1>Log in</h1></html>";
-    assert_eq!(said, ProviderError::Protocol(expected.into()));
+    let expected = "openai-compatible, status 200, text/event-stream: <html><h1>Log in</h1></html>";
+    assert_eq!(said, ProviderError::Protocol(expected.into()).or_status(200));
     let said = failure(MockResponse::sse(r#"{"error":{"message":"slow down","code":429}}"#)).await;
     assert_eq!(said.code(), "rate_limited");
     assert!(said.to_string().contains("status 200, text/event-stream: {\"error\""), "{said}");
@@ -149,7 +177,7 @@ async fn silence_is_a_timeout() {
         http.timeouts = timeouts;
         let provider = OpenAiCompatible::new(&server.url(), options().with_http(http)).unwrap();
         let error = finish(start(&provider, ask())).await.1.unwrap_err();
-        assert_eq!(error, ProviderError::Timeout(said.to_owned()));
+        assert_eq!(error, ProviderError::Timeout(said.into()).or_status(200));
         server.until_gone(1).await;
     }
 }

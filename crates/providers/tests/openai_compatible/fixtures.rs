@@ -108,7 +108,51 @@ pub(crate) const FIXTURES: &[(&str, &str, &str)] = &[
         "a refusal, and what a filter stopped",
         "data: {\"choices\":[{\"delta\":{\"refusal\":\"No.\"}}]}\n\n\
          data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n",
-        "error m in 0 out 0 cached 0: text \"No.\"",
+        "refusal m in 0 out 0 cached 0: text \"No.\"",
+    ),
+    (
+        "a refusal is no answer",
+        "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null,\"refusal\":\"\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"refusal\":\"I'm sorry\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"refusal\":\", no.\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+         data: [DONE]\n\n",
+        "refusal m in 0 out 0 cached 0: text \"I'm sorry, no.\"",
+    ),
+    (
+        "a call that is cut off before its arguments, behind a complete one",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"add\",\"arguments\":\"\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"add\",\"arguments\":\"\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n",
+        "length m in 0 out 0 cached 0: call a add {} call b add malformed \"\"",
+    ),
+    (
+        "null as arguments, beside a null in arguments",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"add\",\"arguments\":\"null\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\":null}\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+        "tools m in 0 out 0 cached 0: call a add {} call b add {\"a\":null}",
+    ),
+    (
+        "an empty call in the legacy field and in the list is none",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\",\"function_call\":{\"name\":\"\",\"arguments\":\"\"},\"tool_calls\":[{}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"content\":\"b\",\"function_call\":{}},\"finish_reason\":\"stop\"}]}\n\n",
+        "stop m in 0 out 0 cached 0: text \"ab\"",
+    ),
+    (
+        "two finish reasons, and text between them",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n\
+         data: [DONE]\n\n",
+        "length m in 0 out 0 cached 0: text \"ab\"",
+    ),
+    (
+        "tokens written to the cache that are counted among those read from it",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n\
+         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3438,\"completion_tokens\":2,\"total_tokens\":3440,\"prompt_tokens_details\":{\"cached_tokens\":3435,\"cache_write_tokens\":3435}}}\n\n\
+         data: [DONE]\n\n",
+        "stop m in 3 out 2 cached 0: written 3435 text \"a\"",
     ),
     (
         "no reason at the end but a proper close, a second answer ignored, no empty line at the end",

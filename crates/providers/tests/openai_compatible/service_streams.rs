@@ -92,4 +92,40 @@ pub(crate) const STREAMS: &[(&str, &str, &str)] = &[
          data: [DONE]\n\n",
         "stop Qwen/Qwen3-8B in 5 out 2 cached 0: thinking \"hm\" text \"Hi\"",
     ),
+    (
+        "Perplexity: all of the answer so far beside each delta, and sources",
+        "data: {\"id\":\"1\",\"model\":\"sonar\",\"created\":1,\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":1,\"total_tokens\":5},\"citations\":[\"https://a\"],\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"finish_reason\":null,\"message\":{\"role\":\"assistant\",\"content\":\"Grü\"},\"delta\":{\"role\":\"assistant\",\"content\":\"Grü\"}}]}\n\n\
+         data: {\"id\":\"1\",\"model\":\"sonar\",\"choices\":[{\"index\":0,\"finish_reason\":null,\"message\":{\"role\":\"assistant\",\"content\":\"Grüße\"},\"delta\":{\"role\":\"assistant\",\"content\":\"ße\"}}]}\n\n\
+         data: {\"id\":\"1\",\"model\":\"sonar\",\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":2,\"total_tokens\":6},\"choices\":[{\"index\":0,\"finish_reason\":\"stop\",\"message\":{\"role\":\"assistant\",\"content\":\"Grüße!\"},\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n\
+         data: [DONE]\n\n",
+        "stop sonar in 4 out 2 cached 0: text \"Grüße!\"",
+    ),
+    (
+        "Perplexity: the whole answer as a message beside an empty delta",
+        "data: {\"id\":\"1\",\"model\":\"sonar\",\"object\":\"chat.completion.done\",\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":2,\"total_tokens\":6},\"choices\":[{\"index\":0,\"finish_reason\":\"stop\",\"message\":{\"role\":\"assistant\",\"content\":\"<think>hm</think>Hi\"},\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+        "stop sonar in 4 out 2 cached 0: thinking \"hm\" text \"Hi\"",
+    ),
+    (
+        "Snowflake: an empty finish reason, and no mark at the end",
+        "data: {\"id\":\"1\",\"model\":\"claude\",\"choices\":[{\"index\":0,\"delta\":{\"type\":\"text\",\"content\":\"Hi\",\"text\":\"Hi\"},\"finish_reason\":\"\"}],\"usage\":{}}\n\n\
+         data: {\"id\":\"1\",\"model\":\"claude\",\"choices\":[{\"index\":0,\"delta\":{\"type\":\"text\",\"content\":\"!\"},\"finish_reason\":\"\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2,\"total_tokens\":7}}\n\n",
+        "stop claude in 5 out 2 cached 0: text \"Hi!\"",
+    ),
+    (
+        "Snowflake: a whole answer with a call and an empty finish reason",
+        "data: {\"model\":\"claude\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"\",\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":\"add\",\"arguments\":\"{\\\"a\\\":1}\"}}]},\"finish_reason\":\"\"}]}\n\n",
+        "tools claude in 0 out 0 cached 0: call a add {\"a\":1}",
+    ),
+    (
+        "vLLM: the text that ended the answer",
+        "data: {\"id\":\"1\",\"model\":\"qwen\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\",\"stop_reason\":\"END\"}]}\n\n\
+         data: [DONE]\n\n",
+        "sequence qwen in 0 out 0 cached 0: ended by \"END\" text \"Hi\"",
+    ),
+    (
+        "SGLang: the token that ended the answer is no text",
+        "data: {\"id\":\"1\",\"model\":\"qwen\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\",\"matched_stop\":151645}]}\n\n\
+         data: [DONE]\n\n",
+        "stop qwen in 0 out 0 cached 0: text \"Hi\"",
+    ),
 ];

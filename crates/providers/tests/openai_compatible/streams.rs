@@ -10,6 +10,8 @@ use super::{fixtures::FIXTURES, service_streams::STREAMS, *};
 fn line(message: &AssistantMessage) -> String {
     let reason = match message.stop_reason {
         StopReason::Stop => "stop",
+        StopReason::StopSequence => "sequence",
+        StopReason::Refusal => "refusal",
         StopReason::Length => "length",
         StopReason::ToolUse => "tools",
         StopReason::Error => "error",
@@ -20,6 +22,12 @@ fn line(message: &AssistantMessage) -> String {
         "{reason} {} in {} out {} cached {}:",
         message.model, usage.input, usage.output, usage.cache_read
     );
+    if usage.cache_write > 0 {
+        line += &format!(" written {}", usage.cache_write);
+    }
+    if let Some(text) = &message.stop_sequence {
+        line += &format!(" ended by {text:?}");
+    }
     for block in &message.content {
         line += &match block {
             Content::Text { text } => format!(" text {text:?}"),
@@ -71,7 +79,7 @@ fn check_deltas(events: &[ModelEvent], message: &AssistantMessage) {
         assert_eq!((call.id.as_str(), call.name.as_str(), true), (id.as_str(), name.as_str(), ended));
         match &call.malformed {
             Some(malformed) => assert_eq!(malformed.text, arguments),
-            None if arguments.is_empty() => assert_eq!(call.arguments, json!({})),
+            None if matches!(&*arguments, "" | "null") => assert_eq!(call.arguments, json!({})),
             None => {
                 assert_eq!(call.arguments, serde_json::from_str::<serde_json::Value>(&arguments).unwrap())
             }
@@ -105,7 +113,7 @@ async fn every_cut_gives_the_same_message() {
             check_deltas(&events, &message);
             assert_eq!(message.provider, "openai-compatible");
             assert_eq!(message.timestamp.as_millis(), 1_767_225_600_000);
-            assert_eq!(message.error_message.is_some(), message.stop_reason == StopReason::Error);
+            assert_eq!(message.error_message.is_some(), body.contains("content_filter"), "{name}");
         }
         // Read to its end, an answer leaves its connection to the next.
         assert!(server.requests().iter().all(|r| r.connection == 0), "{name}");
@@ -136,6 +144,26 @@ async fn an_answer_cut_anywhere_is_complete_or_a_network_error() {
             }
         }
     }
+}
+
+// spec: P-24, P-31
+#[tokio::test]
+async fn an_answer_cut_between_its_two_finish_reasons_is_a_network_error() {
+    let first = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let more = "data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\n";
+    let second = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
+    let sent = |parts: &[&str]| MockResponse::sse(parts.concat()).close();
+    let script = [sent(&[first]), sent(&[first, more]), sent(&[first, more, second])];
+    let server = MockServer::start(script).await;
+    let provider = provider(&server);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let (_, message) = finish(start(&provider, ask())).await;
+        all.push(message.map_or_else(|error| error.code().to_owned(), |message| line(&message)));
+    }
+    let expected =
+        ["stop m in 0 out 0 cached 0: text \"a\"", "network", "length m in 0 out 0 cached 0: text \"ab\""];
+    assert_eq!(all, expected);
 }
 
 // spec: P-06

@@ -60,7 +60,7 @@ async fn secrets_are_not_written_and_the_replay_does_not_need_them() {
     let key = "sk-canary-0123456789abcdef";
     let script = [
         Step::text("your password is canary hunter two, and the key sk-canary-0123456789abcdef"),
-        Step::error(ProviderError::Auth(format!("{key} is wrong"))),
+        Step::error(ProviderError::Auth(format!("{key} is wrong").into())),
     ];
     let recording = RecordingProvider::create(shared(script).1, &path).unwrap().hide("canary hunter two");
     for prompt in ["canary hunter two?", key] {

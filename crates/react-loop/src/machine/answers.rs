@@ -1,11 +1,11 @@
 //! What an answer of the model leads to: calls, an end, a reminder.
 
-use archon_types::{AssistantMessage, CallId, CommandId, StopReason, ToolCall, ToolMode};
+use archon_types::{AssistantMessage, CallId, CommandId, OutcomeStatus, StopReason, ToolCall, ToolMode};
 
 use super::{Phase, ReactMachine};
 use crate::{
     CallState,
-    action_parser::{Action, parse_action},
+    action_parser::{Written, parse_answer},
     text_mode,
     window::unique_calls,
 };
@@ -18,7 +18,7 @@ impl ReactMachine {
         match answer.stop_reason {
             // What an aborted answer asked for was never agreed to: it stays out of the window.
             StopReason::Aborted => {
-                self.last_answer = answer.text();
+                self.ended_saying(answer.text(), answer);
                 self.form_lost();
                 self.cancelled = true;
                 self.phase = Phase::Ready;
@@ -26,6 +26,12 @@ impl ReactMachine {
             StopReason::Error => {
                 let error = answer.error_message.clone().unwrap_or_else(|| answer.text());
                 self.phase = Phase::Finishing(Box::new(self.failure(error)));
+            }
+            StopReason::Refusal => self.refused(answer),
+            // The window holds what was said, and the next request asks for the rest.
+            StopReason::Pause if self.limit.is_none() && answer.tool_calls().next().is_none() => {
+                self.window.push_spoken(answer.clone());
+                self.ready();
             }
             _ if self.limit.is_some() => self.summarised(answer),
             _ => match self.config.tool_mode {
@@ -50,10 +56,10 @@ impl ReactMachine {
             self.meter.parse_failures = 0;
             return self.act(command, calls, answer);
         }
-        match parse_action(&answer.text()) {
-            Ok(Action::Final(text)) => self.final_answer(text, answer),
+        match parse_answer(&answer.text(), answer.stop_reason) {
+            Ok(Written::Final(text)) => self.final_answer(text, answer),
             // A call stands in the answer as a block; without one the text did not parse as a call.
-            Ok(Action::Call { .. }) => self.misunderstood("the action has no tool name", answer),
+            Ok(Written::Calls(_)) => self.misunderstood("the action has no tool name", answer),
             Err(failure) => self.misunderstood(&failure.to_string(), answer),
         }
     }
@@ -82,16 +88,47 @@ impl ReactMachine {
 
     fn final_answer(&mut self, text: String, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
-        self.last_answer = text;
+        self.ended_saying(text, answer);
         self.check_form();
+    }
+
+    /// Nobody argues with a refusal: it is shown. It is no answer where one has to have a form.
+    fn refused(&mut self, answer: &AssistantMessage) {
+        self.ended_saying(answer.text(), answer);
+        let why = match (&answer.error_message, self.form()) {
+            (Some(why), _) => Some(why.clone()),
+            (None, Some(_)) => Some(format!("the model refused to answer: {}", self.last_answer)),
+            (None, None) => None,
+        };
+        self.misfits.clear();
+        self.phase = Phase::Finishing(Box::new(match why {
+            Some(why) => self.failure(why),
+            None if self.limit.is_some() => self.outcome_at_limit(),
+            None => {
+                self.window.push_spoken(answer.clone());
+                self.outcome(OutcomeStatus::Finished)
+            }
+        }));
+        self.go_on_if_asked();
     }
 
     fn summarised(&mut self, answer: &AssistantMessage) {
         self.window.push_spoken(answer.clone());
-        self.last_answer = match parse_action(&answer.text()) {
-            Ok(Action::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
+        let text = match parse_answer(&answer.text(), answer.stop_reason) {
+            Ok(Written::Final(text)) if self.config.tool_mode == ToolMode::Text => text,
             _ => answer.text(),
         };
+        self.ended_saying(text, answer);
         self.check_form();
+    }
+
+    /// The latest answer, and why the model ended it.
+    fn ended_saying(&mut self, text: String, answer: &AssistantMessage) {
+        self.last_answer = text;
+        self.last_stop = match answer.stop_reason {
+            // Its calls are no part of the answer.
+            StopReason::ToolUse => StopReason::Stop,
+            reason => reason,
+        };
     }
 }

@@ -182,6 +182,7 @@ impl ReactMachine {
         outcome.cost = self.is_priced().then_some(self.meter.money.spent);
         outcome.delegated = self.meter.leases.spent;
         outcome.answer.clone_from(&self.last_answer);
+        outcome.stop_reason = self.last_stop;
         outcome
     }
 

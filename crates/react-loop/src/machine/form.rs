@@ -22,7 +22,7 @@ impl ReactMachine {
         match self.form() {
             None => self.form_fits(),
             Some(_) => {
-                self.last_answer = json_in(&self.last_answer).to_owned();
+                self.last_answer = json_in(&self.last_answer).into_owned();
                 self.phase = Phase::Matching;
             }
         }

@@ -27,17 +27,23 @@ impl Guard for WellFormed {
 }
 
 fn broken_at(tool: &str, malformed: &MalformedArguments) -> String {
-    let place = match position(&malformed.error).and_then(|at| split(&malformed.text, at)) {
+    let place = match position(&malformed.error) {
+        // Not a word of the parser: there is another reason.
+        None => return format!("'{tool}' was not run: {}. {AGAIN}", clip(&malformed.error, 200)),
+        Some(at) => split(&malformed.text, at),
+    };
+    let place = match place {
         Some((before, "")) => format!(", after the end of `{before}`"),
         Some((before, after)) => format!(", here: `{before}` ⟪here⟫ `{after}`"),
         None => String::new(),
     };
     format!(
-        "The arguments for '{tool}' are not valid JSON: {}{place}. The tool was not run. Call it again with the \
-         complete arguments as one JSON object.",
+        "The arguments for '{tool}' are not valid JSON: {}{place}. The tool was not run. {AGAIN}",
         clip(&malformed.error, 200)
     )
 }
+
+const AGAIN: &str = "Call it again with the complete arguments as one JSON object.";
 
 /// The line and column, both from 1, at the end of serde's message.
 fn position(error: &str) -> Option<(usize, usize)> {
@@ -100,6 +106,17 @@ mod tests {
                 r#"The arguments for 'write_file' are not valid JSON: trailing characters at line 1 column 10, here: `{"a": 1} {` ⟪here⟫ `"b": 2}`"#
             ]],
         );
+    }
+
+    // spec: TE-09
+    #[test]
+    fn a_call_that_is_refused_for_another_reason_reads_that_reason() {
+        let mut call = ToolCall::new("1", "write_file", serde_json::json!({"path": "a"}));
+        call.refuse("the answer was cut off");
+        let malformed = call.malformed.unwrap();
+        assert_eq!(malformed.text, r#"{"path":"a"}"#);
+        let said = broken_at("write_file", &malformed);
+        assert_eq!(said, format!("'write_file' was not run: the answer was cut off. {AGAIN}"));
     }
 
     proptest! {

@@ -171,8 +171,11 @@ fn a_transcript_tells_messages_and_extensions_apart() {
 // spec: T-06, T-34
 #[test]
 fn stop_reasons() {
-    use StopReason::{Aborted, Error, Length, Stop, ToolUse};
-    names(&[Stop, Length, ToolUse, Error, Aborted], "stop length toolUse error aborted");
+    use StopReason::{Aborted, Error, Length, Pause, Refusal, Stop, StopSequence, ToolUse};
+    names(
+        &[Stop, StopSequence, Length, ToolUse, Pause, Refusal, Error, Aborted],
+        "stop stopSequence length toolUse pause refusal error aborted",
+    );
 }
 
 // spec: T-07

@@ -56,24 +56,34 @@ fn what_may_be_retried() {
     let text = || "text".to_owned();
     let api = |kind| ProviderError::Api { status: 400, kind, message: text() };
     let table: [(ProviderError, &str, bool, Option<Duration>); 13] = [
-        (ProviderError::RateLimited { retry_after: wait, message: text() }, "rate_limited", true, wait),
-        (ProviderError::RateLimited { retry_after: None, message: text() }, "rate_limited", true, None),
+        (
+            ProviderError::RateLimited { retry_after: wait, message: text().into() },
+            "rate_limited",
+            true,
+            wait,
+        ),
+        (
+            ProviderError::RateLimited { retry_after: None, message: text().into() },
+            "rate_limited",
+            true,
+            None,
+        ),
         (
             ProviderError::Overloaded { status: 529, retry_after: wait, message: text() },
             "overloaded",
             true,
             wait,
         ),
-        (ProviderError::Network(text()), "network", true, None),
-        (ProviderError::Timeout(text()), "timeout", true, None),
-        (ProviderError::Auth(text()), "auth", false, None),
+        (ProviderError::Network(text().into()), "network", true, None),
+        (ProviderError::Timeout(text().into()), "timeout", true, None),
+        (ProviderError::Auth(text().into()), "auth", false, None),
         (api(ApiErrorKind::InvalidRequest), "api", false, None),
         (api(ApiErrorKind::NotFound), "api", false, None),
         (api(ApiErrorKind::ContentFiltered), "api", false, None),
-        (ProviderError::ContextOverflow(text()), "context_overflow", false, None),
-        (ProviderError::Protocol(text()), "protocol", false, None),
+        (ProviderError::ContextOverflow(text().into()), "context_overflow", false, None),
+        (ProviderError::Protocol(text().into()), "protocol", false, None),
         (ProviderError::Cancelled, "cancelled", false, None),
-        (ProviderError::Other(text()), "other", false, None),
+        (ProviderError::Other(text().into()), "other", false, None),
     ];
     for (error, code, retryable, retry_after) in table {
         assert_eq!(
@@ -155,4 +165,29 @@ fn cache_hints_are_on_by_default_and_the_default_is_not_written() {
     assert_eq!(options.cache.parts(), parts);
     options.cache.enabled = false;
     assert_eq!(options.cache.parts(), CachedParts::default());
+}
+
+// spec: P-31
+#[test]
+fn every_kind_of_error_keeps_the_http_status() {
+    let text = || "text".into();
+    let kinds = [
+        ProviderError::RateLimited { retry_after: None, message: text() },
+        ProviderError::Overloaded { status: 0, retry_after: None, message: "text".into() },
+        ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message: "text".into() },
+        ProviderError::Network(text()),
+        ProviderError::Timeout(text()),
+        ProviderError::Auth(text()),
+        ProviderError::ContextOverflow(text()),
+        ProviderError::Protocol(text()),
+        ProviderError::Other(text()),
+    ];
+    for error in kinds {
+        assert_eq!(error.status(), None, "{error:?}");
+        let error = error.or_status(418).or_status(200).with_text(|text| format!("{text}!"));
+        assert_eq!((error.status(), error.to_string().ends_with("text!")), (Some(418), true), "{error:?}");
+        let failure = archon_types::ModelFailure::new(&error, 0.0);
+        let json = serde_json::to_string(&failure).unwrap();
+        assert!(json.contains("\"status\":418"), "{json}");
+    }
 }

@@ -53,8 +53,9 @@ fn usage() -> impl Strategy<Value = Usage> {
 }
 
 fn assistant() -> impl Strategy<Value = Message> {
-    use StopReason::{Aborted, Error, Length, Stop, ToolUse};
-    let reasons = proptest::sample::select(vec![Stop, Length, ToolUse, Error, Aborted]);
+    use StopReason::{Aborted, Error, Length, Pause, Refusal, Stop, StopSequence, ToolUse};
+    let reasons =
+        proptest::sample::select(vec![Stop, StopSequence, Length, ToolUse, Pause, Refusal, Error, Aborted]);
     let parts = (vec(content(), 0..4), reasons, text(), text(), usage(), any::<u64>(), option::of(text()));
     parts.prop_map(|(content, stop_reason, model, provider, usage, ms, error_message)| {
         let timestamp = at(ms);
@@ -65,6 +66,7 @@ fn assistant() -> impl Strategy<Value = Message> {
             provider,
             usage,
             timestamp,
+            stop_sequence: error_message.clone(),
             error_message,
             engine: None,
         })

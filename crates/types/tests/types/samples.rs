@@ -408,6 +408,7 @@ pub(crate) fn answer(content: Vec<Content>) -> AssistantMessage {
         usage: usage(),
         timestamp: at(7),
         error_message: None,
+        stop_sequence: None,
         engine: None,
     }
 }

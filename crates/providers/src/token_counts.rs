@@ -1,0 +1,57 @@
+//! Tokens of prompts as OpenAI's protocols count them: those of the cache stand inside the prompt's.
+
+use archon_types::Usage;
+
+/// The usage in which every token is counted once, from one whose `input` is the whole prompt.
+///
+/// Some gateways count otherwise, which their own numbers tell: tokens of the cache beside the prompt's if the total holds
+/// them once more, and written tokens among those read if both together are more than the prompt.
+pub(crate) fn with_cache_inside(mut usage: Usage) -> Usage {
+    let cached = usage.cache_read.saturating_add(usage.cache_write);
+    let all = usage.input.saturating_add(usage.output);
+    let is_beside = cached > 0 && usage.total_tokens == all.saturating_add(cached);
+    if is_beside {
+        return usage;
+    }
+    if cached > usage.input {
+        usage.cache_read = usage.cache_read.saturating_sub(usage.cache_write);
+    }
+    usage.input = usage.input.saturating_sub(usage.cache_read.saturating_add(usage.cache_write));
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(input: u64, cache_read: u64, cache_write: u64, total_tokens: u64) -> (u64, u64, u64) {
+        let usage = with_cache_inside(Usage { input, output: 10, cache_read, cache_write, total_tokens });
+        (usage.input, usage.cache_read, usage.cache_write)
+    }
+
+    // spec: T-07
+    #[test]
+    fn with_cache_inside_counts_every_token_of_the_prompt_once() {
+        assert_eq!(counted(2600, 2000, 400, 2610), (200, 2000, 400));
+        assert_eq!(counted(100, 60, 0, 0), (40, 60, 0));
+        // A cold prompt, whose written tokens are reported as cached, too.
+        assert_eq!(counted(3438, 3435, 3435, 3448), (3, 0, 3435));
+        // The prompt without what the cache held, and a total of all.
+        assert_eq!(counted(26, 2000, 400, 2436), (26, 2000, 400));
+        assert_eq!(counted(u64::MAX, u64::MAX, u64::MAX, 7), (0, u64::MAX, u64::MAX));
+        assert_eq!(counted(0, 0, 0, 0), (0, 0, 0));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn parts_of_the_prompt_are_never_more_than_the_prompt(
+            input in 0u64..1_000, read in 0u64..1_000, written in 0u64..1_000,
+        ) {
+            let usage = Usage { input, output: 5, cache_read: read, cache_write: written, total_tokens: input + 5 };
+            let counted = with_cache_inside(usage);
+            let parts = counted.input + counted.cache_read + counted.cache_write;
+            // A service that says less of the prompt than of its parts is believed in the parts.
+            proptest::prop_assert!(parts == input || parts == counted.cache_read + counted.cache_write);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! How an answer of the model ends, and what the run makes of it: cut off, paused, refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+
+use std::sync::Arc;
+
+use archon_react_loop::{Command, ReactMachine, decode_answer};
+use archon_types::{
+    AssistantMessage, CommandId, Content, Encoded, FormCheck, Message, Outcome, OutcomeStatus, PromptSource,
+    Record, RecordBody, RequestOptions, ResponseFormat, RunConfig, RunStarted, StopReason, Timestamp,
+    ToolCall, ToolMode, ToolSpec,
+};
+use serde_json::json;
+
+/// A run that was asked something.
+struct Run {
+    machine: ReactMachine,
+    seq: u64,
+}
+
+impl Run {
+    fn new(change: impl FnOnce(&mut RunConfig)) -> Self {
+        let mut config = RunConfig::default();
+        config.tools = Arc::new(Encoded::new(vec![ToolSpec::new("t", "A tool.", json!({"type": "object"}))]));
+        change(&mut config);
+        let started = RunStarted::new("r".into(), "s".into(), "a".into(), "l".into(), config);
+        let mut run = Self { machine: ReactMachine::new(&started, at(0), Default::default()), seq: 0 };
+        let message = Message::user("do it", at(0)).into();
+        run.apply(RecordBody::Prompted { message, source: PromptSource::Prompt });
+        run
+    }
+
+    fn in_text() -> Self {
+        Self::new(|config| config.tool_mode = ToolMode::Text)
+    }
+
+    fn apply(&mut self, body: RecordBody) {
+        self.seq += 1;
+        self.machine.apply(&Record { seq: self.seq, at: at(self.seq), body });
+    }
+
+    /// The model is asked, as it is its turn, and answers.
+    fn answer(&mut self, content: Vec<Content>, stop_reason: StopReason) {
+        let Command::AskModel { command, attempt, turn } = self.machine.next() else {
+            panic!("{:?}", self.machine.next())
+        };
+        self.apply(RecordBody::ModelAsked { command, attempt, turn, request_hash: String::new() });
+        let message = AssistantMessage { content, stop_reason, ..AssistantMessage::default() };
+        let message = decode_answer(message, self.machine.config().tool_mode, command);
+        self.apply(RecordBody::ModelAnswered { command, attempt, message: Box::new(message) });
+    }
+
+    /// The calls that are due.
+    fn calls(&self) -> Vec<ToolCall> {
+        match self.machine.next() {
+            Command::RunCalls(calls) => calls.iter().map(|call| call.call.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        while let Command::Append(body) = self.machine.next() {
+            self.apply(body);
+        }
+        self.machine.ended().expect("the run has ended").clone()
+    }
+}
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn call(arguments: &str) -> Content {
+    ToolCall::from_json_text("a", "t", arguments).into()
+}
+
+// spec: P-11, TE-09
+#[test]
+fn the_last_call_of_an_answer_that_was_cut_off_is_malformed_whatever_its_arguments_are() {
+    for arguments in ["", "{}", "{\"n\": 1}", "{\"n\": ", "null"] {
+        let mut run = Run::new(|_| {});
+        run.answer(vec![Content::text("I look."), call("{\"n\": 0}"), call(arguments)], StopReason::Length);
+        let malformed: Vec<_> = run.calls().iter().map(|call| call.malformed.is_some()).collect();
+        assert_eq!(malformed, [false, true], "{arguments}");
+    }
+    // Text behind a call shows that the call was whole.
+    let mut run = Run::new(|_| {});
+    run.answer(vec![call("{}"), Content::text("Next I")], StopReason::Length);
+    assert_eq!(run.calls()[0].malformed, None);
+    let mut run = Run::new(|_| {});
+    run.answer(vec![call("{}")], StopReason::ToolUse);
+    assert_eq!(run.calls()[0].malformed, None);
+}
+
+// spec: R-20, R-22
+#[test]
+fn in_text_mode_nothing_is_closed_for_an_answer_that_was_cut_off() {
+    let torn = "Action: {\"tool\": \"t\", \"arguments\": {\"path\": \"/tmp/x\"";
+    let mut run = Run::in_text();
+    run.answer(vec![Content::text(torn)], StopReason::Length);
+    let Command::Append(RecordBody::Noted { text }) = run.machine.next() else {
+        panic!("{:?}", run.machine.next())
+    };
+    assert!(text.contains("it may have been cut off, so it was not run"), "{text}");
+    let mut run = Run::in_text();
+    run.answer(vec![Content::text(format!("{torn}}}}}\nObservation: I see"))], StopReason::Length);
+    assert_eq!(run.calls().len(), 1);
+}
+
+// spec: R-20
+#[test]
+fn in_text_mode_all_calls_of_an_answer_run_and_one_behind_a_made_up_result_does_not() {
+    let mut run = Run::in_text();
+    let text = "Action: {\"tool\": \"t\"}\nAction: {\"tool\": \"t\", \"arguments\": {\"n\": 1}}\n\
+                Observation: fine\nAction: {\"tool\": \"t\", \"arguments\": {\"n\": 2}}";
+    run.answer(vec![Content::text(text)], StopReason::Stop);
+    let calls = run.calls();
+    let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["action_0", "action_0_1", "action_0_2"]);
+    let refused = calls[2].malformed.as_ref().unwrap();
+    assert_eq!(refused.text, "{\"n\":2}");
+    assert!(refused.error.contains("an observation that you wrote yourself"), "{}", refused.error);
+    assert!(calls[..2].iter().all(|call| call.malformed.is_none()));
+}
+
+// spec: R-28
+#[test]
+fn the_outcome_says_that_its_answer_was_cut_off() {
+    for (stop_reason, is_cut) in [(StopReason::Length, true), (StopReason::Stop, false)] {
+        let mut run = Run::new(|_| {});
+        run.answer(vec![call("{}")], StopReason::ToolUse);
+        assert_eq!(run.calls().len(), 1);
+        run.apply(RecordBody::ToolRefused {
+            call: archon_types::CallId::new(CommandId(0), 0),
+            result: Box::new(archon_types::ToolResult::success("ok")),
+        });
+        run.answer(vec![Content::text("It is")], stop_reason);
+        let outcome = run.outcome();
+        assert_eq!((outcome.is_finished(), outcome.is_cut(), &*outcome.answer), (true, is_cut, "It is"));
+        let json = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(json.contains("\"stop_reason\":\"length\""), is_cut, "{json}");
+    }
+    let mut run = Run::in_text();
+    run.answer(vec![Content::text("Final Answer: It is")], StopReason::Length);
+    let outcome = run.outcome();
+    assert_eq!((outcome.is_cut(), &*outcome.answer), (true, "It is"));
+}
+
+// spec: P-10
+#[test]
+fn a_paused_turn_is_asked_again_with_what_was_said() {
+    for mode in [ToolMode::Native, ToolMode::Text] {
+        let mut run = Run::new(|config| config.tool_mode = mode);
+        run.answer(vec![Content::text("I search.")], StopReason::Pause);
+        let said: Vec<_> = run.machine.messages().iter().map(|message| message.text()).collect();
+        assert_eq!(said.last().unwrap(), "I search.");
+        run.answer(vec![Content::text("Final Answer: found")], StopReason::Stop);
+        let outcome = run.outcome();
+        assert_eq!((outcome.is_finished(), outcome.turns), (true, 2));
+        assert!(outcome.answer.ends_with("found"));
+    }
+    // It is a turn like another: a service that always pauses does not go on for ever.
+    let mut run = Run::new(|config| config.limits.max_turns = 3);
+    for _ in 0..3 {
+        run.answer(vec![], StopReason::Pause);
+    }
+    assert!(matches!(run.machine.next(), Command::Append(RecordBody::LimitReached(_))));
+}
+
+// spec: R-29
+#[test]
+fn a_refusal_is_told_from_an_answer_by_its_type() {
+    let no = || vec![Content::text("Not this.")];
+    // In words: it is shown.
+    let mut run = Run::new(|_| {});
+    run.answer(no(), StopReason::Refusal);
+    let outcome = run.outcome();
+    assert_eq!((outcome.is_finished(), outcome.is_refusal(), &*outcome.answer), (true, true, "Not this."));
+    let mut run = Run::new(|_| {});
+    run.answer(no(), StopReason::Stop);
+    assert!(!run.outcome().is_refusal());
+    // It has no form, and nobody is asked again for one.
+    let mut run = Run::new(|config| {
+        let mut options = RequestOptions::default();
+        options.response_format =
+            Some(ResponseFormat { name: "f".into(), schema: json!({"type": "object"}) });
+        config.options = Arc::new(options);
+        config.form_check = Some(FormCheck::new(3));
+    });
+    run.answer(no(), StopReason::Refusal);
+    let outcome = run.outcome();
+    assert_eq!((outcome.status, outcome.is_refusal()), (OutcomeStatus::Failed, true));
+    assert_eq!(outcome.error.unwrap(), "the model refused to answer: Not this.");
+}
