@@ -100,8 +100,14 @@ async fn delete_files(path: Option<String>) -> String {
 // spec: P-11, TE-04
 #[tokio::test]
 async fn truncated_arguments_never_run_and_the_model_is_told_why() {
+    // Without any arguments the call would be a valid one, and delete more than was meant.
+    check_cut_off("", &["cut off by its token limit"]).await;
+    check_cut_off(r#"{"path": "/tmp/x"#, &["cut off by its token limit", "JSON", "/tmp/x"]).await;
+}
+
+async fn check_cut_off(arguments: &str, parts: &[&str]) {
     let cut_off = MockResponse::sse("")
-        .event(&call(0, "call_1", "delete_files", r#"{"path": "/tmp/x"#))
+        .event(&call(0, "call_1", "delete_files", arguments))
         .event(&crate::wire::finish("length"))
         .event("[DONE]");
     let server = MockServer::start([cut_off, crate::wire::answer("I stopped.")]).await;
@@ -121,7 +127,7 @@ async fn truncated_arguments_never_run_and_the_model_is_told_why() {
     let last = requests[1].body["messages"].as_array().and_then(|m| m.last()).expect("a message").clone();
     let said = last["content"].as_str().expect("text");
     assert_eq!(last["role"], "tool");
-    assert!(said.contains("JSON") && said.contains("/tmp/x"), "{said}");
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     server.assert_paired();
 }
 

@@ -33,7 +33,7 @@ impl Listener {
         call_id: String,
         stops: Vec<String>,
     ) -> Self {
-        let plain = PlainText { held: Vec::new(), stops, stopped: false };
+        let plain = PlainText { held: Vec::new(), stops, stopped: None };
         Self { message, reader, call_id, call: None, plain }
     }
 
@@ -54,7 +54,7 @@ impl Listener {
 
     /// Whether a stop text came: the answer is over, whatever the engine goes on to say.
     pub(crate) fn was_stopped(&self) -> bool {
-        self.plain.stopped
+        self.plain.stopped.is_some()
     }
 
     /// The last events, and the whole message.
@@ -63,10 +63,14 @@ impl Listener {
         let events: Vec<_> = self.piece(Piece::Text(rest)).into_iter().collect();
         self.message.stop_reason = match end {
             End::Complete if self.call.is_some() => StopReason::ToolUse,
+            End::Complete if self.was_stopped() => StopReason::StopSequence,
             End::Complete => StopReason::Stop,
             End::Length => StopReason::Length,
             End::Cancelled => StopReason::Aborted,
         };
+        if self.message.stop_reason == StopReason::StopSequence {
+            self.message.stop_sequence.clone_from(&self.plain.stopped);
+        }
         // A call that was cancelled is left out, so that none stays without a result; one that was cut
         // off by the limit is kept as malformed, so that the model can be told.
         if let Some(call) = self.call.take()
@@ -122,12 +126,13 @@ impl Listener {
 struct PlainText {
     held: Vec<u8>,
     stops: Vec<String>,
-    stopped: bool,
+    /// The stop text that came.
+    stopped: Option<String>,
 }
 
 impl PlainText {
     fn push(&mut self, bytes: &[u8]) -> String {
-        if self.stopped {
+        if self.stopped.is_some() {
             return String::new();
         }
         self.held.extend_from_slice(bytes);
@@ -135,8 +140,9 @@ impl PlainText {
             let stop = stop.as_bytes();
             (!stop.is_empty()).then(|| self.held.windows(stop.len()).position(|w| w == stop)).flatten()
         };
-        if let Some(at) = self.stops.iter().filter_map(find).min() {
-            self.stopped = true;
+        let found = self.stops.iter().filter_map(|stop| Some((find(stop)?, stop)));
+        if let Some((at, stop)) = found.min_by_key(|(at, _)| *at) {
+            self.stopped = Some(stop.clone());
             self.held.truncate(at);
             return self.finish();
         }
@@ -166,7 +172,7 @@ mod tests {
 
     fn plain(stops: &[&str], parts: &[&[u8]]) -> (Vec<String>, String) {
         let stops = stops.iter().map(|s| (*s).to_owned()).collect();
-        let mut text = PlainText { held: Vec::new(), stops, stopped: false };
+        let mut text = PlainText { held: Vec::new(), stops, stopped: None };
         let said = parts.iter().map(|part| text.push(part)).collect();
         (said, text.finish())
     }
@@ -180,5 +186,9 @@ mod tests {
     fn a_stop_text_ends_the_answer_even_in_pieces() {
         let (said, rest) = plain(&["END", "\n\n"], &[b"one E", b"N", b"two EN", b"D three", b"four"]);
         assert_eq!(said.concat() + &rest, "one ENtwo ");
+        let stops = ["\n\n", "END"].map(str::to_owned).to_vec();
+        let mut text = PlainText { held: Vec::new(), stops, stopped: None };
+        text.push(b"one END two\n\n");
+        assert_eq!(text.stopped.as_deref(), Some("END"));
     }
 }

@@ -125,14 +125,21 @@ impl ToolCall {
     }
 
     /// Marks the call as one that is never run, with the reason in words that the model reads. What it has as arguments
-    /// is kept as text.
+    /// is kept as text, and what was wrong with them behind the reason.
     pub fn refuse(&mut self, reason: impl Into<String>) {
+        let mut error = reason.into();
         let text = match self.malformed.take() {
-            Some(malformed) => malformed.text,
+            Some(malformed) => {
+                error = match malformed.error.starts_with(&error) {
+                    true => malformed.error,
+                    false => format!("{error}: {}", malformed.error),
+                };
+                malformed.text
+            }
             None if self.arguments == empty_object() => String::new(),
             None => std::mem::replace(&mut self.arguments, empty_object()).to_string(),
         };
-        self.malformed = Some(MalformedArguments { text, error: reason.into() });
+        self.malformed = Some(MalformedArguments { text, error });
     }
 }
 
