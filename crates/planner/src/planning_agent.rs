@@ -10,7 +10,7 @@ use archon_types::{
 };
 
 use crate::{
-    Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanProblem, PlanRunError,
+    Conclude, LastResults, OneWorker, PlanControl, PlanMachine, PlanNode, PlanProblem, PlanRunError,
     PlanningAgentOptions, Workers, check, driver,
     following::{Following, Said},
     open_questions,
@@ -242,6 +242,14 @@ impl PlanningAgent {
             }
             None => None,
         };
+        if let Some(toolbox) = &self.parts.toolbox {
+            for record in &open.records {
+                let RecordBody::ToolFinished { call, result } = &record.body else { continue };
+                if let Some(tool) = machine.node(*call).and_then(PlanNode::tool) {
+                    toolbox.recall(&context.session, tool, result);
+                }
+            }
+        }
         let groups = left_behind(&open.records);
         let toolbox = self.parts.toolbox.as_ref().filter(|_| !groups.is_empty());
         if let Some(toolbox) = toolbox

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Agent, BoxFuture, CallId, Context, Encoded, Executed, Prepared, ProcessGroup, ReadyCall, SubTask,
-    ToolCall, ToolResult, ToolSpec, Toolbox,
+    Agent, BoxFuture, CallId, Context, Encoded, Executed, Prepared, ProcessGroup, ReadyCall, SessionId,
+    SubTask, ToolCall, ToolResult, ToolSpec, Toolbox,
 };
 
 /// Chooses the agent that does a subtask.
@@ -66,5 +66,9 @@ impl Toolbox for OnlyTool {
         run: &'a Context,
     ) -> BoxFuture<'a, Vec<ProcessGroup>> {
         self.inner.end_processes(groups, run)
+    }
+
+    fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
+        self.inner.recall(session, tool, result);
     }
 }

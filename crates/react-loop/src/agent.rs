@@ -11,13 +11,13 @@ use archon_types::{
     HookPoint, Hooks, InputFilter, Instructions, Journal, JournalError, Lease, Message, ModelPrice,
     MoreLimits, OnStorageFailure, OpenMode, Origin, Outcome, OutcomeStatus, Provider, QueueMode, Record,
     RecordBody, Redactor, RequestOptions, ResponseFormat, RetryConfig, RunConfig, RunId, RunMemory, Said,
-    ToolMode, Toolbox, TurnTrigger,
+    ToolMode, ToolResult, Toolbox, TurnTrigger,
 };
 use futures_util::FutureExt;
 
 use crate::{
     Command, ContextParts, Driver, Fallback, History, LlmJudge, LoopError, Messages, Opening, ReactMachine,
-    RunLog, drive::panic_text, fold, fold_chain, fold_with, form, is_paired, is_parallel,
+    RunLog, drive::panic_text, fold, fold_chain, fold_with, form, is_paired, is_parallel, resume::seen_files,
     spawns::left_behind, tool_batch::NoTools,
 };
 
@@ -255,6 +255,7 @@ impl ReactAgent {
         let context = &self.own(context);
         let journal = self.journal(context);
         let (history, earlier) = fold_chain(&**journal, &origin).await?;
+        self.recall(&history.seen, context);
         let mut started = self.started(origin, earlier, parallel, context);
         self.check_tools(&started.config)?;
         if opening.is_continuation() {
@@ -398,6 +399,8 @@ impl ReactAgent {
             return Err(LoopError::Parallel { run: context.run.clone() });
         }
         let (history, _) = fold_chain(&**journal, &origin).await?;
+        self.recall(&history.seen, context);
+        self.recall(&seen_files(&open.records), context);
         let (parts, window) = (self.context_parts.clone(), history.in_full());
         let mut machine = fold_with(&context.run, &open.records, history, parts)?;
         may_go_on(&machine, more, context)?;
@@ -429,6 +432,11 @@ impl ReactAgent {
             log.step(&mut machine, RecordBody::CallLost { command, attempt }).await?;
         }
         drive(&self.driver(context), &mut machine, &mut log, context).await
+    }
+
+    /// What earlier calls of the session have seen, its tools know again.
+    fn recall(&self, seen: &[(String, ToolResult)], context: &Context) {
+        seen.iter().for_each(|(tool, result)| self.driver.toolbox.recall(&context.session, tool, result));
     }
 
     /// The context of a run of this agent.

@@ -1,10 +1,12 @@
 //! From a log back to a machine: the same fold that ran while the log was written.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use archon_types::{Journal, JournalError, Origin, Record, RecordBody, RunId, RunStarted};
+use archon_types::{
+    CallId, Journal, JournalError, Origin, Record, RecordBody, RunId, RunStarted, ToolResult, metadata,
+};
 
-use crate::{ContextParts, History, LoopError, ReactMachine};
+use crate::{ContextParts, History, LoopError, ReactMachine, window::unique_calls};
 
 /// Folds a run's records, after the conversation that it continues.
 ///
@@ -92,11 +94,34 @@ pub async fn fold_chain(journal: &dyn Journal, origin: &Origin) -> Result<(Histo
             }));
         }
     }
-    let mut history = History::default();
+    let (mut history, mut seen) = (History::default(), Vec::new());
     for (run, log) in chain.iter().rev() {
         history = fold(run, log, history)?.into_history();
+        seen.extend(seen_files(log));
     }
+    history.seen = seen;
     Ok((history, chain.len()))
+}
+
+/// What calls of a log have told of the files that they read or wrote: the tool's name, and the result.
+pub(crate) fn seen_files(records: &[Arc<Record>]) -> Vec<(String, ToolResult)> {
+    let mut calls = HashMap::new();
+    let mut seen = Vec::new();
+    for record in records {
+        match &record.body {
+            RecordBody::ModelAnswered { command, message, .. } => {
+                let made = unique_calls(message, command.0).into_iter().zip(0..);
+                calls.extend(made.map(|(call, index)| (CallId::new(*command, index), call.name)));
+            }
+            RecordBody::ToolFinished { call, result } if result.metadata.contains_key(metadata::SEEN) => {
+                let mut result = ToolResult::clone(result);
+                result.content.clear();
+                seen.extend(calls.get(call).map(|name| (name.clone(), result)));
+            }
+            _ => {}
+        }
+    }
+    seen
 }
 
 pub(crate) fn started<'a>(run: &RunId, records: &'a [Arc<Record>]) -> Result<&'a RunStarted, LoopError> {

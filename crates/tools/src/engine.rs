@@ -9,8 +9,8 @@ use std::{
 
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision, Encoded,
-    Executed, Json, Prepared, ReadyCall, RunId, Subject, ToolCall, ToolContext, ToolResult, ToolSpec,
-    Toolbox,
+    Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall, ToolContext, ToolResult,
+    ToolSpec, Toolbox,
 };
 
 use tracing::Instrument;
@@ -576,6 +576,12 @@ impl Toolbox for ToolEngine {
         run: &'a Context,
     ) -> BoxFuture<'a, Vec<ProcessGroup>> {
         Box::pin(process::end_left(groups, &run.run, &*run.clock))
+    }
+
+    fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
+        if let Some(tool) = self.registry.get(tool) {
+            tool.recall(session, result);
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use archon_types::{
-    BoxFuture, Context, Correction, Json, Preview, Subject, Tool, ToolContext, ToolError, ToolResult,
-    ToolSpec,
+    BoxFuture, Context, Correction, Json, Preview, SessionId, Subject, Tool, ToolContext, ToolError,
+    ToolResult, ToolSpec,
 };
 use jsonschema::Validator;
 
@@ -89,6 +89,10 @@ impl Tool for ResultSchema {
 
     fn calls(&self) -> &[String] {
         self.tool.calls()
+    }
+
+    fn recall(&self, session: &SessionId, result: &ToolResult) {
+        self.tool.recall(session, result);
     }
 }
 

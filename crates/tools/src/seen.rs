@@ -5,19 +5,21 @@ use std::{
     fs::Metadata,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    time::UNIX_EPOCH,
 };
 
-use archon_types::{SessionId, ToolError};
+use archon_types::{Json, SessionId, ToolError, ToolResult, metadata};
+use serde::{Deserialize, Serialize};
 
 /// Sessions that are remembered; of an older one files have to be read again.
 const SESSIONS: usize = 1_000;
 
 /// What tells one version of a file from another. Clocks are not compared, only what the file itself says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     bytes: u64,
-    modified: Option<SystemTime>,
+    /// Nanoseconds since 1970, where the system says.
+    modified: Option<u64>,
     /// The file's number and the time when anything of it changed, where the system says.
     identity: (u64, i64, i64),
 }
@@ -31,8 +33,17 @@ impl Version {
         };
         #[cfg(not(unix))]
         let identity = (0, 0, 0);
-        Self { bytes: metadata.len(), modified: metadata.modified().ok(), identity }
+        let since_epoch = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let modified = since_epoch.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Self { bytes: metadata.len(), modified, identity }
     }
+}
+
+/// A version of a file as a result tells it.
+#[derive(Serialize, Deserialize)]
+struct SeenFile {
+    file: PathBuf,
+    version: Version,
 }
 
 /// The versions that each session has seen, by canonical path. Clones share them.
@@ -59,6 +70,19 @@ impl Seen {
             }
         }
         sessions.files.entry(session.clone()).or_default().insert(file.to_owned(), version);
+    }
+
+    /// What a call's result tells of the version that it read or wrote.
+    pub(crate) fn told(file: &Path, version: Version) -> Json {
+        serde_json::to_value(SeenFile { file: file.to_owned(), version }).unwrap_or_default()
+    }
+
+    /// The session knows what an earlier call of it has told.
+    pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
+        let told = result.metadata.get(metadata::SEEN).cloned();
+        if let Some(SeenFile { file, version }) = told.and_then(|told| serde_json::from_value(told).ok()) {
+            self.note(session, &file, version);
+        }
     }
 
     /// Whether the session may change the file; `shown` is its name in messages.

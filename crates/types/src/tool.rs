@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ApprovalRequest, Ceiling, Context, Credentials, Json, Preview, Processes, ToolCallId, ToolResult,
-    metadata,
+    ApprovalRequest, Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId,
+    ToolResult, metadata,
 };
 
 /// Something that a model can call.
@@ -58,6 +58,12 @@ pub trait Tool: Send + Sync {
     /// they do, and so that what those above may not do is not done by way of them. By default there are none.
     fn calls(&self) -> &[String] {
         &[]
+    }
+
+    /// A session is taken up in which a call of this tool came to `result`, maybe in another process: what the tool keeps
+    /// of a session in memory, it finds there again. Results come in their order.
+    fn recall(&self, session: &SessionId, result: &ToolResult) {
+        let _ = (session, result);
     }
 }
 

@@ -5,7 +5,8 @@ use std::{any::Any, fmt, sync::Arc};
 use futures_core::future::BoxFuture;
 
 use crate::{
-    ApprovalRequest, CallId, Context, Effect, Encoded, ProcessGroup, ToolCall, ToolResult, ToolSpec,
+    ApprovalRequest, CallId, Context, Effect, Encoded, ProcessGroup, SessionId, ToolCall, ToolResult,
+    ToolSpec,
 };
 
 /// A set of tools behind guards.
@@ -32,6 +33,11 @@ pub trait Toolbox: Send + Sync {
     ) -> BoxFuture<'a, Vec<ProcessGroup>> {
         let _ = (groups, run);
         Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// A session is taken up in which a call of the named tool came to `result`; see [`Tool::recall`](crate::Tool::recall).
+    fn recall(&self, session: &SessionId, tool: &str, result: &ToolResult) {
+        let _ = (session, tool, result);
     }
 }
 

@@ -56,6 +56,31 @@ async fn a_run_that_waits_is_listed_approved_and_goes_on() {
     server.assert_paired();
 }
 
+// spec: AP-04, A-51
+#[tokio::test]
+async fn an_edit_that_is_approved_later_takes_effect_and_so_does_the_next_prompts() {
+    let edit = |from: &str, to: &str| {
+        let arguments = serde_json::json!({"path": "notes.txt", "old_text": from, "new_text": to});
+        asks_for("edit_file", &arguments.to_string())
+    };
+    let read = asks_for("read_file", r#"{"path": "notes.txt"}"#);
+    let script = [read, edit("one", "two"), answer("Edited."), edit("two", "three"), answer("Edited again.")];
+    let server = MockServer::start(script).await;
+    let place = Place::with_server(&server);
+    std::fs::write(place.path("notes.txt"), "one\n").unwrap();
+    let tools = "--tools read_file,edit_file";
+    let text = || std::fs::read_to_string(place.path("notes.txt")).unwrap();
+    for (line, said, now) in [("run", "Edited.", "two\n"), ("run --continue", "Edited again.", "three\n")] {
+        let ran = place.archon(&format!("{line} --ask-later {tools}"), &["Change the notes."]).await;
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let waits = &place.archon("approvals list --json", &[]).await.json()[0];
+        let (question, run) = (waits["request_id"].as_str().unwrap(), waits["run"].as_str().unwrap());
+        assert_eq!(place.archon("approvals approve", &[question]).await.code, Some(0));
+        let ran = place.archon("resume", &[run]).await;
+        assert_eq!((ran.code, ran.out.trim_end(), text().as_str()), (Some(0), said, now), "{ran:?}");
+    }
+}
+
 // spec: AP-04
 #[tokio::test]
 async fn a_run_that_waits_reads_a_no_and_its_reason() {

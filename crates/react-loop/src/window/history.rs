@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archon_types::{Message, Said, Speaker, Tokenizer};
+use archon_types::{Message, Said, Speaker, Tokenizer, ToolResult};
 
 use super::{Messages, entries::Entry};
 use crate::limits::Spent;
@@ -18,6 +18,8 @@ pub struct History {
     pub(crate) spent: Spent,
     /// Rules under which nobody is to be asked for the rest of the session.
     pub(crate) trusted: Vec<String>,
+    /// What calls have told of the files that they read or wrote; known only of what was read from logs.
+    pub(crate) seen: Vec<(String, ToolResult)>,
 }
 
 impl History {

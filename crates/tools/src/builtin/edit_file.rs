@@ -1,8 +1,8 @@
 //! `edit_file`: replaces a text in a file that stands there exactly once.
 
 use archon_types::{
-    BoxFuture, Context, Correction, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
-    ToolSpec,
+    BoxFuture, Context, Correction, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext, ToolError,
+    ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -115,14 +115,15 @@ impl EditFile {
     fn edit(&self, arguments: Json, context: &ToolContext) -> Result<ToolResult, ToolError> {
         let Edit { target, before, after, count } =
             self.plan(arguments, &context.run, |path| self.workspace.target_for(path, context))?;
-        self.workspace.replace(&context.run.session, &target, after.as_bytes())?;
+        let seen = self.workspace.replace(&context.run.session, &target, after.as_bytes())?;
         let change = diff::change(&target.name, Some(&before), &after, self.diff);
         let times = if count == 1 { String::new() } else { format!(" in {count} places") };
         let mut result = ToolResult::success(format!("Edited '{}'{times}.", target.name));
         if let Some(diff) = change.diff {
             result = result.with_metadata("diff", diff);
         }
-        Ok(result.with_metadata("path", target.name).with_metadata("replaced", count))
+        let result = result.with_metadata("path", target.name).with_metadata("replaced", count);
+        Ok(result.with_metadata(metadata::SEEN, seen))
     }
 }
 
@@ -141,6 +142,10 @@ impl Tool for EditFile {
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move { self.edit(arguments, context) })
+    }
+
+    fn recall(&self, session: &SessionId, result: &ToolResult) {
+        self.workspace.recall(session, result);
     }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {

@@ -7,7 +7,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, CancellationToken, Content, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, CancellationToken, Content, Json, SessionId, Tool, ToolContext, ToolError, ToolResult,
+    ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +64,7 @@ impl ReadFile {
         let lines = line_range(start_line, end_line)?;
         let (real, file) = self.workspace.open(&path, context)?;
         // The version that is about to be read: what is changed from now on counts as unread.
-        self.workspace.note_seen(&context.run.session, &real, &file);
+        let seen = self.workspace.note_seen(&context.run.session, &real, &file);
         let failed = |e: io::Error| ToolError::Failed(format!("'{path}' cannot be read: {e}"));
         let size = file.metadata().map_err(failed)?.len();
         let reader = BufReader::with_capacity(64 * 1024, file);
@@ -82,7 +83,8 @@ impl ReadFile {
                 None => file.text(&path)?,
             },
         };
-        Ok(result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size))
+        let result = result.with_metadata("path", self.display(&real)).with_metadata("size_bytes", size);
+        Ok(result.with_metadata(metadata::SEEN, seen))
     }
 
     fn display(&self, real: &Path) -> String {
@@ -105,6 +107,10 @@ impl Tool for ReadFile {
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move { self.read(arguments, context) })
+    }
+
+    fn recall(&self, session: &SessionId, result: &ToolResult) {
+        self.workspace.recall(session, result);
     }
 }
 

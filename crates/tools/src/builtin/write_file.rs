@@ -1,8 +1,8 @@
 //! `write_file`: a new file, or a new content of one that the session has read.
 
 use archon_types::{
-    BoxFuture, Context, Correction, Effect, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError,
-    ToolResult, ToolSpec,
+    BoxFuture, Context, Correction, Effect, Json, Preview, SessionId, Tool, ToolAnnotations, ToolContext,
+    ToolError, ToolResult, ToolSpec, metadata,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,9 +73,10 @@ impl WriteFile {
             return Ok(done(format!("'{name}' has exactly this content already.")));
         }
         self.workspace.check_seen(session, &target)?;
-        self.workspace.replace(session, &target, content.as_bytes())?;
+        let seen = self.workspace.replace(session, &target, content.as_bytes())?;
         let verb = if created { "Created" } else { "Replaced" };
-        Ok(done(format!("{verb} '{name}' ({} bytes, {} lines).", content.len(), content.lines().count())))
+        let text = format!("{verb} '{name}' ({} bytes, {} lines).", content.len(), content.lines().count());
+        Ok(done(text).with_metadata(metadata::SEEN, seen))
     }
 }
 
@@ -94,6 +95,10 @@ impl Tool for WriteFile {
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin(async move { self.write(arguments, context) })
+    }
+
+    fn recall(&self, session: &SessionId, result: &ToolResult) {
+        self.workspace.recall(session, result);
     }
 
     fn preview(&self, arguments: &Json, run: &Context) -> Result<Option<Preview>, ToolError> {

@@ -6,12 +6,12 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use archon_types::{Preview, SessionId, ToolContext, ToolError};
+use archon_types::{Json, Preview, SessionId, ToolContext, ToolError, ToolResult};
 
 use crate::{
     Workspace,
     control::control,
-    seen::Version,
+    seen::{Seen, Version},
     workspace::{plain, shown},
 };
 #[cfg(unix)]
@@ -117,28 +117,33 @@ impl Workspace {
         }
     }
 
-    /// Notes that a session has read a file that is open.
-    pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) {
-        if let Ok(of) = file.metadata() {
-            self.seen.note(session, real, Version::of(&of));
-        }
+    /// Notes that a session knows a file that is open, and gives back what the result tells of that.
+    pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) -> Json {
+        let Ok(of) = file.metadata() else { return Json::Null };
+        self.seen.note(session, real, Version::of(&of));
+        Seen::told(real, Version::of(&of))
     }
 
-    /// Puts the content there in one step, folders included, and notes that the session knows it.
+    /// The session knows the files that an earlier call of it has read or written.
+    pub(crate) fn recall(&self, session: &SessionId, result: &ToolResult) {
+        self.seen.recall(session, result);
+    }
+
+    /// Puts the content there in one step, folders included, and notes that the session knows it; gives back what the
+    /// result tells of that.
     pub(crate) fn replace(
         &self,
         session: &SessionId,
         target: &Target,
         content: &[u8],
-    ) -> Result<(), ToolError> {
+    ) -> Result<Json, ToolError> {
         let file = self.put(target, content).map_err(|e| match e.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 ToolError::Resource(format!("'{}' cannot be written: {e}", target.name))
             }
             _ => ToolError::Failed(format!("'{}' cannot be written: {e}", target.name)),
         })?;
-        self.note_seen(session, &target.real, &file);
-        Ok(())
+        Ok(self.note_seen(session, &target.real, &file))
     }
 
     #[cfg(unix)]
