@@ -16,9 +16,17 @@ pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Err
 
 /// Opens a file to read it, and nothing else: a pipe of that name would be waited for, for ever.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    match fs::metadata(path)?.is_file() {
-        true => File::open(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    refuse_irregular(path)?;
+    File::open(path)
+}
+
+/// Refuses what is there and no file, such as a pipe.
+pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -49,4 +57,26 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), JournalError> {
         File::open(directory).and_then(|d| d.sync_all()).map_err(storage("sync", directory))?;
     }
     Ok(())
+}
+
+/// Which file it is, whatever its name; alike for all files where the system does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+impl Identity {
+    #[cfg(unix)]
+    pub(crate) fn of(file: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self(file.dev(), file.ino())
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn of(_: &fs::Metadata) -> Self {
+        Self(0, 0)
+    }
+
+    /// Whether `path` names this file.
+    pub(crate) fn is_at(self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|file| Self::of(&file) == self)
+    }
 }

@@ -23,12 +23,18 @@ mod writer;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
 use crate::{
-    blocking::blocking, doorbell::Doorbell, files::create_directory, inbox_key::InboxKey, records::Salvaged,
+    blocking::blocking,
+    doorbell::Doorbell,
+    files::create_directory,
+    inbox_key::InboxKey,
+    lock::{PATIENCE, patience},
+    records::Salvaged,
     rules::check_id,
 };
 use blobs::BlobFiles;
@@ -39,12 +45,14 @@ pub struct JsonlJournal {
     runs: PathBuf,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    lock_wait: Duration,
 }
 
 impl JsonlJournal {
     /// A journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
-        Self { runs: dir.as_ref().join("runs"), bell: Doorbell::default(), inbox_key: None }
+        let (bell, inbox_key, lock_wait) = (Doorbell::default(), None, PATIENCE);
+        Self { runs: dir.as_ref().join("runs"), bell, inbox_key, lock_wait }
     }
 
     /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is
@@ -63,6 +71,12 @@ impl JsonlJournal {
     /// The logs themselves have no seal, so whoever can write them can change what was said.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
+        self
+    }
+
+    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
         self
     }
 
@@ -93,7 +107,8 @@ impl Journal for JsonlJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            blocking(move || writer::open(files, mode)).await
+            let wait = self.lock_wait;
+            blocking(move || writer::open(files, mode, &mut patience(wait))).await
         })
     }
 
@@ -112,7 +127,8 @@ impl Journal for JsonlJournal {
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            blocking(move || delete::delete(&files)).await
+            let wait = self.lock_wait;
+            blocking(move || delete::delete(&files, &mut patience(wait))).await
         })
     }
 

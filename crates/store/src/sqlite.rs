@@ -30,12 +30,18 @@ mod writer;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
 
 use crate::{
-    blocking::blocking, doorbell::Doorbell, inbox_key::InboxKey, records::Salvaged, rules::check_id,
+    blocking::blocking,
+    doorbell::Doorbell,
+    inbox_key::InboxKey,
+    lock::{PATIENCE, patience},
+    records::Salvaged,
+    rules::check_id,
 };
 use database::Database;
 
@@ -49,6 +55,7 @@ pub struct SqliteJournal {
     database: Arc<Database>,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    lock_wait: Duration,
 }
 
 impl SqliteJournal {
@@ -60,7 +67,7 @@ impl SqliteJournal {
     /// [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
-        Ok(Self { database, bell: Doorbell::default(), inbox_key: None })
+        Ok(Self { database, bell: Doorbell::default(), inbox_key: None, lock_wait: PATIENCE })
     }
 
     /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a row that
@@ -68,6 +75,12 @@ impl SqliteJournal {
     /// The logs themselves have no seal, so whoever can write them can change what was said.
     pub fn with_inbox_key(mut self, key: InboxKey) -> Self {
         self.inbox_key = Some(key);
+        self
+    }
+
+    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
         self
     }
 
@@ -92,7 +105,8 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             check_id(run)?;
             let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || writer::open(database, run, mode)).await
+            let wait = self.lock_wait;
+            blocking(move || writer::open(database, run, mode, &mut patience(wait))).await
         })
     }
 
@@ -113,7 +127,8 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             check_id(run)?;
             let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || delete::delete(&database, &run)).await
+            let wait = self.lock_wait;
+            blocking(move || delete::delete(&database, &run, &mut patience(wait))).await
         })
     }
 

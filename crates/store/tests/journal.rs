@@ -3,7 +3,7 @@
 
 mod sample;
 
-use std::sync::Barrier;
+use std::{sync::Barrier, time::Duration};
 
 use archon_store::MemoryJournal;
 use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, RunId};
@@ -20,13 +20,16 @@ fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
     #[cfg(feature = "jsonl")]
     {
         let dir = tempfile::tempdir().unwrap();
-        all.push((Box::new(archon_store::JsonlJournal::new(dir.path())), Some(dir)));
+        all.push((
+            Box::new(archon_store::JsonlJournal::new(dir.path()).with_lock_wait(Duration::ZERO)),
+            Some(dir),
+        ));
     }
     #[cfg(feature = "sqlite")]
     {
         let dir = tempfile::tempdir().unwrap();
         let journal = archon_store::SqliteJournal::open(dir.path().join("runs.db")).unwrap();
-        all.push((Box::new(journal), Some(dir)));
+        all.push((Box::new(journal.with_lock_wait(Duration::ZERO)), Some(dir)));
     }
     all
 }

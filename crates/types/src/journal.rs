@@ -201,6 +201,15 @@ pub enum JournalError {
         /// The run that is locked.
         run: RunId,
     },
+    /// Somebody took the log, or the lock on it, from the run's writer. The writer appends nothing more, so no effect
+    /// follows.
+    #[error("run {run} cannot go on: {problem} while it worked")]
+    Taken {
+        /// The run.
+        run: RunId,
+        /// Which file was changed, and how.
+        problem: String,
+    },
     /// Other runs need the run, so it cannot be deleted.
     #[error("run {run} cannot be deleted: {} {} it", names(by), if by.len() == 1 { "needs" } else { "need" })]
     Needed {
@@ -274,6 +283,9 @@ impl JournalError {
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
             Self::Exists { .. } => "choose another id, or resume the run",
             Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Taken { .. } => {
+                "nothing more was done; put the file back if it is gone, look with `archon runs show`, then take the run up with `archon resume`; leave the files of a run alone while it works"
+            }
             Self::Needed { .. } => "delete the runs that need it first",
             Self::Unsupported { .. } => "use a journal that can",
             Self::FutureFormat { .. } | Self::FutureStore { .. } => {

@@ -7,15 +7,15 @@ use archon_types::{JournalError, Origin, RunId};
 use super::{RunFiles, heads, inbox, log};
 use crate::{
     files::{storage, sync_directory},
-    lock::RunLock,
+    lock::{RunLock, Wait},
     rules,
 };
 
-pub(super) fn delete(files: &RunFiles) -> Result<(), JournalError> {
+pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     if !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run.clone() });
     }
-    let _lock = RunLock::take(&files.runs, &files.run)?;
+    let _lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
     // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
     fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;

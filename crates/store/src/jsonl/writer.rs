@@ -18,8 +18,8 @@ use super::{RunFiles, log};
 use crate::{
     blob::{self, Blob},
     blocking::blocking,
-    files::{storage, sync_directory},
-    lock::RunLock,
+    files::{Identity, refuse_irregular, storage, sync_directory},
+    lock::{self, RunLock, Wait, taken},
     records::{Salvaged, for_writing},
     rules::check_sequence,
 };
@@ -28,13 +28,18 @@ use crate::{
 const KEEP_BUFFER: usize = 64 * 1024;
 
 /// Takes the lock, reads what is there, drops a torn end and hands out the writer.
-pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalError> {
+pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Result<OpenRun, JournalError> {
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run });
     }
-    let lock = RunLock::take(&files.runs, &files.run)?;
-    let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
+    let lock = RunLock::take(&files.runs, &files.run, wait)?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;
+    // Somebody may remove the file that is locked, thinking that nobody needs it: the log is locked as well where
+    // that keeps no reader out.
+    if cfg!(unix) {
+        lock::lock(&file, &files.log, &files.run, wait)?;
+    }
+    let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
     let length = file.metadata().map_err(storage("open", &files.log))?.len();
     let good = if records.is_empty() { 0 } else { length - torn_bytes };
     if good < length {
@@ -47,6 +52,7 @@ pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalEr
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
+    refuse_irregular(path)?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
@@ -59,6 +65,9 @@ trait Medium: Send + Sync + 'static {
     fn write_at_end(&self, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&self, length: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
+
+    /// What happened to the log, if it is not at `path` or not `length` bytes long.
+    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>>;
 }
 
 impl Medium for File {
@@ -73,6 +82,17 @@ impl Medium for File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>> {
+        let file = self.metadata()?;
+        Ok(match file.len() {
+            _ if !Identity::of(&file).is_at(path) => Some("was removed or replaced".to_owned()),
+            found if found != length => {
+                Some(format!("was changed by somebody else: it has {found} bytes instead of {length}"))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -136,6 +156,19 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
+    /// Makes sure that this is still the run's only writer, and that what it writes reaches the log that others read.
+    fn check(&mut self) -> Result<(), JournalError> {
+        self.clean()?;
+        if let Some(lock) = &*self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
+            lock.check(self.run())?;
+        }
+        let log = &self.files.log;
+        match self.medium.changed(log, self.end.bytes).map_err(storage("look at", log))? {
+            None => Ok(()),
+            Some(problem) => Err(taken(self.run(), format!("its log {} {problem}", log.display()))),
+        }
+    }
+
     async fn sync(&mut self) -> Result<(), JournalError> {
         let (medium, files, name_synced) = (self.medium.clone(), self.files.clone(), self.name_synced);
         blocking(move || {
@@ -170,6 +203,9 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
+            if durability == Durability::Synced {
+                self.check()?;
+            }
             let before = self.end;
             let blobs = self.encode(records)?;
             if !blobs.is_empty() {
@@ -233,6 +269,11 @@ mod tests {
         fn sync(&self) -> io::Result<()> {
             let disk = self.state.lock().unwrap();
             if disk.sync_fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+        }
+
+        fn changed(&self, _: &Path, length: u64) -> io::Result<Option<String>> {
+            let found = self.state.lock().unwrap().bytes.len() as u64;
+            Ok((found != length).then(|| format!("has {found} bytes instead of {length}")))
         }
     }
 

@@ -22,20 +22,25 @@ use crate::{
     blob::{self, Blob},
     blocking::blocking,
     files::storage,
-    lock::RunLock,
+    lock::{RunLock, Wait, taken},
     records::for_writing,
     rules::{self, check_sequence},
 };
 
 /// Takes the lock, reads what is there and hands out the writer.
-pub(super) fn open(database: Arc<Database>, run: RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
-    let lock = database.lock(&run)?;
+pub(super) fn open(
+    database: Arc<Database>,
+    run: RunId,
+    mode: OpenMode,
+    wait: &mut Wait<'_>,
+) -> Result<OpenRun, JournalError> {
+    let lock = database.lock(&run, wait)?;
     let records = for_writing(&run, mode, log::read(&database, &run))?.records;
     if mode == OpenMode::Existing {
         inbox::mark(&database, &run)?;
     }
     let end = Mutex::new(End { id: None, next: records.len() as u64 });
-    let log = Arc::new(SqliteLog { database, run, end, _lock: lock });
+    let log = Arc::new(SqliteLog { database, run, end, lock });
     Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })
 }
 
@@ -48,7 +53,7 @@ struct SqliteLog {
     database: Arc<Database>,
     run: RunId,
     end: Mutex<End>,
-    _lock: RunLock,
+    lock: RunLock,
 }
 
 struct End {
@@ -80,6 +85,10 @@ impl SqliteLog {
     fn append(&self, records: &[Arc<Record>], durability: Durability) -> Result<(), JournalError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         check_sequence(&self.run, end.next, records)?;
+        if durability == Durability::Synced {
+            self.lock.check(&self.run)?;
+            self.database.check(&self.run)?;
+        }
         if records.is_empty() {
             return if durability == Durability::Synced { self.database.sync() } else { Ok(()) };
         }
@@ -91,12 +100,44 @@ impl SqliteLog {
                 (None, 0) => None,
                 (None, _) => log::id(transaction, &self.database, &self.run)?,
             };
+            if durability == Durability::Synced && end.next > 0 {
+                self.check_end(transaction, id, end.next)?;
+            }
             let continues = rules::continues(&records[0]);
             insert(transaction, &self.run, continues, id, end.next, rows)
                 .map_err(failed("write to", self.database.path()))
         })?;
         *end = End { id: Some(id), next: end.next + records.len() as u64 };
         Ok(())
+    }
+}
+
+impl SqliteLog {
+    /// Makes sure that the log ends where this writer left it.
+    fn check_end(
+        &self,
+        transaction: &Transaction<'_>,
+        id: Option<i64>,
+        next: u64,
+    ) -> Result<(), JournalError> {
+        let last = |id| {
+            let select = "SELECT max(place) FROM records WHERE place >= ?1 AND place < ?2";
+            let places = log::places(id);
+            let mut select = transaction.prepare_cached(select)?;
+            select.query_row([places.start, places.end], |row| row.get::<_, Option<i64>>(0))
+        };
+        let last = id.map(last).transpose().map_err(failed("read", self.database.path()))?;
+        match last.flatten().map(log::seq) {
+            Some(seq) if seq + 1 == next => Ok(()),
+            other => {
+                let found = other.map_or(0, |seq| seq + 1);
+                let place = self.database.path().display();
+                Err(taken(
+                    &self.run,
+                    format!("its log in {place} was changed: it has {found} records instead of {next}"),
+                ))
+            }
+        }
     }
 }
 
@@ -149,7 +190,7 @@ mod tests {
     }
 
     fn open(database: &Arc<Database>, mode: OpenMode) -> Result<OpenRun, JournalError> {
-        super::open(database.clone(), RunId::new("r"), mode)
+        super::open(database.clone(), RunId::new("r"), mode, &mut || false)
     }
 
     fn record(seq: u64, text: &str) -> Arc<Record> {
