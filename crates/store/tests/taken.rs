@@ -120,7 +120,8 @@ fn open_of_a_run_whose_lock_is_given_back_soon_succeeds() {
     assert!(matches!(refused, Err(JournalError::Locked { .. })), "{refused:?}");
     let patient = jsonl(dir.path()).with_lock_wait(Duration::from_secs(60));
     std::thread::scope(|scope| {
-        let second = scope.spawn(|| block_on(patient.open(&run("r1"), OpenMode::Existing)).unwrap().records.len());
+        let second =
+            scope.spawn(|| block_on(patient.open(&run("r1"), OpenMode::Existing)).unwrap().records.len());
         drop(held);
         assert_eq!(second.join().unwrap(), 3);
     });
