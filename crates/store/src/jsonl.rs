@@ -26,7 +26,9 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, Salvaged,
+};
 
 use crate::{
     blocking::blocking,
@@ -34,7 +36,6 @@ use crate::{
     files::create_directory,
     inbox_key::InboxKey,
     lock::{PATIENCE, patience},
-    records::Salvaged,
     rules::check_id,
 };
 use blobs::BlobFiles;
@@ -88,15 +89,6 @@ impl JsonlJournal {
         self.files(run).map(|files| files.log)
     }
 
-    /// Reads as much of a damaged log as can be trusted: every record before the damage.
-    ///
-    /// # Errors
-    /// As [`Journal::read`], but for [`JournalError::Corrupt`], which is part of the answer.
-    pub async fn salvage(&self, run: &RunId) -> Result<Salvaged, JournalError> {
-        let files = self.files(run)?;
-        blocking(move || log::read(&files)).await
-    }
-
     fn files(&self, run: &RunId) -> Result<RunFiles, JournalError> {
         check_id(run)?;
         Ok(RunFiles::new(&self.runs, run.clone()))
@@ -114,6 +106,13 @@ impl Journal for JsonlJournal {
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
         Box::pin(async move { self.salvage(run).await?.whole() })
+    }
+
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move {
+            let files = self.files(run)?;
+            blocking(move || log::read(&files)).await
+        })
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.

@@ -89,8 +89,6 @@ pub use memory::MemoryJournal;
 pub use memory_credentials::MemoryCredentials;
 #[cfg(feature = "postgres-memory")]
 pub use postgres_memory::PostgresMemory;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]

@@ -33,14 +33,15 @@ use std::{
     time::Duration,
 };
 
-use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, Salvaged,
+};
 
 use crate::{
     blocking::blocking,
     doorbell::Doorbell,
     inbox_key::InboxKey,
     lock::{PATIENCE, patience},
-    records::Salvaged,
     rules::check_id,
 };
 use database::Database;
@@ -88,16 +89,6 @@ impl SqliteJournal {
     pub fn path(&self) -> PathBuf {
         self.database.path().to_owned()
     }
-
-    /// Reads as much of a damaged log as can be trusted: every record before the damage.
-    ///
-    /// # Errors
-    /// As [`Journal::read`], but for [`JournalError::Corrupt`], which is part of the answer.
-    pub async fn salvage(&self, run: &RunId) -> Result<Salvaged, JournalError> {
-        check_id(run)?;
-        let (database, run) = (self.database.clone(), run.clone());
-        blocking(move || log::read(&database, &run)).await
-    }
 }
 
 impl Journal for SqliteJournal {
@@ -112,6 +103,14 @@ impl Journal for SqliteJournal {
 
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>> {
         Box::pin(async move { self.salvage(run).await?.whole() })
+    }
+
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move {
+            check_id(run)?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || log::read(&database, &run)).await
+        })
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.

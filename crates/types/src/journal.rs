@@ -17,6 +17,13 @@ pub trait Journal: Send + Sync {
     /// Reads a log without the lock. The last record may already be old when this returns.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
 
+    /// As much of a log as can be trusted: every record before the damage, if there is any.
+    ///
+    /// A journal that does not tell damaged logs apart, which is the default, reads the whole log or none.
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
+    }
+
     /// All runs, newest first. Logs that cannot be read are listed with a `problem`.
     fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>>;
 
@@ -36,6 +43,42 @@ pub trait Journal: Send + Sync {
     /// Where others leave messages to this journal's runs; by default nowhere.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
+    }
+}
+
+/// How much could be read of a log.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The records before the damage; all of them when there is none.
+    pub records: Vec<Arc<Record>>,
+    /// What is wrong with the log, if anything.
+    pub damage: Option<JournalError>,
+    /// Bytes of a torn last line, which do not count as damage; 0 for a log that ended in order, and
+    /// for journals that cut off torn ends themselves.
+    pub torn_bytes: u64,
+}
+
+impl Salvaged {
+    /// The records of a log without damage.
+    ///
+    /// # Errors
+    /// The damage.
+    pub fn whole(self) -> Result<Vec<Arc<Record>>, JournalError> {
+        self.damage.map_or(Ok(self.records), Err)
+    }
+
+    /// The first `count` records, or all if there are fewer.
+    ///
+    /// # Errors
+    /// The damage, if it is among them.
+    pub fn first(mut self, count: u64) -> Result<Vec<Arc<Record>>, JournalError> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if self.records.len() < count {
+            return self.whole();
+        }
+        self.records.truncate(count);
+        Ok(self.records)
     }
 }
 
@@ -291,7 +334,9 @@ impl JournalError {
             Self::FutureFormat { .. } | Self::FutureStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"
             }
-            Self::Corrupt { .. } => "the records before the damage can be read with `archon runs show`",
+            Self::Corrupt { .. } => {
+                "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
+            }
             Self::BadId { .. } => "ids are made by `archon run`",
             Self::Storage { .. } => "check that the directory exists, is writable and has free space",
         }

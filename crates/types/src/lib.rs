@@ -155,7 +155,7 @@ pub use ids::{
 pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
 pub use instructions::Instructions;
 pub use interruption::Interruption;
-pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
+pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter, Salvaged};
 pub use limits::{ExecutionLimits, LimitReached, OnLimit};
 pub use log_appender::LogAppender;
 pub use memory::{

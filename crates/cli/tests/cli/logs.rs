@@ -142,6 +142,34 @@ async fn a_run_is_forked_after_a_turn_and_goes_on_another_way() {
 }
 
 #[tokio::test]
+async fn fork_of_a_run_whose_log_is_damaged_goes_on_from_the_turns_before_the_damage() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let path = place.data().join("runs").join(format!("{run}.jsonl"));
+    let mut log = std::fs::read(&path).expect("a log");
+    let at = log.windows(9).position(|found| found == b"It is 30.").expect("the second answer");
+    log[at] ^= 1;
+    std::fs::write(&path, &log).expect("space");
+    // Whatever needs the whole log names the way on.
+    let fork = format!("`archon runs fork {run} --at 1`");
+    for command in ["resume", "replay", "runs show", "runs fork", "runs fork --at 2"] {
+        let refused = place.archon(command, &[&run]).await;
+        assert!(
+            refused.err.contains("is damaged at record") && refused.err.contains(&fork),
+            "{command}: {refused:?}"
+        );
+    }
+    let forked = place.archon("runs fork --at 1", &[&run]).await;
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    server.push(answer("Thirty."));
+    let resumed = place.archon("resume", &[forked.out.trim()]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Thirty.\n"), "{resumed:?}");
+    server.push(answer("60"));
+    let next = place.archon("run --continue", &["Twice that?"]).await;
+    assert_eq!(next.out, "60\n", "{next:?}");
+}
+
+#[tokio::test]
 async fn a_run_is_deleted_unless_another_needs_it() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
     let (place, run) = worked(&server).await;

@@ -8,14 +8,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Timestamp};
+use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Salvaged, Timestamp};
 
 use super::{RunFiles, log};
 use crate::{
     damage::unreadable,
     files::{open_file, storage},
-    line,
-    records::{self, Salvaged},
+    line, records,
 };
 
 /// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer ones

@@ -9,7 +9,7 @@
 
 use std::{io, sync::Arc};
 
-use archon_types::{JournalError, RunId};
+use archon_types::{JournalError, RunId, Salvaged};
 
 use super::RunFiles;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     damage::corrupt,
     files::{read_file, storage},
     line,
-    records::{Salvaged, record},
+    records::{existing, record},
 };
 
 /// Reads the log of a run. A run without records does not exist.
@@ -29,7 +29,7 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
         }
         Err(e) => return Err(storage("read", &files.log)(e)),
     };
-    parse(&files.run, bytes, &files.blobs)?.existing(&files.run)
+    existing(parse(&files.run, bytes, &files.blobs)?, &files.run)
 }
 
 const CUT: &str = "it is cut off, and may be the start of a call that had its effect";

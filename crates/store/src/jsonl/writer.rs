@@ -12,7 +12,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+use archon_types::{
+    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter, Salvaged,
+};
 
 use super::{RunFiles, log};
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
     blocking::blocking,
     files::{Identity, refuse_irregular, storage, sync_directory},
     lock::{self, RunLock, Wait, taken},
-    records::{Salvaged, for_writing},
+    records::for_writing,
     rules::check_sequence,
 };
 
