@@ -35,6 +35,7 @@ use crate::{
     doorbell::Doorbell,
     files::create_directory,
     inbox_key::InboxKey,
+    left_out::LeftOut,
     lock::{PATIENCE, patience},
     rules::check_id,
 };
@@ -46,14 +47,20 @@ pub struct JsonlJournal {
     runs: PathBuf,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    left_out: LeftOut,
     lock_wait: Duration,
 }
 
 impl JsonlJournal {
     /// A journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
-        let (bell, inbox_key, lock_wait) = (Doorbell::default(), None, PATIENCE);
-        Self { runs: dir.as_ref().join("runs"), bell, inbox_key, lock_wait }
+        Self {
+            runs: dir.as_ref().join("runs"),
+            bell: Doorbell::default(),
+            inbox_key: None,
+            left_out: LeftOut::default(),
+            lock_wait: PATIENCE,
+        }
     }
 
     /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is

@@ -60,6 +60,8 @@ mod inbox_key;
 #[cfg(feature = "jsonl")]
 mod jsonl;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod left_out;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod line;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;

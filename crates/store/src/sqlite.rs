@@ -41,6 +41,7 @@ use crate::{
     blocking::blocking,
     doorbell::Doorbell,
     inbox_key::InboxKey,
+    left_out::LeftOut,
     lock::{PATIENCE, patience},
     rules::check_id,
 };
@@ -56,6 +57,7 @@ pub struct SqliteJournal {
     database: Arc<Database>,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    left_out: LeftOut,
     lock_wait: Duration,
 }
 
@@ -68,7 +70,13 @@ impl SqliteJournal {
     /// [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
-        Ok(Self { database, bell: Doorbell::default(), inbox_key: None, lock_wait: PATIENCE })
+        Ok(Self {
+            database,
+            bell: Doorbell::default(),
+            inbox_key: None,
+            left_out: LeftOut::default(),
+            lock_wait: PATIENCE,
+        })
     }
 
     /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a row that

@@ -3,7 +3,15 @@
 
 mod sample;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
 
 use archon_store::{InboxKey, JsonlJournal};
 use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
@@ -265,7 +273,7 @@ fn runs_are_listed_newest_first_and_damaged_ones_with_their_problem() {
     expect![[r#"
         {"run_id":"r1","session":"s1","started_at":1767225600000,"updated_at":1767225605000,"status":"running","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
         {"run_id":"r2","session":"s1","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
-        {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; the records before the damage can be read with `archon runs show`"}"#]].assert_eq(&lines.join("\n"));
+        {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; `archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"}"#]].assert_eq(&lines.join("\n"));
 }
 
 #[test]
@@ -477,6 +485,61 @@ fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
     assert!(ids.contains(&"r1"), "{ids:?}");
     let read = block_on(f.journal.read(&run("r2")));
     assert!(read.unwrap_err().to_string().contains("no regular file"));
+}
+
+#[cfg(unix)]
+#[test]
+fn inbox_with_a_pipe_in_it_is_read_without_it() {
+    let f = fixture();
+    block_on(f.journal.inbox().unwrap().post(&run("r1"), cancel("m"))).unwrap();
+    let pipe = f.file.with_extension("inbox").join("p.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(heard(&f.journal, "r1"), ["m"]);
+}
+
+/// Counts warnings.
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn inbox_with_many_unreadable_messages_warns_once() {
+    let f = fixture();
+    let inbox = f.file.with_extension("inbox");
+    fs::create_dir(&inbox).unwrap();
+    for n in 0..1000 {
+        fs::write(inbox.join(format!("m{n}.json")), "no message").unwrap();
+    }
+    let count = Arc::new(AtomicUsize::new(0));
+    // Without a runtime it is done on this thread, where the warnings are counted.
+    let look = || {
+        let (inbox, run) = (f.journal.inbox().unwrap(), run("r1"));
+        let waiting = inbox.waiting(&run).as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(waiting, Poll::Ready(Ok(heard)) if heard.is_empty()));
+    };
+    tracing::subscriber::with_default(Warnings(count.clone()), || {
+        for _ in 0..10 {
+            look();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+        fs::write(inbox.join("more.json"), "no message").unwrap();
+        look();
+    });
+    assert_eq!(count.load(Ordering::Relaxed), 2, "one more is told");
 }
 
 fn cancel(id: &str) -> InboxEntry {
