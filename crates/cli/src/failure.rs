@@ -3,7 +3,7 @@
 use archon::{
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
-    types::{Journal, PlanError, RunId, RunRefused},
+    types::{Journal, PlanError, RunId, RunRefused, RunStatus},
 };
 
 use crate::{exit::Exit, text::one_line};
@@ -143,7 +143,17 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("end it yourself (kill -9 -{group}), then resume the run"),
             ),
-            Error::UnknownSession(_) | Error::NothingToContinue => {
+            Error::SessionBusy { ref run, status } => Self::usage(
+                e.to_string(),
+                match status {
+                    RunStatus::Suspended => format!(
+                        "answer its question (`archon approvals list`) and take it up with `archon resume {run}`, or leave \
+                     it with `archon runs fork {run}`"
+                    ),
+                    _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
+                },
+            ),
+            Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
             Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
@@ -276,7 +286,8 @@ mod tests {
         ];
         let others = [
             Error::NoModel,
-            Error::UnknownSession(session),
+            Error::SessionBusy { run: run(), status: RunStatus::Suspended },
+            Error::SessionBusy { run: run(), status: RunStatus::Running },
             Error::AlreadyRunning { run: run() },
             Error::NothingToContinue,
             Error::Lost,

@@ -6,6 +6,7 @@
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
 //! | `{dir}/runs/{run}.lock` | nothing; locked by the run's writer |
+//! | `{dir}/index/` | what makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;
 //!   any other damage is an error that names the record, and nothing is changed.
@@ -17,6 +18,7 @@ mod blobs;
 mod delete;
 mod heads;
 mod inbox;
+mod index;
 mod log;
 mod writer;
 
@@ -27,7 +29,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, Salvaged,
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId, Salvaged,
 };
 
 use crate::{
@@ -123,10 +125,11 @@ impl Journal for JsonlJournal {
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(async move {
             let runs = self.runs.clone();
-            blocking(move || heads::list(&runs)).await
+            let filter = filter.clone();
+            blocking(move || heads::list(&runs, &filter)).await
         })
     }
     /// Reads the first record of every log, to find the runs that continue this one.

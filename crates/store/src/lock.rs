@@ -55,6 +55,12 @@ impl RunLock {
     }
 }
 
+/// Whether somebody holds the lock of `run` in `directory`. For the moment of the look nobody can take it.
+pub(crate) fn is_held(directory: &Path, run: &RunId) -> bool {
+    let lock = File::open(directory.join(format!("{run}.lock")));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Waits a little before another try and says true, or says false when it is enough.
 pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
 

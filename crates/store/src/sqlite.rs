@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{path}` | the tables that `sqlite/v1.sql` and `sqlite/v2.sql` explain |
+//! | `{path}` | the tables that `sqlite/v1.sql`, `v2.sql` and `v3.sql` explain |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
 //! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
 //! | `{path}-locks/{run}.inbox` | nothing; there while messages wait for the run |
@@ -34,7 +34,7 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, Salvaged,
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId, Salvaged,
 };
 
 use crate::{
@@ -122,10 +122,10 @@ impl Journal for SqliteJournal {
     }
 
     /// Reads the first and the last records of each log only, so damage between them is not seen.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(async move {
-            let database = self.database.clone();
-            blocking(move || heads::list(&database)).await
+            let (database, filter) = (self.database.clone(), filter.clone());
+            blocking(move || heads::list(&database, &filter)).await
         })
     }
 

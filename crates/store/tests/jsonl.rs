@@ -14,7 +14,9 @@ use std::{
 };
 
 use archon_store::{InboxKey, JsonlJournal};
-use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
+use archon_types::{
+    Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
+};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use sample::{block_on, large, log, note, prompted, random, records, run, started, tool_finished, write};
@@ -172,7 +174,7 @@ fn a_log_of_a_future_version_is_refused_even_if_it_does_not_parse() {
     }
     assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::FutureFormat { .. })));
     assert_eq!(fs::read(&f.file).unwrap(), before);
-    let heads = block_on(f.journal.list()).unwrap();
+    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     assert_eq!((heads[0].status.as_str(), heads[0].problem.is_some()), ("unreadable", true));
 }
 
@@ -228,7 +230,10 @@ fn a_directory_that_cannot_be_written_is_an_error_that_names_it() {
         "{e}"
     );
     assert!(matches!(JsonlJournal::open(&f.file), Err(JournalError::Storage { action: "create", .. })));
-    assert!(matches!(block_on(journal.list()), Err(JournalError::Storage { action: "list", .. })));
+    assert!(matches!(
+        block_on(journal.list(&RunFilter::all())),
+        Err(JournalError::Storage { action: "list", .. })
+    ));
 }
 
 #[cfg(unix)]
@@ -268,11 +273,12 @@ fn runs_are_listed_newest_first_and_damaged_ones_with_their_problem() {
     }
     fs::write(f.dir.path().join("runs/empty.jsonl"), "").unwrap();
     fs::write(f.dir.path().join("runs/notes.txt"), "not a log").unwrap();
-    let heads = block_on(f.journal.list()).unwrap();
+    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     let lines: Vec<String> = heads.iter().map(|h| serde_json::to_string(h).unwrap()).collect();
     expect![[r#"
-        {"run_id":"r1","session":"s1","started_at":1767225600000,"updated_at":1767225605000,"status":"running","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
-        {"run_id":"r2","session":"s1","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
+        {"run_id":"empty","started_at":0,"updated_at":1795489359814,"status":"unreadable","task":"","problem":"its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it"}
+        {"run_id":"r1","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225605000,"status":"interrupted","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
+        {"run_id":"r2","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
         {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; `archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"}"#]].assert_eq(&lines.join("\n"));
 }
 
@@ -287,8 +293,8 @@ fn a_long_log_is_listed_from_its_ends_unless_they_are_torn() {
     write(&journal, "r1", &records(bodies));
     let path = journal.path(&run("r1")).unwrap();
     let bytes = fs::read(&path).unwrap();
-    let status = || block_on(journal.list()).unwrap().remove(0).status;
-    assert_eq!(status(), "running");
+    let status = || block_on(journal.list(&RunFilter::all())).unwrap().remove(0).status.as_str();
+    assert_eq!(status(), "interrupted");
     fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
     assert_eq!(status(), "suspended", "the torn last record does not count");
 }
@@ -480,7 +486,7 @@ fn a_pipe_in_the_place_of_a_log_is_waited_for_by_nobody() {
     let f = fixture();
     let pipe = f.journal.path(&run("r2")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let heads = block_on(f.journal.list()).unwrap();
+    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     let ids: Vec<_> = heads.iter().map(|head| head.run_id.as_str()).collect();
     assert!(ids.contains(&"r1"), "{ids:?}");
     let read = block_on(f.journal.read(&run("r2")));
@@ -611,7 +617,7 @@ fn the_key_of_an_inbox_is_made_once_by_many_for_its_owner_alone() {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let names: Vec<_> = fs::read_dir(f.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "nothing unfinished is left: {names:?}");
+    assert_eq!(names.len(), 3, "nothing unfinished is left: {names:?}");
 
     fs::write(&file, "short").unwrap();
     let journal = f.journal.clone().with_inbox_key(InboxKey::in_file(&file));

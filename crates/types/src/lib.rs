@@ -93,6 +93,7 @@ mod refusal;
 mod report;
 mod retry;
 mod round;
+mod run_filter;
 mod run_memory;
 #[cfg(feature = "schema")]
 mod schema;
@@ -190,6 +191,7 @@ pub use redactor::{RedactedStream, Redactor};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
+pub use run_filter::{RunFilter, RunPlace, RunStatus};
 pub use run_memory::{RunMemory, Told};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;

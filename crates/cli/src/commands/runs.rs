@@ -5,7 +5,8 @@ use std::sync::Arc;
 use archon::{
     RandomIds, SystemClock, react_loop,
     types::{
-        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunHead, RunId, SessionId,
+        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunFilter, RunHead, RunId,
+        RunStatus, SessionId,
     },
 };
 use clap::Subcommand;
@@ -23,8 +24,15 @@ use crate::{
 /// What to show or do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// All runs, the last written first
-    List,
+    /// The last 20 runs, the last written first
+    List {
+        /// All runs
+        #[arg(long)]
+        all: bool,
+        /// Only runs that are so: begun, running, interrupted, suspended, finished, failed, limit, cancelled, unreadable
+        #[arg(long, value_name = "STATUS", value_parser = status)]
+        status: Vec<RunStatus>,
+    },
     /// One run from its beginning
     Show {
         /// The run's id
@@ -61,7 +69,7 @@ pub(crate) enum RunsCommand {
 impl RunsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::List => list(app).await,
+            Self::List { all, status } => list(app, all, status).await,
             Self::Show { run } => show(app, RunId::new(run)).await,
             Self::Events { run, cycles: false } => events(app, RunId::new(run)).await,
             Self::Events { run, cycles: true } => cycles(app, RunId::new(run)).await,
@@ -72,13 +80,28 @@ impl RunsCommand {
     }
 }
 
-async fn list(app: &App) -> Result<Exit, Failure> {
-    let heads = app.journal().list().await?;
+/// How many runs are listed unless all are asked for.
+const LISTED: usize = 20;
+
+fn status(name: &str) -> Result<RunStatus, String> {
+    let names = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
+    RunStatus::of_name(name).ok_or_else(|| format!("one of {}", names()))
+}
+
+async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Failure> {
+    let such = if status.is_empty() { "no runs" } else { "no such runs" };
+    let mut filter = RunFilter::all().status(status);
+    filter.limit = (!all).then_some(LISTED + 1);
+    let heads = app.journal().list(&filter).await?;
     if heads.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("no runs in {}", app.data_dir.display()));
+        app.output.note(Look::Dim, format!("{such} in {}", app.data_dir.display()));
     }
-    for head in &heads {
+    let shown = if all { heads.len() } else { LISTED };
+    for head in heads.iter().take(shown) {
         app.item(head, || row(head));
+    }
+    if heads.len() > shown && !app.json {
+        app.output.note(Look::Dim, "there are more: archon runs list --all");
     }
     Ok(Exit::Finished)
 }

@@ -13,17 +13,19 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter, Salvaged,
+    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Origin, Record, RunHead, RunId, RunStatus,
+    RunWriter, Salvaged, SessionId,
 };
 
-use super::{RunFiles, log};
+use super::{RunFiles, index::Index, log};
 use crate::{
     blob::{self, Blob},
     blocking::blocking,
     files::{Identity, refuse_irregular, storage, sync_directory},
+    listing::{Note, Notes},
     lock::{self, RunLock, Wait, taken},
     records::for_writing,
-    rules::check_sequence,
+    rules::{self, check_sequence},
 };
 
 /// A buffer that grew beyond this for one large append is given back afterwards.
@@ -49,7 +51,9 @@ pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Resu
         file.set_len(good).and_then(|()| file.sync_data()).map_err(storage("repair", &files.log))?;
     }
     let next = records.len() as u64;
-    let writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    let indexing = Indexing::of(&files, &records);
+    let mut writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    writer.indexing = Some(indexing);
     Ok(OpenRun { records, writer: Box::new(writer) })
 }
 
@@ -105,7 +109,27 @@ struct Place {
     next: u64,
 }
 
-struct JsonlWriter<M> {
+/// What a writer tells the index.
+struct Indexing {
+    index: Index,
+    notes: Notes,
+    top_level: bool,
+    /// The session of a run that is not in the index yet.
+    session: Option<SessionId>,
+    /// Whether the index has the run among those that wait.
+    waits: bool,
+}
+
+impl Indexing {
+    fn of(files: &RunFiles, records: &[Arc<Record>]) -> Self {
+        let head = RunHead::of(files.run.clone(), records);
+        let waits = head.status == RunStatus::Suspended;
+        let (index, notes) = (Index::of(&files.runs), Notes::default());
+        Self { index, notes, top_level: head.called_by.is_none(), session: head.session, waits }
+    }
+}
+
+struct JsonlWriter<M: Medium> {
     files: RunFiles,
     medium: Arc<M>,
     /// Where the log ends for everyone. Bytes beyond it are left over from an append that failed.
@@ -115,6 +139,8 @@ struct JsonlWriter<M> {
     /// Whether the directory has the file's name on the medium.
     name_synced: bool,
     buffer: Vec<u8>,
+    /// None only in tests.
+    indexing: Option<Indexing>,
     /// Also held while blobs are written: a caller that drops the future does not stop that.
     lock: Arc<Mutex<Option<RunLock>>>,
 }
@@ -123,7 +149,7 @@ impl<M: Medium> JsonlWriter<M> {
     fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
         let (dirty, name_synced) = (false, end.bytes > 0);
         let (medium, lock) = (Arc::new(medium), Arc::new(Mutex::new(lock)));
-        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), lock }
+        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), indexing: None, lock }
     }
 
     fn run(&self) -> &RunId {
@@ -182,6 +208,52 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
+    /// Puts into the index what has to be there before these records are.
+    async fn announce(&mut self, records: &[Arc<Record>]) -> Result<Option<Note>, JournalError> {
+        let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
+        if let Some(first) = records.first().filter(|first| first.seq == 0) {
+            indexing.top_level = !matches!(rules::origin(first), Some(Origin::CalledBy { .. }));
+            indexing.session = rules::session(first).cloned();
+        }
+        let Some((at, rests)) = indexing.notes.due(last) else { return Ok(None) };
+        let note = Note { run: self.files.run.clone(), at, rests, top_level: indexing.top_level };
+        let (index, session) = (indexing.index.clone(), indexing.session.take());
+        let begins = note.clone();
+        blocking(move || {
+            if let Some(session) = session {
+                index.begin(&begins.run, &session)?;
+            }
+            match begins.rests {
+                Some(RunStatus::Suspended) => index.waits(&begins.run),
+                Some(_) => Ok(()),
+                None => index.note(&begins),
+            }
+        })
+        .await
+        .inspect_err(|_| indexing.notes = Notes::default())?;
+        Ok(Some(note))
+    }
+
+    /// Puts into the index that the run rests, when its log says so. Where this fails, the log is asked instead.
+    async fn note_rest(&mut self, note: Option<Note>) -> Result<(), JournalError> {
+        let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
+        let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
+        let (index, waits) = (indexing.index.clone(), indexing.waits);
+        if note.rests.is_none() && !waited {
+            return Ok(());
+        }
+        let done = blocking(move || {
+            if waited && !waits {
+                index.waits_no_more(&note.run);
+            }
+            if note.rests.is_some() { index.note(&note) } else { Ok(()) }
+        });
+        if let Err(problem) = done.await {
+            tracing::debug!("the index does not know that run {} rests: {problem}", self.files.run);
+        }
+        Ok(())
+    }
+
     /// Removes what a failed append left. If that fails as well, the next append tries again first,
     /// and the next to open the run would find a torn line and drop it.
     fn take_back(&mut self) {
@@ -195,6 +267,16 @@ impl<M: Medium> JsonlWriter<M> {
             self.dirty = false;
         }
         Ok(())
+    }
+}
+
+/// A log without records is of no run: nothing is left of one that never began.
+impl<M: Medium> Drop for JsonlWriter<M> {
+    fn drop(&mut self) {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.end.next == 0 && lock.is_some() {
+            let _ = std::fs::remove_file(&self.files.log);
+        }
     }
 }
 
@@ -219,16 +301,18 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
                 })
                 .await?;
             }
+            let due = self.announce(records).await?;
             self.write(records)?;
             if durability == Durability::Buffered {
-                return Ok(());
+                return self.note_rest(due).await;
             }
             // After a failed sync nobody knows what the medium holds: the records count as not
             // appended, so that appending them again does not write them twice.
             self.sync().await.inspect_err(|_| {
                 self.end = before;
                 self.take_back();
-            })
+            })?;
+            self.note_rest(due).await
         })
     }
 }

@@ -84,6 +84,11 @@ impl Database {
         RunLock::take(&self.locks, run, wait)
     }
 
+    /// Whether somebody writes to a run.
+    pub(super) fn is_locked(&self, run: &RunId) -> bool {
+        lock::is_held(&self.locks, run)
+    }
+
     /// Reads from one moment's state, whatever is written meanwhile.
     pub(super) fn read<T>(
         &self,

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use archon_types::{JournalError, Record, RecordBody, RunHead, RunId};
-use rusqlite::Connection;
+use archon_types::{JournalError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, Timestamp};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use super::{
     database::Database,
     error::{failed, unread},
-    log::{StoredBlobs, places, seq, take_line},
+    log::{self, StoredBlobs, places, seq, take_line},
 };
 use crate::{
-    damage::{corrupt, unreadable},
+    damage::{corrupt, problem},
+    listing::{Note, page},
     records::from_line,
 };
 
@@ -20,20 +21,71 @@ const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
 
-/// All runs, the last written first.
-pub(super) fn list(database: &Database) -> Result<Vec<RunHead>, JournalError> {
+/// The runs that a filter lets through, the last written first.
+pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
+    let failed = |e| failed("list", database.path())(e);
     database.read(|connection| {
-        let mut heads = Vec::new();
-        for (id, run) in runs(connection).map_err(failed("list", database.path()))? {
-            let head = ends(connection, database, &run, id);
-            heads.push(match head {
-                Ok(records) => RunHead::of(run, &records),
-                Err(problem) => unreadable(&run, &problem),
-            });
-        }
-        heads.sort_by(|a, b| (b.updated_at, &b.run_id).cmp(&(a.updated_at, &a.run_id)));
-        Ok(heads)
+        let (sql, values) = query(filter);
+        let mut select = connection.prepare_cached(&sql).map_err(failed)?;
+        let rows = select.query_map(params_from_iter(values), note).map_err(failed)?;
+        let notes = rows.map(|row| row.map(|note| (note.clone(), note.at)).map_err(failed));
+        page(filter, notes, |run| head(connection, database, run))
     })
+}
+
+/// The notes of the runs that may be in a list, the newest first.
+fn query(filter: &RunFilter) -> (String, Vec<String>) {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    let mut equal = |column: &str, value: &str| {
+        values.push(value.to_owned());
+        conditions.push(format!("{column} = ?{}", values.len()));
+    };
+    if let Some(session) = &filter.session {
+        equal("session", session.as_str());
+    }
+    if let Some(tenant) = &filter.tenant {
+        equal("tenant", tenant.as_str());
+    }
+    // Of others the log says how they are.
+    if let [status] = filter.status[..]
+        && (status.has_ended() || status == RunStatus::Suspended)
+    {
+        equal("rests", status.as_str());
+    }
+    if filter.top_level {
+        conditions.push("called_by IS NULL".to_owned());
+    }
+    let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+    let select = "SELECT run, noted, rests, called_by IS NULL FROM runs";
+    (format!("{select} WHERE {conditions} ORDER BY noted DESC, run DESC"), values)
+}
+
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    let rests = row.get::<_, Option<String>>(2)?;
+    Ok(Note {
+        run: RunId::new(row.get::<_, String>(0)?),
+        at: Timestamp::from_millis(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default()),
+        rests: rests.and_then(|name| RunStatus::of_name(&name)),
+        top_level: row.get(3)?,
+    })
+}
+
+fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
+    let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
+    Ok(Some(match ends(connection, database, run, id) {
+        Ok(records) => {
+            let head = RunHead::of(run.clone(), &records);
+            if head.status != RunStatus::Running || database.is_locked(run) {
+                head
+            } else {
+                head.not_worked_on()
+            }
+        }
+        Err(e) => match first(connection, database, run, id) {
+            Ok(record) => RunHead::of(run.clone(), &[Arc::new(record)]).damaged(problem(&e)),
+            Err(_) => RunHead::unreadable(run.clone(), problem(&e)),
+        },
+    }))
 }
 
 /// The first record of a run.
@@ -44,12 +96,6 @@ pub(super) fn first(
     id: i64,
 ) -> Result<Record, JournalError> {
     some(connection, database, run, id, FIRST, |_| true).map(|mut records| records.swap_remove(0))
-}
-
-fn runs(connection: &Connection) -> rusqlite::Result<Vec<(i64, RunId)>> {
-    let mut select = connection.prepare_cached("SELECT id, run FROM runs")?;
-    let runs = select.query_map([], |row| Ok((row.get(0)?, RunId::new(row.get::<_, String>(1)?))))?;
-    runs.collect()
 }
 
 fn ends(

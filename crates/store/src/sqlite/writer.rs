@@ -9,7 +9,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+use archon_types::{
+    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunStatus, RunWriter,
+    SessionId, TenantId, Timestamp,
+};
 use rusqlite::Transaction;
 
 use super::{
@@ -22,6 +25,7 @@ use crate::{
     blob::{self, Blob},
     blocking::blocking,
     files::storage,
+    listing::Notes,
     lock::{RunLock, Wait, taken},
     records::for_writing,
     rules::{self, check_sequence},
@@ -39,7 +43,7 @@ pub(super) fn open(
     if mode == OpenMode::Existing {
         inbox::mark(&database, &run)?;
     }
-    let end = Mutex::new(End { id: None, next: records.len() as u64 });
+    let end = Mutex::new(End { id: None, next: records.len() as u64, notes: Notes::default() });
     let log = Arc::new(SqliteLog { database, run, end, lock });
     Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })
 }
@@ -60,6 +64,7 @@ struct End {
     /// The run's number in the database, once it is known.
     id: Option<i64>,
     next: u64,
+    notes: Notes,
 }
 
 /// A record as the tables keep it.
@@ -94,6 +99,7 @@ impl SqliteLog {
         }
         let rows = records.iter().map(|record| encode(record)).collect::<io::Result<Vec<_>>>();
         let rows = rows.map_err(storage("encode", self.database.path()))?;
+        let due = records.last().and_then(|last| end.notes.due(last));
         let id = self.database.write(durability, |transaction| {
             let id = match (end.id, end.next) {
                 (Some(id), _) => Some(id),
@@ -103,11 +109,22 @@ impl SqliteLog {
             if durability == Durability::Synced && end.next > 0 {
                 self.check_end(transaction, id, end.next)?;
             }
-            let continues = rules::continues(&records[0]);
-            insert(transaction, &self.run, continues, id, end.next, rows)
+            let inserted = insert(transaction, &self.run, &records[0], id, end.next, rows);
+            inserted
+                .and_then(|id| match due {
+                    Some(due) => note(transaction, id, due).map(|()| id),
+                    None => Ok(id),
+                })
                 .map_err(failed("write to", self.database.path()))
-        })?;
-        *end = End { id: Some(id), next: end.next + records.len() as u64 };
+        });
+        (end.id, end.next) = match id {
+            Ok(id) => (Some(id), end.next + records.len() as u64),
+            Err(e) => {
+                // Nothing was noted.
+                end.notes = Notes::default();
+                return Err(e);
+            }
+        };
         Ok(())
     }
 }
@@ -151,7 +168,7 @@ fn encode(record: &Record) -> io::Result<Row> {
 fn insert(
     transaction: &Transaction<'_>,
     run: &RunId,
-    continues: Option<&RunId>,
+    first: &Record,
     id: Option<i64>,
     next: u64,
     rows: Vec<Row>,
@@ -159,9 +176,16 @@ fn insert(
     let id = match id {
         Some(id) => id,
         None => {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO runs (run, continues) VALUES (?1, ?2)")?;
-            insert.insert((run.as_str(), continues.map(RunId::as_str)))?
+            let insert =
+                "INSERT INTO runs (run, continues, session, tenant, called_by) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let head = RunHead::of(run.clone(), &[Arc::new(first.clone())]);
+            transaction.prepare_cached(insert)?.insert((
+                run.as_str(),
+                rules::continues(first).map(RunId::as_str),
+                head.session.as_ref().map(SessionId::as_str),
+                head.tenant.as_ref().map(TenantId::as_str),
+                head.called_by.as_ref().map(RunId::as_str),
+            ))?
         }
     };
     let mut line = transaction.prepare_cached("INSERT INTO records (place, line) VALUES (?1, ?2)")?;
@@ -175,6 +199,17 @@ fn insert(
         line.execute((place, String::from_utf8_lossy(&row.line)))?;
     }
     Ok(id)
+}
+
+/// Puts into the run's row when it was written to, and how it rests.
+fn note(
+    transaction: &Transaction<'_>,
+    id: i64,
+    (at, rests): (Timestamp, Option<RunStatus>),
+) -> rusqlite::Result<()> {
+    let at = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let mut update = transaction.prepare_cached("UPDATE runs SET noted = ?2, rests = ?3 WHERE id = ?1")?;
+    update.execute((id, at, rests.map(RunStatus::as_str))).map(|_| ())
 }
 
 #[cfg(test)]
