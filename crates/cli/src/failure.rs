@@ -332,8 +332,8 @@ mod tests {
         check(
             "archon run --continue --session s hi",
             expect![[r#"
-            the argument '--continue' cannot be used with '--session <ID>'
-              usage: archon run --continue <TASK>...; --help says more"#]],
+                the argument '--continue' cannot be used with '--session <NAME>'
+                  usage: archon run --continue <TASK>...; --help says more"#]],
         );
         check(
             "archon run --max-turns 0 hi",

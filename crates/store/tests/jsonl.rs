@@ -271,12 +271,13 @@ fn runs_are_listed_newest_first_and_damaged_ones_with_their_problem() {
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
     }
-    fs::write(f.dir.path().join("runs/empty.jsonl"), "").unwrap();
+    let empty = fs::File::create(f.dir.path().join("runs/empty.jsonl")).unwrap();
+    empty.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(20)).unwrap();
     fs::write(f.dir.path().join("runs/notes.txt"), "not a log").unwrap();
     let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     let lines: Vec<String> = heads.iter().map(|h| serde_json::to_string(h).unwrap()).collect();
     expect![[r#"
-        {"run_id":"empty","started_at":0,"updated_at":1795489359814,"status":"unreadable","task":"","problem":"its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it"}
+        {"run_id":"empty","started_at":0,"updated_at":20000,"status":"unreadable","task":"","problem":"its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it"}
         {"run_id":"r1","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225605000,"status":"interrupted","task":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}
         {"run_id":"r2","session":"s1","tenant":"local","started_at":1767225600000,"updated_at":1767225603000,"status":"suspended","task":"the task"}
         {"run_id":"r3","started_at":0,"updated_at":10000,"status":"unreadable","task":"","problem":"run r3 is damaged at record 0: the checksum does not match; `archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"}"#]].assert_eq(&lines.join("\n"));

@@ -148,3 +148,64 @@ fn last(file: &mut File, length: u64) -> Option<Record> {
     line::check(&text[start..]).ok()?;
     serde_json::from_slice(line::json(&mut text[start..])).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Durability, OpenMode, SessionId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::reads;
+
+    /// So many runs of as many sessions, ten minutes apart. Three of them wait.
+    async fn history(runs: &Path, count: u64) {
+        for n in 0..count {
+            let id = RunId::new(format!("r{n}"));
+            let at = 1_767_225_600_000 + n * 600_000;
+            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let bodies = [
+                json!({
+                    "seq": 0, "at": at, "type": "run_started", "format": 1, "run": id, "session": format!("s{n}"),
+                    "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"}, "first_turn": "user",
+                    "config": {},
+                }),
+                json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
+            ];
+            let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
+            let open = super::super::writer::open(RunFiles::new(runs, id), OpenMode::Create, &mut || false);
+            open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
+        }
+    }
+
+    /// How many files a list opens.
+    fn cost(runs: &Path, filter: &RunFilter) -> (usize, usize) {
+        let before = reads::count();
+        let found = list(runs, filter).unwrap().len();
+        (reads::count() - before, found)
+    }
+
+    #[tokio::test]
+    async fn list_with_a_filter_opens_as_many_files_whatever_history_there_is() {
+        let filters = [
+            RunFilter::of_session(SessionId::new("s5")),
+            RunFilter::of_session(SessionId::new("s5")).limit(1),
+            RunFilter::all().status([RunStatus::Suspended]).top_level(),
+            RunFilter::all().limit(20),
+            RunFilter::all().top_level().limit(1),
+            RunFilter::all().status([RunStatus::Suspended]).limit(20),
+        ];
+        let mut costs = Vec::new();
+        for count in [30, 4000] {
+            let dir = tempfile::tempdir().unwrap();
+            let runs = dir.path().join("runs");
+            history(&runs, count).await;
+            // The first list makes the index.
+            let made = cost(&runs, &filters[0]).0;
+            assert!(made as u64 >= count, "{made} files for {count} runs");
+            costs.push(filters.iter().map(|filter| cost(&runs, filter)).collect::<Vec<_>>());
+        }
+        for ((few, many), filter) in costs[0].iter().zip(&costs[1]).zip(&filters) {
+            assert!(many.0 * 10 <= few.0 * 12 && few.1 == many.1, "{few:?}, {many:?}: {filter:?}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ use archon_types::{JournalError, RunHead, RunId, RunStatus, SessionId, Timestamp
 use super::RunFiles;
 use crate::{
     blob,
-    files::{Identity, create_directory, open_file, storage},
+    files::{Identity, create_directory, make_directory, open_file, storage, sync_directory},
     listing::Note,
 };
 
@@ -45,14 +45,22 @@ impl Index {
         Self { runs: runs.to_owned(), dir: runs.with_file_name("index") }
     }
 
-    /// Notes that a run begins in a session.
+    /// Notes that a run begins in a session. It is on the medium after [`sync`](Self::sync).
     pub(super) fn begin(&self, run: &RunId, session: &SessionId) -> Result<(), JournalError> {
         touch(&self.session(session), run)
     }
 
-    /// Notes that a run is about to wait.
+    /// Puts what was noted of runs that begin in a session on the medium.
+    pub(super) fn sync(&self, session: &SessionId) -> Result<(), JournalError> {
+        let directory = self.session(session);
+        sync_directory(&directory)?;
+        directory.parent().map_or(Ok(()), sync_directory)
+    }
+
+    /// Notes that a run is about to wait, on the medium.
     pub(super) fn waits(&self, run: &RunId) -> Result<(), JournalError> {
-        touch(&self.waiting(), run)
+        touch(&self.waiting(), run)?;
+        sync_directory(&self.waiting())
     }
 
     /// Notes that a run waits no more.
@@ -270,11 +278,10 @@ fn open(path: &Path, anew: bool) -> io::Result<File> {
 
 fn touch(dir: &Path, run: &RunId) -> Result<(), JournalError> {
     let path = dir.join(run.as_str());
+    // Whoever removes the last run of a session removes the directory, too.
     loop {
-        create_directory(dir)?;
         match open(&path, false) {
-            // Whoever removed the last run of a session has removed the directory, too.
-            Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => make_directory(dir)?,
             opened => return opened.map(|_| ()).map_err(storage("write", &path)),
         }
     }

@@ -116,6 +116,8 @@ struct Indexing {
     top_level: bool,
     /// The session of a run that is not in the index yet.
     session: Option<SessionId>,
+    /// The session of a run that began with this writer.
+    begun: Option<SessionId>,
     /// Whether the index has the run among those that wait.
     waits: bool,
 }
@@ -125,7 +127,7 @@ impl Indexing {
         let head = RunHead::of(files.run.clone(), records);
         let waits = head.status == RunStatus::Suspended;
         let (index, notes) = (Index::of(&files.runs), Notes::default());
-        Self { index, notes, top_level: head.called_by.is_none(), session: head.session, waits }
+        Self { index, notes, top_level: head.called_by.is_none(), session: head.session, begun: None, waits }
     }
 }
 
@@ -199,9 +201,15 @@ impl<M: Medium> JsonlWriter<M> {
 
     async fn sync(&mut self) -> Result<(), JournalError> {
         let (medium, files, name_synced) = (self.medium.clone(), self.files.clone(), self.name_synced);
+        let begun = self.indexing.as_ref().and_then(|of| Some((of.index.clone(), of.begun.clone()?)));
         blocking(move || {
             medium.sync().map_err(storage("sync", &files.log))?;
-            if name_synced { Ok(()) } else { sync_directory(&files.runs) }
+            match (name_synced, begun) {
+                (true, _) => return Ok(()),
+                (false, Some((index, session))) => index.sync(&session)?,
+                (false, None) => {}
+            }
+            sync_directory(&files.runs)
         })
         .await?;
         self.name_synced = true;
@@ -214,6 +222,7 @@ impl<M: Medium> JsonlWriter<M> {
         if let Some(first) = records.first().filter(|first| first.seq == 0) {
             indexing.top_level = !matches!(rules::origin(first), Some(Origin::CalledBy { .. }));
             indexing.session = rules::session(first).cloned();
+            indexing.begun = indexing.session.clone();
         }
         let Some((at, rests)) = indexing.notes.due(last) else { return Ok(None) };
         let note = Note { run: self.files.run.clone(), at, rests, top_level: indexing.top_level };

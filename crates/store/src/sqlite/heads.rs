@@ -133,6 +133,8 @@ fn some(
             }),
             Err(e) => Err(e),
         };
+        #[cfg(test)]
+        crate::files::reads::add();
         read.map_err(unread(database.path(), run, seq(next)))?;
         records.push(from_line(run, seq(next), &mut line, &blobs)?);
         if records.last().is_some_and(&enough) {
@@ -143,5 +145,90 @@ fn some(
     match records.is_empty() {
         true => Err(corrupt(run, 0, "its records are gone")),
         false => Ok(records),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Durability, OpenMode, SessionId, TenantId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::reads;
+
+    /// So many runs of as many sessions and tenants, ten minutes apart. Three of them wait.
+    async fn history(database: &Arc<Database>, count: u64) {
+        for n in 0..count {
+            let id = RunId::new(format!("r{n}"));
+            let at = 1_767_225_600_000 + n * 600_000;
+            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let bodies = [
+                json!({
+                    "seq": 0, "at": at, "type": "run_started", "format": 1, "run": id, "session": format!("s{n}"),
+                    "agent": "a", "loop_id": "l", "tenant": format!("t{n}"), "origin": {"kind": "prompt"},
+                    "first_turn": "user", "config": {},
+                }),
+                json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
+            ];
+            let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
+            let open = super::super::writer::open(database.clone(), id, OpenMode::Create, &mut || false);
+            open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
+        }
+    }
+
+    fn filters() -> Vec<RunFilter> {
+        let session = RunFilter::of_session(SessionId::new("s5"));
+        vec![
+            session.clone(),
+            session.tenant(TenantId::new("t5")).limit(1),
+            RunFilter::all().tenant(TenantId::new("t5")),
+            RunFilter::all().status([RunStatus::Suspended]).top_level(),
+            RunFilter::all().limit(20),
+            RunFilter::all().top_level().limit(1),
+        ]
+    }
+
+    /// How many records a list reads, and how many runs it finds.
+    fn cost(database: &Database, filter: &RunFilter) -> (usize, usize) {
+        let before = reads::count();
+        let found = list(database, filter).unwrap().len();
+        (reads::count() - before, found)
+    }
+
+    #[tokio::test]
+    async fn list_with_a_filter_reads_as_many_records_whatever_history_there_is() {
+        let mut costs = Vec::new();
+        for count in [30, 4000] {
+            let dir = tempfile::tempdir().unwrap();
+            let database = Arc::new(Database::open(&dir.path().join("db")).unwrap());
+            history(&database, count).await;
+            costs.push(filters().iter().map(|filter| cost(&database, filter)).collect::<Vec<_>>());
+        }
+        for ((few, many), filter) in costs[0].iter().zip(&costs[1]).zip(filters()) {
+            assert!(
+                many.0 > 0 && many.0 * 10 <= few.0 * 12 && few.1 == many.1,
+                "{few:?}, {many:?}: {filter:?}"
+            );
+        }
+    }
+
+    /// Neither all rows are looked at, nor are those found put in order.
+    #[test]
+    fn query_of_a_list_is_answered_in_order_by_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        for filter in filters() {
+            let (sql, values) = query(&filter);
+            let plan = database.read(|connection| {
+                let mut select = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let lines =
+                    select.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+                Ok(lines.map(Result::unwrap).collect::<Vec<_>>().join("\n"))
+            });
+            let plan = plan.unwrap();
+            assert!(plan.contains("USING INDEX") || plan.contains("COVERING INDEX"), "{sql}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+            assert!(filter.limit.is_some() || plan.starts_with("SEARCH"), "{sql}: {plan}");
+        }
     }
 }
