@@ -12,6 +12,7 @@ use archon::{
 use clap::Subcommand;
 use serde_json::json;
 
+use super::which::which_run;
 use crate::{
     app::App,
     exit::Exit,
@@ -35,12 +36,12 @@ pub(crate) enum RunsCommand {
     },
     /// One run from its beginning
     Show {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
     /// The log of one run, one record a line
     Events {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
         /// One entry a turn instead: what was thought, done and observed
         #[arg(long)]
@@ -48,7 +49,7 @@ pub(crate) enum RunsCommand {
     },
     /// Begin a new run where another stood after one of its turns
     Fork {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
         /// How many of its turns are kept [default: all]
         #[arg(long, value_name = "TURN")]
@@ -56,12 +57,12 @@ pub(crate) enum RunsCommand {
     },
     /// Stop a run, whichever process works on it
     Cancel {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
     /// Remove a run that no other run needs
     Delete {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
 }
@@ -70,12 +71,12 @@ impl RunsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::List { all, status } => list(app, all, status).await,
-            Self::Show { run } => show(app, RunId::new(run)).await,
-            Self::Events { run, cycles: false } => events(app, RunId::new(run)).await,
-            Self::Events { run, cycles: true } => cycles(app, RunId::new(run)).await,
-            Self::Fork { run, at } => fork(app, RunId::new(run), at).await,
-            Self::Cancel { run } => cancel(app, RunId::new(run)).await,
-            Self::Delete { run } => delete(app, RunId::new(run)).await,
+            Self::Show { run } => show(app, which_run(app, &run).await?).await,
+            Self::Events { run, cycles: false } => events(app, which_run(app, &run).await?).await,
+            Self::Events { run, cycles: true } => cycles(app, which_run(app, &run).await?).await,
+            Self::Fork { run, at } => fork(app, which_run(app, &run).await?, at).await,
+            Self::Cancel { run } => cancel(app, which_run(app, &run).await?).await,
+            Self::Delete { run } => delete(app, which_run(app, &run).await?).await,
         }
     }
 }

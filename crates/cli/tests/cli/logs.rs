@@ -191,6 +191,21 @@ async fn runs_list_shows_the_last_twenty_all_or_those_of_a_status() {
 }
 
 #[tokio::test]
+async fn run_is_named_by_the_end_of_its_id_or_as_the_last_one() {
+    let server = MockServer::start([answer("one"), answer("two")]).await;
+    let place = Place::with_server(&server);
+    place.archon("run", &["First?"]).await;
+    let first = newest(&place, "run_id").await;
+    place.archon("run", &["Second?"]).await;
+    let end = &first[first.len() - 8..];
+    assert!(place.archon("runs show", &[end]).await.out.contains("First?"));
+    assert!(place.archon("runs show", &["last"]).await.out.contains("Second?"));
+    assert_eq!(place.archon("replay", &["last"]).await.out, "identical\n");
+    let refused = place.archon("runs show", &["run_"]).await;
+    refused.check_refused(2, "2 runs begin or end with", &first);
+}
+
+#[tokio::test]
 async fn run_in_a_session_of_a_chosen_name_begins_it_and_goes_on_in_it() {
     let server = MockServer::start([answer("Paris"), answer("2 million")]).await;
     let place = Place::with_server(&server);

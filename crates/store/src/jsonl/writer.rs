@@ -283,7 +283,8 @@ impl<M: Medium> JsonlWriter<M> {
 impl<M: Medium> Drop for JsonlWriter<M> {
     fn drop(&mut self) {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.end.next == 0 && lock.is_some() {
+        let is_empty = || std::fs::metadata(&self.files.log).is_ok_and(|log| log.len() == 0);
+        if self.end.next == 0 && lock.is_some() && is_empty() {
             let _ = std::fs::remove_file(&self.files.log);
         }
     }
