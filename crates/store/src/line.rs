@@ -52,7 +52,7 @@ pub(crate) fn may_be_effect(line: &[u8]) -> bool {
     match member(line, br#""type":""#) {
         None => true,
         Some((kind, _)) if kind != TOOL_STARTED => TOOL_STARTED.starts_with(kind) && line.ends_with(kind),
-        Some((_, rest)) => !member(rest, br#""effect":""#).is_some_and(|(effect, _)| effect == READ_ONLY),
+        Some((_, rest)) => member(rest, br#""effect":""#).is_none_or(|(effect, _)| effect != READ_ONLY),
     }
 }
 

@@ -198,8 +198,8 @@ async fn run_is_named_by_the_end_of_its_id_or_as_the_last_one() {
     let first = newest(&place, "run_id").await;
     place.archon("run", &["Second?"]).await;
     let end = &first[first.len() - 8..];
-    assert!(place.archon("runs show", &[end]).await.out.contains("First?"));
-    assert!(place.archon("runs show", &["last"]).await.out.contains("Second?"));
+    assert!(place.archon("runs events", &[end]).await.out.contains("First?"));
+    assert!(place.archon("runs events", &["last"]).await.out.contains("Second?"));
     assert_eq!(place.archon("replay", &["last"]).await.out, "identical\n");
     let refused = place.archon("runs show", &["run_"]).await;
     refused.check_refused(2, "2 runs begin or end with", &first);
@@ -275,7 +275,7 @@ async fn a_session_is_listed_shown_and_exported() {
     assert_eq!(export["loops"].as_array().expect("loops").len(), 2);
     assert_eq!(export["loops"][1]["parent_loop_id"], export["loops"][0]["loop_id"]);
     assert_eq!(export["loops"][0]["status"], "Completed");
-    assert_eq!(export["loops"][0]["messages"].as_array().expect("messages").len(), 3);
+    assert_eq!(export["loops"][0]["messages"].as_array().expect("messages").len(), 4);
 
     // Into a directory: under the session's name.
     std::fs::create_dir(place.path("sessions")).expect("a directory");

@@ -107,10 +107,11 @@ impl Index {
             loop {
                 match lines.next() {
                     Ok(None) => return None,
-                    Ok(Some(line)) => match parse(&line) {
-                        Some(note) => return Some(Ok(note)),
-                        None => {}
-                    },
+                    Ok(Some(line)) => {
+                        if let Some(note) = parse(&line) {
+                            return Some(Ok(note));
+                        }
+                    }
                     Err(e) => return Some(Err(storage("read", &path)(e))),
                 }
             }
