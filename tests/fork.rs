@@ -164,5 +164,5 @@ async fn there_is_no_fork_after_a_turn_that_was_not() {
         matches!(error, archon::Error::Run(LoopError::Journal(JournalError::UnknownRun { .. }))),
         "{error}"
     );
-    assert_eq!(journal.list().await.unwrap().len(), 1);
+    assert_eq!(journal.list(&archon::types::RunFilter::all()).await.unwrap().len(), 1);
 }

@@ -69,7 +69,7 @@ pub(crate) fn logs(dir: &Path, kind: &str) -> Logs {
     let journal = open(dir, kind);
     block_on(async {
         let mut logs = Logs::new();
-        for head in journal.list().await.expect("the runs can be listed") {
+        for head in journal.list(&archon::types::RunFilter::all()).await.expect("the runs can be listed") {
             let records = journal.read(&head.run_id).await.expect("the log can be read");
             logs.insert(head.run_id.to_string(), records);
         }

@@ -12,7 +12,8 @@ use anyhow::{Result, bail};
 use archon::{
     store::{JsonlJournal, SqliteJournal},
     types::{
-        BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunWriter,
+        BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId,
+        RunWriter,
     },
 };
 
@@ -55,8 +56,8 @@ impl Journal for KillingJournal {
         self.inner.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
     }
 }
 

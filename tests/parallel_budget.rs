@@ -8,7 +8,7 @@ use archon::{
     store::MemoryJournal,
     types::{
         BoxFuture, ExecutionLimits, Inbox, JournalError, LimitReached, ModelEvent, ModelPrice,
-        OnStorageFailure, OpenMode, OpenRun, ProviderError, Record, RecordBody, RunHead, Usage,
+        OnStorageFailure, OpenMode, OpenRun, ProviderError, Record, RecordBody, RunFilter, RunHead, Usage,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -92,8 +92,8 @@ impl Journal for Leaky {
         self.0.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.0.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.0.list(filter)
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

@@ -12,8 +12,8 @@ use archon::{
     store::MemoryJournal,
     types::{
         Answer, BoxFuture, Durability, InboxEntry, InboxRequest, Journal, JournalError, LimitReached,
-        OpenMode, OpenRun, Record, RecordBody, RunHead, RunId, RunRefused, RunWriter, SubTask, Timestamp,
-        ToolResult, Usage,
+        OpenMode, OpenRun, Record, RecordBody, RunFilter, RunHead, RunId, RunRefused, RunWriter, SubTask,
+        Timestamp, ToolResult, Usage,
     },
 };
 use archon_planner::{PlanControl, PlanRunError, ScriptedPlanner, fold};
@@ -41,8 +41,8 @@ impl Journal for Dying {
         self.inner.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
     }
 }
 

@@ -17,8 +17,8 @@ use archon::{
     store::{JsonlJournal, MemoryJournal, SqliteJournal},
     types::{
         BoxFuture, Durability, ExecutionLimits, Inbox, InboxEntry, InboxRequest, JournalError, Json, Message,
-        ModelPrice, OpenMode, OpenRun, PromptSource, QueueMode, Record, RecordBody, Request, RunHead,
-        Timestamp, ToolCall, ToolSpec,
+        ModelPrice, OpenMode, OpenRun, PromptSource, QueueMode, Record, RecordBody, Request, RunFilter,
+        RunHead, Timestamp, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{MockResponse, MockServer, VirtualClock};
@@ -142,8 +142,8 @@ impl Journal for Counting {
         self.0.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.0.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.0.list(filter)
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

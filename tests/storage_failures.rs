@@ -9,7 +9,7 @@ use archon::{
     tools::FnTool,
     types::{
         BoxFuture, Durability, Hooks, Journal, JournalError, OnStorageFailure, OpenMode, OpenRun, Record,
-        RecordBody, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec, Transcript,
+        RecordBody, RunFilter, RunHead, RunWriter, ToolCall, ToolContext, ToolResult, ToolSpec, Transcript,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink};
@@ -44,8 +44,8 @@ impl Journal for Full {
         self.inner.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
     }
 }
 
@@ -137,8 +137,8 @@ impl Journal for Unsure {
         }
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
     }
 }
 

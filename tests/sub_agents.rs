@@ -10,8 +10,8 @@ use archon::{
     types::{
         AgentEvent, AgentEvents, BoxFuture, Durability, ExecutionLimits, Journal, JournalError, Lease,
         LimitReached, Message, ModelEvent, ModelPrice, OpenMode, OpenRun, Origin, OutcomeStatus,
-        ProviderError, Record, RecordBody, Request, RunHead, RunId, RunStarted, RunWriter, Session, Spending,
-        ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger, Usage,
+        ProviderError, Record, RecordBody, Request, RunFilter, RunHead, RunId, RunStarted, RunWriter,
+        Session, Spending, ToolAnnotations, ToolCall, ToolResult, ToolSpec, TurnTrigger, Usage,
     },
 };
 use archon_testkit::{FnProvider, RecordingSink};
@@ -224,7 +224,7 @@ async fn a_sub_agent_calls_no_others_unless_the_depth_allows_it() {
     assert!(middle.requests()[0].tools.is_empty(), "the tool is hidden");
     let refused = finished(&log(&journal, "boss.0-0").await).remove(0);
     assert!(refused.text().contains("Tool 'leaf' not found"), "{}", refused.text());
-    assert_eq!(journal.list().await.unwrap().len(), 2);
+    assert_eq!(journal.list(&archon::types::RunFilter::all()).await.unwrap().len(), 2);
 
     let (journal, middle, _) = three_levels(2).await;
     assert_eq!(middle.requests()[0].tools.len(), 1);
@@ -395,8 +395,8 @@ impl Journal for Slow {
         self.0.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.0.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.0.list(filter)
     }
 }
 

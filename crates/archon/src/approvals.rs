@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archon_types::{
-    Answer, Clock, Ids, InboxEntry, InboxRequest, Journal, Json, PendingApproval, Prepared, TenantId,
-    ToolCall, pending_approvals,
+    Answer, Clock, Ids, InboxEntry, InboxRequest, Journal, Json, PendingApproval, Prepared, RunFilter,
+    RunStatus, TenantId, ToolCall, pending_approvals,
 };
 
 use crate::{Archon, Error, RandomIds, RunOptions, SystemClock};
@@ -32,10 +32,9 @@ impl Approvals {
     pub async fn list(&self, tenant: Option<&TenantId>) -> Result<Vec<PendingApproval>, Error> {
         let now = self.clock.now();
         let mut open = Vec::new();
-        for head in self.journal.list().await? {
-            if head.status != "suspended" || head.called_by.is_some() {
-                continue;
-            }
+        let mut waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
+        waiting.tenant = tenant.cloned();
+        for head in self.journal.list(&waiting).await? {
             let Ok(records) = self.journal.read(&head.run_id).await else { continue };
             for pending in pending_approvals(&records) {
                 let is_theirs = tenant.is_none_or(|tenant| pending.tenant == *tenant);

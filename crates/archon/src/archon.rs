@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
     Agent, BoxFuture, CancellationToken, Clock, Context, CredentialStore, Event, Ids, InboxEntry,
-    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunHead,
-    RunId, SessionId, Sink, TenantId, Toolbox,
+    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunFilter,
+    RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
 };
 
 use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
@@ -32,8 +32,11 @@ pub struct Archon {
 pub struct RunOptions {
     /// The run's id; a fresh one by default.
     pub run: Option<RunId>,
-    /// Goes on in this session: the run continues the session's newest run.
+    /// Goes on in this session: the run continues the session's newest run. A session without runs begins with it.
     pub session: Option<SessionId>,
+    /// Goes on even if the session's newest run is at work or waits: beside it, from where it stands now. What is said
+    /// in one of the two is not heard in the other.
+    pub branch: bool,
     /// On whose behalf; `local` by default.
     pub tenant: Option<TenantId>,
     /// Cancels the run when it fires.
@@ -43,9 +46,15 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The next prompt of a session.
+    /// The next prompt of a session, or the first one of a session of that name. Tenants do not share sessions.
     pub fn in_session(session: SessionId) -> Self {
         Self { session: Some(session), ..Self::default() }
+    }
+
+    /// The same options for a run beside what the session works on.
+    pub fn branch(mut self) -> Self {
+        self.branch = true;
+        self
     }
 
     /// The same options, watched by `sink`.
@@ -73,7 +82,7 @@ impl Archon {
     /// Works on a task until there is an outcome, on the caller's own task.
     ///
     /// # Errors
-    /// As [`run`](Self::run); and the session of `options` has no run.
+    /// As [`run`](Self::run); and [`Error::SessionBusy`]: the session's newest run is at work or waits.
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Outcome, Error> {
         let (context, origin) = self.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
@@ -83,7 +92,7 @@ impl Archon {
     /// Starts a task in the background and returns at once.
     ///
     /// # Errors
-    /// The session of `options` has no run.
+    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
         let (context, origin) = self.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
@@ -130,16 +139,14 @@ impl Archon {
         Conversation::new(self.clone(), None, None)
     }
 
-    /// A conversation that goes on where a session stands.
+    /// A conversation that goes on where a session stands, or the first one of a session of that name.
     ///
     /// # Errors
-    /// The session has no run, or the journal cannot be listed.
+    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
     pub async fn conversation_in(&self, session: SessionId) -> Result<Conversation, Error> {
-        let newest = self.newest_run(Some(&session)).await?;
-        let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
-        let run = match self.continuation_of(head.run_id).await? {
+        let run = match self.continuation(&RunOptions::in_session(session.clone())).await? {
             Origin::Continues { run, .. } => Some(run),
-            // Its first prompt was one to several agents, and none of them had an answer.
+            // It is new; or its first prompt was one to several agents, and none of them had an answer.
             _ => None,
         };
         Ok(Conversation::new(self.clone(), Some(session), run))
@@ -179,15 +186,32 @@ impl Archon {
         Ok(archon_react_loop::post(&*self.journal, run, entry).await?)
     }
 
-    /// The newest run of a session, or of all sessions but those of agents that others called.
+    /// The newest run of a session, or of all sessions but those of agents that others called: the one that was written
+    /// last. Runs whose logs cannot be read at all are left out.
     ///
     /// # Errors
-    /// The journal cannot be listed.
+    /// The journal cannot be listed, or the log of that run is damaged.
     pub async fn newest_run(&self, session: Option<&SessionId>) -> Result<Option<RunHead>, Error> {
-        let heads = self.journal.list().await?;
-        Ok(heads.into_iter().find(|h| {
-            h.problem.is_none() && session.map_or(h.called_by.is_none(), |s| h.session.as_ref() == Some(s))
-        }))
+        self.newest(match session {
+            Some(session) => RunFilter::of_session(session.clone()),
+            None => RunFilter::all().top_level(),
+        })
+        .await
+    }
+
+    async fn newest(&self, filter: RunFilter) -> Result<Option<RunHead>, Error> {
+        let mut filter = filter.limit(1);
+        loop {
+            let Some(head) = self.journal.list(&filter).await?.pop() else { return Ok(None) };
+            if head.problem.is_none() {
+                return Ok(Some(head));
+            }
+            // Going on from an older run would leave out what this one has.
+            if head.session.is_some() {
+                self.journal.read(&head.run_id).await?;
+            }
+            filter = filter.after(head.place());
+        }
     }
 
     /// The agent's tools.
@@ -234,10 +258,7 @@ impl Archon {
 
     pub(crate) async fn prepare(&self, options: RunOptions) -> Result<(Context, Origin), Error> {
         self.admit()?;
-        let origin = match &options.session {
-            None => Origin::Prompt,
-            Some(session) => self.continuation(session).await?,
-        };
+        let origin = self.continuation(&options).await?;
         Ok((self.new_context(options), origin))
     }
 
@@ -260,9 +281,14 @@ impl Archon {
         self.context(run, session, options)
     }
 
-    async fn continuation(&self, session: &SessionId) -> Result<Origin, Error> {
-        let newest = self.newest_run(Some(session)).await?;
-        let head = newest.ok_or_else(|| Error::UnknownSession(session.clone()))?;
+    async fn continuation(&self, options: &RunOptions) -> Result<Origin, Error> {
+        let Some(session) = &options.session else { return Ok(Origin::Prompt) };
+        let tenant = options.tenant.clone().unwrap_or_else(|| TenantId::new("local"));
+        let newest = self.newest(RunFilter::of_session(session.clone()).tenant(tenant)).await?;
+        let Some(head) = newest else { return Ok(Origin::Prompt) };
+        if head.status.is_busy() && !options.branch {
+            return Err(Error::SessionBusy { run: head.run_id, status: head.status });
+        }
         self.continuation_of(head.run_id).await
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archon_orchestrator::{AgentPool, Conversations, NextTurn, Source};
 use archon_react_loop::ReactAgent;
 use archon_types::{
-    AgentMessage, BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunId, Speaker,
-    TenantId,
+    AgentMessage, BoxFuture, Message, Origin, Outcome, PoolIndex, Record, RecordBody, RunFilter, RunId,
+    RunStatus, Speaker, TenantId,
 };
 
 use crate::{Archon, Error, RunOptions};
@@ -47,20 +47,11 @@ impl Archon {
         work.outcome().await
     }
 
-    /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's: only
-    /// the log says whose a run is.
+    /// The newest run of a conversation that has ended. A session's name may be like that of another tenant's.
     async fn last_of(&self, turn: &NextTurn) -> Result<Option<RunId>, Error> {
-        for head in self.journal.list().await? {
-            let has_ended = ["finished", "failed", "limit", "cancelled"].contains(&head.status.as_str());
-            let is_of_session = head.session.as_ref() == Some(&turn.session) && head.called_by.is_none();
-            if head.problem.is_some() || !has_ended || !is_of_session {
-                continue;
-            }
-            if tenant_of(&self.journal.read(&head.run_id).await?) == Some(&turn.tenant) {
-                return Ok(Some(head.run_id));
-            }
-        }
-        Ok(None)
+        let ended = RunStatus::ALL.into_iter().filter(|status| status.has_ended());
+        let filter = RunFilter::of_session(turn.session.clone()).tenant(turn.tenant.clone()).status(ended);
+        Ok(self.journal.list(&filter.top_level().limit(1)).await?.pop().map(|head| head.run_id))
     }
 
     async fn go_on_for(&self, run: &RunId, tenant: &TenantId) -> Result<Outcome, Error> {

@@ -1,7 +1,7 @@
 //! Why an agent could not be put together, or a run not be started.
 
 use archon_react_loop::LoopError;
-use archon_types::{JournalError, Outcome, RunId, SessionId};
+use archon_types::{JournalError, Outcome, RunId, RunStatus};
 
 /// What went wrong before, or outside of, a run. What goes wrong inside one is its outcome.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +17,15 @@ pub enum Error {
     /// A tool could not be registered.
     #[error(transparent)]
     Tool(#[from] archon_tools::Error),
-    /// The session has no run to go on from.
-    #[error("no run of session {0} was found")]
-    UnknownSession(SessionId),
+    /// The session's newest run is at work or waits: a message beside it would be missing from the conversation when
+    /// that run goes on.
+    #[error("the session's run {run} is {status}")]
+    SessionBusy {
+        /// The run.
+        run: RunId,
+        /// How it is.
+        status: RunStatus,
+    },
     /// The conversation works on something already.
     #[error("run {run} is under way")]
     AlreadyRunning {
@@ -89,7 +95,12 @@ impl Error {
             Self::Tool(_) => {
                 "give every tool a name of its own, an object as its parameters, and a folder that is there"
             }
-            Self::UnknownSession(_) => "continue a session that has a run in this journal",
+            Self::SessionBusy { status: RunStatus::Suspended, .. } => {
+                "answer its questions and resume it, cancel it, or begin a branch: `RunOptions::branch`"
+            }
+            Self::SessionBusy { .. } => {
+                "say it to the run with `follow_up` or `steer`, wait until it has ended, or begin a branch: `RunOptions::branch`"
+            }
             Self::AlreadyRunning { .. } => "steer it, queue a follow-up, or wait until it has ended",
             Self::Messages(_) => "restore what `save` wrote",
             Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",

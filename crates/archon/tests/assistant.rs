@@ -14,7 +14,7 @@ use archon::{
     tools::FnTool,
     types::{
         AskLater, BoxFuture, Journal, Json, LongTerm, MemoryEntry, MemoryError, MemoryQuery, Message,
-        Recalled, Request, TenantId, ToolAnnotations, ToolCall, ToolSpec,
+        Recalled, Request, RunFilter, TenantId, ToolAnnotations, ToolCall, ToolSpec,
     },
 };
 use archon_testkit::{FnProvider, SeededIds, VirtualClock};
@@ -122,7 +122,7 @@ async fn who_waits_gets_the_message_and_nobody_elses() {
         system.starts_with("Be brief.\n\nYou are Koi.\n\nYou can use:\n- send_email: Sends an email."),
         "{system:?}"
     );
-    for head in world.journal.list().await.unwrap() {
+    for head in world.journal.list(&RunFilter::all()).await.unwrap() {
         assert!(replay(&world.journal, &head.run_id).await.unwrap().is_identical());
     }
 }

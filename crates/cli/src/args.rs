@@ -86,7 +86,7 @@ mod tests {
         check(
             "--json --data-dir D runs list",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 0 }, command: Runs(List) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 0 }, command: Runs(List { all: false, status: [] }) }"#
             ]],
         );
         check(
@@ -174,7 +174,7 @@ mod tests {
         check("run", expect!["exit 2: error: the following required arguments were not provided:"]);
         check(
             "run --continue --session s hi",
-            expect!["exit 2: error: the argument '--continue' cannot be used with '--session <ID>'"],
+            expect!["exit 2: error: the argument '--continue' cannot be used with '--session <NAME>'"],
         );
         check("plan", expect!["exit 2: error: the following required arguments were not provided:"]);
         check(

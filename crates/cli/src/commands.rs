@@ -15,6 +15,7 @@ mod sessions;
 mod team;
 mod tools;
 mod trust;
+mod which;
 
 use std::path::PathBuf;
 

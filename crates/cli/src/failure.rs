@@ -3,7 +3,7 @@
 use archon::{
     orchestrator::TeamError,
     planner::{PlanProblem, PlanRunError, with_remedy},
-    types::{LimitReached, PlanError, RunId, RunRefused},
+    types::{Journal, LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
 
 use crate::{drive::more_of, exit::Exit, text::one_line};
@@ -15,6 +15,7 @@ pub(crate) struct Failure {
     exit: Exit,
     what: String,
     advice: Vec<String>,
+    damaged: Option<RunId>,
 }
 
 /// Characters of a line that are shown.
@@ -43,7 +44,21 @@ impl Failure {
         if advice.is_empty() {
             advice.push(ANYTHING.to_owned());
         }
-        Self { exit, what: line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned()), advice }
+        let what = line(what.as_ref()).unwrap_or_else(|| "it failed".to_owned());
+        Self { exit, what, advice, damaged: None }
+    }
+
+    /// Names the way on from a damaged log, if that is what went wrong and there is one.
+    pub(crate) async fn with_way_on(mut self, journal: &dyn Journal) -> Self {
+        if let Some(run) = &self.damaged
+            && let Ok(turns) = archon::react_loop::whole_turns(journal, run).await
+        {
+            self.advice = vec![format!(
+                "`archon runs fork {run} --at {turns}` goes on from the {turns} turns before the damage, \
+                 `archon runs show {run}` shows them"
+            )];
+        }
+        self
     }
 
     /// A plan cannot be followed: each problem stands in a line with its remedy.
@@ -74,9 +89,13 @@ const ANYTHING: &str = "`archon doctor` shows what can be used";
 
 impl From<archon::types::JournalError> for Failure {
     fn from(e: archon::types::JournalError) -> Self {
-        use archon::types::JournalError::{BadId, UnknownRun};
+        use archon::types::JournalError::{BadId, Corrupt, UnknownRun};
         let exit = if matches!(e, UnknownRun { .. } | BadId { .. }) { Exit::Usage } else { Exit::Failed };
-        Self::new(exit, e.to_string(), e.advice())
+        let failure = Self::new(exit, e.to_string(), e.advice());
+        match e {
+            Corrupt { run, .. } => Self { damaged: Some(run), ..failure },
+            _ => failure,
+        }
     }
 }
 
@@ -127,7 +146,17 @@ impl From<archon::Error> for Failure {
                 e.to_string(),
                 format!("end it yourself (kill -9 -{group}), then resume the run"),
             ),
-            Error::UnknownSession(_) | Error::NothingToContinue => {
+            Error::SessionBusy { ref run, status } => Self::usage(
+                e.to_string(),
+                match status {
+                    RunStatus::Suspended => format!(
+                        "answer its question (`archon approvals list`) and take it up with `archon resume {run}`, or leave \
+                     it with `archon runs fork {run}`"
+                    ),
+                    _ => format!("wait until it has ended, or stop it with `archon runs cancel {run}`"),
+                },
+            ),
+            Error::NothingToContinue => {
                 Self::usage(e.to_string(), "`archon runs list --json` shows runs and their sessions")
             }
             Error::Run(_) | Error::Lost => Self::failed(e.to_string(), e.advice()),
@@ -274,7 +303,8 @@ mod tests {
         ];
         let others = [
             Error::NoModel,
-            Error::UnknownSession(session),
+            Error::SessionBusy { run: run(), status: RunStatus::Suspended },
+            Error::SessionBusy { run: run(), status: RunStatus::Running },
             Error::AlreadyRunning { run: run() },
             Error::NothingToContinue,
             Error::Lost,
@@ -319,8 +349,8 @@ mod tests {
         check(
             "archon run --continue --session s hi",
             expect![[r#"
-            the argument '--continue' cannot be used with '--session <ID>'
-              usage: archon run --continue <TASK>...; --help says more"#]],
+                the argument '--continue' cannot be used with '--session <NAME>'
+                  usage: archon run --continue <TASK>...; --help says more"#]],
         );
         check(
             "archon run --max-turns 0 hi",

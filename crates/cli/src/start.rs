@@ -57,7 +57,12 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
         tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build().map_err(
             |e| Failure::failed(format!("cannot start: {e}"), "close other programs and try again"),
         )?;
-    let result = runtime.block_on(args.command.run(&app));
+    let result = runtime.block_on(async {
+        match args.command.run(&app).await {
+            Err(failure) => Err(failure.with_way_on(&app.journal()).await),
+            result => result,
+        }
+    });
     // Work that cannot be stopped (a file system that hangs) must not hold up the exit.
     runtime.shutdown_background();
     result

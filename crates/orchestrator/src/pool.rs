@@ -9,8 +9,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use archon_types::{
     Answer, ApprovalRequest, CallId, Clock, Context, Ids, InboxEntry, InboxRequest, Journal, JournalError,
-    OpenMode, PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunId, SessionId, TenantId,
-    pending_approvals,
+    OpenMode, PendingApproval, PoolFilter, PoolIndex, Record, RecordBody, RunFilter, RunId, RunStatus,
+    SessionId, TenantId, pending_approvals,
 };
 
 use crate::AgentTool;
@@ -268,10 +268,8 @@ impl AgentPool {
         }
         let mut all = Noted::default();
         // Who waited first has the first right to a place.
-        for head in self.journal.list().await?.into_iter().rev() {
-            if head.status != "suspended" || head.called_by.is_some() {
-                continue;
-            }
+        let waiting = RunFilter::all().status([RunStatus::Suspended]).top_level();
+        for head in self.journal.list(&waiting).await?.into_iter().rev() {
             let noted = self.note(&head.run_id).await?;
             all.waiting.extend(noted.waiting);
             all.withdrawn.extend(noted.withdrawn);

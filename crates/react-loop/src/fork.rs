@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use archon_types::{
     Context, ContinuationKind, Journal, LOG_FORMAT, LoopId, OpenMode, Origin, Record, RecordBody, RunId,
-    SessionId,
+    Salvaged, SessionId,
 };
 use serde::Serialize;
 
-use crate::{History, LoopError, RunLog, fold_chain, fold_with};
+use crate::{History, LoopError, RunLog, fold_chain, fold_with, resume::started};
 
 /// A run that was forked off another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,22 +36,29 @@ pub struct Fork {
 /// Begins the run that `context` names where `run` stood after `turns` turns of its own; by default
 /// where it stands now. After 0 turns nothing but the prompt is there.
 ///
-/// Only the beginning of the new run is written: resume it, or go on with a prompt.
+/// Only the beginning of the new run is written: resume it, or go on with a prompt. A run whose log is damaged can be
+/// left after a turn before the damage, which has to be named; calls whose records are lost may have had effects.
 ///
 /// # Errors
-/// The run has fewer turns, it or one that it continues cannot be read, or the new one cannot be kept.
+/// The run has fewer turns, or they are damaged; it or one that it continues cannot be read, or the new one cannot be kept.
 pub async fn fork(
     journal: &dyn Journal,
     run: &RunId,
     turns: Option<u32>,
     context: &Context,
 ) -> Result<Fork, LoopError> {
-    let log = journal.read(run).await?;
+    let Salvaged { records: log, mut damage, .. } = journal.salvage(run).await?;
+    if let Some(damage) = damage.take_if(|_| turns.is_none() || log.is_empty()) {
+        return Err(damage.into());
+    }
     let Some(RecordBody::RunStarted(parent)) = log.first().map(|r| &r.body) else {
         return Err(LoopError::NotARun { run: run.clone() });
     };
     let (history, _) = fold_chain(journal, &parent.origin).await?;
-    let (records, turns) = cut(run, &log, history.clone(), turns)?;
+    let (records, turns) = match (cut(run, &log, history.clone(), turns), damage) {
+        (Err(LoopError::NoSuchTurn { .. }), Some(damage)) => return Err(damage.into()),
+        (cut, _) => cut?,
+    };
     let prefix = fold_with(run, &log[..records], history, Default::default())?;
     let wants_answer = prefix.into_history().wants_answer();
     let records = records as u64;
@@ -67,6 +74,19 @@ pub async fn fork(
     new.append(RecordBody::RunStarted(Box::new(started))).await?;
     let session = parent.session.clone();
     Ok(Fork { run: context.run.clone(), session, of: run.clone(), records, turns, wants_answer })
+}
+
+/// How many turns of a run there are before its log is damaged, if it is: the most that [`fork`] can keep.
+///
+/// # Errors
+/// Nothing of the run can be read.
+pub async fn whole_turns(journal: &dyn Journal, run: &RunId) -> Result<u32, LoopError> {
+    let Salvaged { records, damage, .. } = journal.salvage(run).await?;
+    if let (true, Some(damage)) = (records.is_empty(), damage) {
+        return Err(damage.into());
+    }
+    let (history, _) = fold_chain(journal, &started(run, &records)?.origin).await?;
+    Ok(fold_with(run, &records, history, Default::default())?.turns())
 }
 
 /// How many records there are until `turns` turns are over, and how many turns these are.

@@ -75,7 +75,7 @@ pub use driver::Driver;
 pub use error::LoopError;
 pub use evaluation::{Elaborate, PickFirst, TokenEfficient, Transparent};
 pub use fallback::Fallback;
-pub use fork::{Fork, fork};
+pub use fork::{Fork, fork, whole_turns};
 pub use judge::LlmJudge;
 pub use machine::{Command, GoalDue, ReactMachine};
 pub use opening::Opening;

@@ -1,10 +1,10 @@
 //! What is said of a log that makes no sense.
 
-use archon_types::{JournalError, RunHead, RunId};
+use archon_types::{JournalError, RunId};
 
-/// How a run whose log cannot be read stands in a list.
-pub(crate) fn unreadable(run: &RunId, problem: &JournalError) -> RunHead {
-    RunHead::unreadable(run.clone(), format!("{problem}; {}", problem.advice()))
+/// How an error stands in a list of runs.
+pub(crate) fn problem(error: &JournalError) -> String {
+    format!("{error}; {}", error.advice())
 }
 
 /// The record at place `record` is not what was written.

@@ -16,9 +16,35 @@ pub(crate) fn storage(action: &'static str, place: &Path) -> impl FnOnce(io::Err
 
 /// Opens a file to read it, and nothing else: a pipe of that name would be waited for, for ever.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    match fs::metadata(path)?.is_file() {
-        true => File::open(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    #[cfg(test)]
+    reads::add();
+    refuse_irregular(path)?;
+    File::open(path)
+}
+
+/// How many files this thread opened, and records of databases it read, for tests of what a list costs.
+#[cfg(test)]
+pub(crate) mod reads {
+    use std::cell::Cell;
+
+    thread_local!(static READS: Cell<usize> = const { Cell::new(0) });
+
+    pub(crate) fn add() {
+        READS.set(READS.get() + 1);
+    }
+
+    pub(crate) fn count() -> usize {
+        READS.get()
+    }
+}
+
+/// Refuses what is there and no file, such as a pipe.
+pub(crate) fn refuse_irregular(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -34,12 +60,17 @@ pub(crate) fn create_directory(directory: &Path) -> Result<(), JournalError> {
     if directory.as_os_str().is_empty() || directory.is_dir() {
         return Ok(());
     }
+    make_directory(directory)?;
+    directory.parent().map_or(Ok(()), sync_directory)
+}
+
+/// The same without putting its name on the medium.
+pub(crate) fn make_directory(directory: &Path) -> Result<(), JournalError> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory).map_err(storage("create", directory))?;
-    directory.parent().map_or(Ok(()), sync_directory)
+    builder.create(directory).map_err(storage("create", directory))
 }
 
 /// Puts the names in a directory on the medium: a synced file whose name is lost is lost.
@@ -49,4 +80,26 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), JournalError> {
         File::open(directory).and_then(|d| d.sync_all()).map_err(storage("sync", directory))?;
     }
     Ok(())
+}
+
+/// Which file it is, whatever its name; alike for all files where the system does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64, u64);
+
+impl Identity {
+    #[cfg(unix)]
+    pub(crate) fn of(file: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self(file.dev(), file.ino())
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn of(_: &fs::Metadata) -> Self {
+        Self(0, 0)
+    }
+
+    /// Whether `path` names this file.
+    pub(crate) fn is_at(self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|file| Self::of(&file) == self)
+    }
 }

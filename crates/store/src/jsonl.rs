@@ -6,6 +6,7 @@
 //! | `{dir}/runs/{run}.blobs/{sha256}` | the body of a large record, as [`blob`](crate::blob) says |
 //! | `{dir}/runs/{run}.inbox/{id}.json` | a message to the run, until its writer has moved it into the log |
 //! | `{dir}/runs/{run}.lock` | nothing; locked by the run's writer |
+//! | `{dir}/index/` | what makes lists cheap, as [`index`] says |
 //!
 //! - **A crash** can only cut off the end. [`log`] drops a torn last line when the run is opened;
 //!   any other damage is an error that names the record, and nothing is changed.
@@ -17,18 +18,27 @@ mod blobs;
 mod delete;
 mod heads;
 mod inbox;
+mod index;
 mod log;
 mod writer;
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId, Salvaged,
+};
 
 use crate::{
-    blocking::blocking, doorbell::Doorbell, files::create_directory, inbox_key::InboxKey, records::Salvaged,
+    blocking::blocking,
+    doorbell::Doorbell,
+    files::create_directory,
+    inbox_key::InboxKey,
+    left_out::LeftOut,
+    lock::{PATIENCE, patience},
     rules::check_id,
 };
 use blobs::BlobFiles;
@@ -39,12 +49,20 @@ pub struct JsonlJournal {
     runs: PathBuf,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    left_out: LeftOut,
+    lock_wait: Duration,
 }
 
 impl JsonlJournal {
     /// A journal in `dir`. Nothing is created before the first run is.
     pub fn new(dir: impl AsRef<Path>) -> Self {
-        Self { runs: dir.as_ref().join("runs"), bell: Doorbell::default(), inbox_key: None }
+        Self {
+            runs: dir.as_ref().join("runs"),
+            bell: Doorbell::default(),
+            inbox_key: None,
+            left_out: LeftOut::default(),
+            lock_wait: PATIENCE,
+        }
     }
 
     /// A journal in `dir`, which is made if it is not there, so that a place that cannot be used is
@@ -66,21 +84,18 @@ impl JsonlJournal {
         self
     }
 
+    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
+        self
+    }
+
     /// Where a run's log is, whether or not it exists.
     ///
     /// # Errors
     /// [`JournalError::BadId`].
     pub fn path(&self, run: &RunId) -> Result<PathBuf, JournalError> {
         self.files(run).map(|files| files.log)
-    }
-
-    /// Reads as much of a damaged log as can be trusted: every record before the damage.
-    ///
-    /// # Errors
-    /// As [`Journal::read`], but for [`JournalError::Corrupt`], which is part of the answer.
-    pub async fn salvage(&self, run: &RunId) -> Result<Salvaged, JournalError> {
-        let files = self.files(run)?;
-        blocking(move || log::read(&files)).await
     }
 
     fn files(&self, run: &RunId) -> Result<RunFiles, JournalError> {
@@ -93,7 +108,8 @@ impl Journal for JsonlJournal {
     fn open<'a>(&'a self, run: &'a RunId, mode: OpenMode) -> BoxFuture<'a, Result<OpenRun, JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            blocking(move || writer::open(files, mode)).await
+            let wait = self.lock_wait;
+            blocking(move || writer::open(files, mode, &mut patience(wait))).await
         })
     }
 
@@ -101,18 +117,27 @@ impl Journal for JsonlJournal {
         Box::pin(async move { self.salvage(run).await?.whole() })
     }
 
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move {
+            let files = self.files(run)?;
+            blocking(move || log::read(&files)).await
+        })
+    }
+
     /// Reads the first and the last records of each log only, so damage between them is not seen.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(async move {
             let runs = self.runs.clone();
-            blocking(move || heads::list(&runs)).await
+            let filter = filter.clone();
+            blocking(move || heads::list(&runs, &filter)).await
         })
     }
     /// Reads the first record of every log, to find the runs that continue this one.
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            blocking(move || delete::delete(&files)).await
+            let wait = self.lock_wait;
+            blocking(move || delete::delete(&files, &mut patience(wait))).await
         })
     }
 

@@ -16,7 +16,8 @@
 //! | a directory without write permission | — | logs can be read | refuses to open |
 //! | the second writer of a run | [`Locked`] | [`Locked`], across processes | [`Locked`], across processes |
 //! | messages to a run of another process | — | a file each, noticed within 250 ms | a row each, noticed within 250 ms |
-//! | a list of runs | reads all | reads the ends of every file | reads the ends of every log |
+//! | a list of all runs | reads all | reads the ends of every file | reads the ends of every log |
+//! | a page of it, a session's runs, those that wait | reads all | reads the ends of those files, by an index | the same, by indexes |
 //! | works on a network file system | — | if it has locks | no |
 //!
 //! All hold to the same rules: one writer per run, records numbered from 0 without gaps, ids that
@@ -60,7 +61,10 @@ mod inbox_key;
 #[cfg(feature = "jsonl")]
 mod jsonl;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod left_out;
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod line;
+mod listing;
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod lock;
 #[cfg(any(feature = "sqlite-memory", feature = "postgres-memory"))]
@@ -89,8 +93,6 @@ pub use memory::MemoryJournal;
 pub use memory_credentials::MemoryCredentials;
 #[cfg(feature = "postgres-memory")]
 pub use postgres_memory::PostgresMemory;
-#[cfg(any(feature = "jsonl", feature = "sqlite"))]
-pub use records::Salvaged;
 #[cfg(feature = "jsonl")]
 pub use session_files::FileSystemSessionStore;
 #[cfg(feature = "sqlite")]

@@ -42,6 +42,34 @@ pub(crate) fn is_two(line: &[u8]) -> bool {
     (COMMA + 1..line.len()).filter(begins).any(|at| check(&line[..at - 1]).is_ok())
 }
 
+/// Whether a line that is cut off may be the start of a call that changes something.
+#[cfg(feature = "jsonl")]
+pub(crate) fn may_be_effect(line: &[u8]) -> bool {
+    // The system made room for a line and wrote nothing there.
+    if line.iter().all(|b| *b == 0) {
+        return false;
+    }
+    match member(line, br#""type":""#) {
+        None => true,
+        Some((kind, _)) if kind != TOOL_STARTED => TOOL_STARTED.starts_with(kind) && line.ends_with(kind),
+        Some((_, rest)) => member(rest, br#""effect":""#).is_none_or(|(effect, _)| effect != READ_ONLY),
+    }
+}
+
+#[cfg(feature = "jsonl")]
+const TOOL_STARTED: &[u8] = b"tool_started";
+#[cfg(feature = "jsonl")]
+const READ_ONLY: &[u8] = b"read_only";
+
+/// The text of the first member of that name, as far as it is there, and what is behind it.
+#[cfg(feature = "jsonl")]
+fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let start = line.windows(name.len()).position(|found| found == name)? + name.len();
+    let rest = &line[start..];
+    let end = rest.iter().position(|b| *b == b'"').unwrap_or(rest.len());
+    Some(rest.split_at(end))
+}
+
 /// Checks a line without its newline against its checksum.
 pub(crate) fn check(line: &[u8]) -> Result<(), &'static str> {
     if line.len() <= COMMA || !line.starts_with(START) || line[DIGITS.end] != b'"' || line[COMMA] != b',' {

@@ -6,41 +6,90 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use archon_types::{JournalError, RunId};
 
-use crate::files::{create_directory, storage};
+use crate::files::{Identity, create_directory, storage};
+
+/// How long a lock that is taken is tried again, unless a journal is told otherwise. The children of a process
+/// that was killed may hold its lock until they have begun their own program.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long to wait between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Held while somebody writes to a run; dropping it lets the next one in.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     path: PathBuf,
+    identity: Identity,
     _file: File,
 }
 
 impl RunLock {
     /// Takes the lock of `run`, which is the file `{run}.lock` in `directory`, or says that it is
-    /// taken; never waits.
-    pub(crate) fn take(directory: &Path, run: &RunId) -> Result<Self, JournalError> {
+    /// taken when `wait` says that there was enough waiting.
+    pub(crate) fn take(directory: &Path, run: &RunId, wait: &mut Wait<'_>) -> Result<Self, JournalError> {
         create_directory(directory)?;
         let path = &directory.join(format!("{run}.lock"));
         loop {
             let file = open(path).map_err(storage("create", path))?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    return Err(JournalError::Locked { run: run.clone() });
-                }
-                Err(TryLockError::Error(e)) => return Err(storage("lock", path)(e)),
-            }
-            if is_at(&file, path) {
-                return Ok(Self { path: path.clone(), _file: file });
+            lock(&file, path, run, wait)?;
+            let identity = Identity::of(&file.metadata().map_err(storage("lock", path))?);
+            if identity.is_at(path) {
+                return Ok(Self { path: path.clone(), identity, _file: file });
             }
             // The holder before us removed the file between our open and our lock. A lock on a file
             // without a name keeps nobody out: take it on the file that has the name now.
         }
     }
+
+    /// Makes sure that the lock still keeps others out: somebody may have removed its file.
+    pub(crate) fn check(&self, run: &RunId) -> Result<(), JournalError> {
+        match self.identity.is_at(&self.path) {
+            true => Ok(()),
+            false => Err(taken(run, format!("its lock {} was removed or replaced", self.path.display()))),
+        }
+    }
+}
+
+/// Whether somebody holds the lock of `run` in `directory`. For the moment of the look nobody can take it.
+pub(crate) fn is_held(directory: &Path, run: &RunId) -> bool {
+    let lock = File::open(directory.join(format!("{run}.lock")));
+    lock.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Waits a little before another try and says true, or says false when it is enough.
+pub(crate) type Wait<'a> = dyn FnMut() -> bool + 'a;
+
+/// Waits for so long in all.
+pub(crate) fn patience(in_all: Duration) -> impl FnMut() -> bool {
+    let mut left = in_all;
+    move || {
+        let pause = left.min(PAUSE);
+        std::thread::sleep(pause);
+        left -= pause;
+        !pause.is_zero()
+    }
+}
+
+/// Locks an open file for this process alone.
+pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -> Result<(), JournalError> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if wait() => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { run: run.clone() }),
+            Err(TryLockError::Error(e)) => return Err(storage("lock", path)(e)),
+        }
+    }
+}
+
+/// Somebody took the log or its lock from the run's writer.
+pub(crate) fn taken(run: &RunId, problem: String) -> JournalError {
+    JournalError::Taken { run: run.clone(), problem }
 }
 
 /// Waits until nobody else holds the lock at `path`, and takes it until the file is dropped. The file
@@ -55,7 +104,7 @@ pub(crate) fn wait(path: &Path) -> Result<File, JournalError> {
 impl Drop for RunLock {
     fn drop(&mut self) {
         // Removed while it is still locked, so nobody can hold a lock on what is removed. Where files
-        // cannot be told apart (see `is_at`) the empty file stays.
+        // cannot be told apart (see [`Identity`]) the empty file stays.
         if cfg!(unix) {
             let _ = fs::remove_file(&self.path);
         }
@@ -70,17 +119,37 @@ fn open(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Whether `path` still names this very file.
-#[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
+    #[test]
+    fn take_of_a_lock_that_is_given_back_meanwhile_succeeds() {
+        let (dir, run) = (tempfile::tempdir().unwrap(), RunId::new("r"));
+        let mut held = Some(RunLock::take(dir.path(), &run, &mut || false).unwrap());
+        let mut waits = 0;
+        let taken = RunLock::take(dir.path(), &run, &mut || {
+            waits += 1;
+            if waits == 3 {
+                held = None;
+            }
+            waits < 9
+        });
+        taken.unwrap();
+        assert_eq!(waits, 3);
+    }
+
+    #[test]
+    fn take_of_a_lock_that_is_held_gives_up_after_its_patience() {
+        let (dir, run) = (tempfile::tempdir().unwrap(), RunId::new("r"));
+        let _held = RunLock::take(dir.path(), &run, &mut || false).unwrap();
+        let mut waits = 0;
+        let refused = RunLock::take(dir.path(), &run, &mut || {
+            waits += 1;
+            waits < 5
+        });
+        assert!(matches!(refused, Err(JournalError::Locked { .. })), "{refused:?}");
+        assert_eq!(waits, 5);
+        assert!(!patience(Duration::ZERO)(), "no patience is no second try");
+    }
 }

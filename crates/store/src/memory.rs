@@ -7,11 +7,12 @@ use std::{
 
 use archon_types::{
     BoxFuture, Durability, Inbox, InboxEntry, Journal, JournalError, OpenMode, OpenRun, Origin, Record,
-    RunHead, RunId, RunWriter,
+    RunFilter, RunHead, RunId, RunWriter,
 };
 
 use crate::{
     doorbell::Doorbell,
+    listing::FIRST,
     rules::{self, check_id, check_sequence},
 };
 
@@ -64,16 +65,10 @@ impl MemoryJournal {
         }
     }
 
-    fn list_now(&self) -> Vec<RunHead> {
+    fn list_now(&self, filter: &RunFilter) -> Vec<RunHead> {
         let runs = guard(&self.runs);
-        let mut heads: Vec<RunHead> = runs
-            .iter()
-            .map(|(run, log)| (run, guard(log)))
-            .filter(|(_, log)| !log.records.is_empty())
-            .map(|(run, log)| RunHead::of(run.clone(), &log.records))
-            .collect();
-        heads.sort_by(|a, b| (b.updated_at, &b.run_id).cmp(&(a.updated_at, &a.run_id)));
-        heads
+        let heads = runs.iter().filter_map(|(run, log)| head(run, &guard(log))).collect();
+        filter.page(heads)
     }
 
     fn delete_now(&self, run: &RunId) -> Result<(), JournalError> {
@@ -109,8 +104,8 @@ impl Journal for MemoryJournal {
         Box::pin(std::future::ready(self.read_now(run)))
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        Box::pin(std::future::ready(Ok(self.list_now())))
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(std::future::ready(Ok(self.list_now(filter))))
     }
 
     /// Its memory is free once nobody else holds its records.
@@ -156,6 +151,16 @@ impl Inbox for MemoryJournal {
     fn changed<'a>(&'a self, _: &'a RunId) -> BoxFuture<'a, ()> {
         self.bell.rung()
     }
+}
+
+/// The head of a log; `None` for one without records, which is of no run. As in the other journals, the first few
+/// records tell what it is about, and the last one how it is.
+fn head(run: &RunId, log: &Log) -> Option<RunHead> {
+    let first = log.records.iter().take(FIRST);
+    let ends: Vec<_> = first.chain(log.records.last()).cloned().collect();
+    let head = RunHead::of(run.clone(), &ends);
+    let head = if log.has_writer { head } else { head.not_worked_on() };
+    (!ends.is_empty()).then_some(head)
 }
 
 #[derive(Debug, Default)]

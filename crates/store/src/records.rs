@@ -1,8 +1,6 @@
 //! From lines back to records, and what is said of lines that make no sense.
 
-use std::sync::Arc;
-
-use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId};
+use archon_types::{JournalError, LOG_FORMAT, OpenMode, Record, RecordBody, RunId, Salvaged};
 use serde::Deserialize;
 
 use crate::{
@@ -11,31 +9,11 @@ use crate::{
     line,
 };
 
-/// What could be read of a log.
-#[derive(Debug, Default)]
-#[non_exhaustive]
-pub struct Salvaged {
-    /// The records before the damage; all of them when there is none.
-    pub records: Vec<Arc<Record>>,
-    /// What is wrong with the log, if anything.
-    pub damage: Option<JournalError>,
-    /// Bytes of a torn last line, which do not count as damage; 0 for a log that ended in order, and
-    /// for journals that cut off torn ends themselves.
-    pub torn_bytes: u64,
-}
-
-impl Salvaged {
-    /// The records of a log without damage.
-    pub(crate) fn whole(self) -> Result<Vec<Arc<Record>>, JournalError> {
-        self.damage.map_or(Ok(self.records), Err)
-    }
-
-    /// The same, but for a log that is there and has no records: such a run does not exist.
-    pub(crate) fn existing(self, run: &RunId) -> Result<Self, JournalError> {
-        match self.records.is_empty() && self.damage.is_none() {
-            true => Err(JournalError::UnknownRun { run: run.clone() }),
-            false => Ok(self),
-        }
+/// A log that is there; one without records is of no run.
+pub(crate) fn existing(log: Salvaged, run: &RunId) -> Result<Salvaged, JournalError> {
+    match log.records.is_empty() && log.damage.is_none() {
+        true => Err(JournalError::UnknownRun { run: run.clone() }),
+        false => Ok(log),
     }
 }
 

@@ -11,7 +11,12 @@ use std::{
 
 use archon_types::{BoxFuture, JournalError, RunId, Session, SessionError, SessionId, SessionStore};
 
-use crate::{blocking::blocking, files, lock::RunLock, rules::check_id};
+use crate::{
+    blocking::blocking,
+    files,
+    lock::{PATIENCE, RunLock, patience},
+    rules::check_id,
+};
 
 /// Keeps each session in a file under one directory. Clones share the directory.
 #[derive(Clone, Debug)]
@@ -36,7 +41,7 @@ impl FileSystemSessionStore {
 
     fn save_now(&self, session: &Session) -> Result<(), JournalError> {
         let path = self.dir.join(format!("{}.json", session.session_id));
-        let _lock = RunLock::take(&self.dir, &as_run(&session.session_id))?;
+        let _lock = RunLock::take(&self.dir, &as_run(&session.session_id), &mut patience(PATIENCE))?;
         let text = serde_json::to_string_pretty(session)
             .map_err(|error| files::storage("write", &path)(error.into()))?;
         replace(&path, &text)
@@ -79,7 +84,8 @@ impl FileSystemSessionStore {
         if !path.exists() {
             return Err(unknown());
         }
-        let _lock = RunLock::take(&self.dir, &as_run(id)).map_err(|error| said(error, id))?;
+        let _lock = RunLock::take(&self.dir, &as_run(id), &mut patience(PATIENCE))
+            .map_err(|error| said(error, id))?;
         fs::remove_file(&path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown(),
             _ => said(files::storage("remove", &path)(error), id),

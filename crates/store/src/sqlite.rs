@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `{path}` | the tables that `sqlite/v1.sql` and `sqlite/v2.sql` explain |
+//! | `{path}` | the tables that `sqlite/v1.sql`, `v2.sql` and `v3.sql` explain |
 //! | `{path}-wal`, `{path}-shm` | SQLite's write-ahead log and its index |
 //! | `{path}-locks/{run}.lock` | nothing; locked by the run's writer |
 //! | `{path}-locks/{run}.inbox` | nothing; there while messages wait for the run |
@@ -30,12 +30,20 @@ mod writer;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use archon_types::{BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId};
+use archon_types::{
+    BoxFuture, Inbox, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId, Salvaged,
+};
 
 use crate::{
-    blocking::blocking, doorbell::Doorbell, inbox_key::InboxKey, records::Salvaged, rules::check_id,
+    blocking::blocking,
+    doorbell::Doorbell,
+    inbox_key::InboxKey,
+    left_out::LeftOut,
+    lock::{PATIENCE, patience},
+    rules::check_id,
 };
 use database::Database;
 
@@ -49,6 +57,8 @@ pub struct SqliteJournal {
     database: Arc<Database>,
     bell: Doorbell,
     inbox_key: Option<InboxKey>,
+    left_out: LeftOut,
+    lock_wait: Duration,
 }
 
 impl SqliteJournal {
@@ -60,7 +70,13 @@ impl SqliteJournal {
     /// [`JournalError::FutureStore`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let database = Arc::new(Database::open(path.as_ref())?);
-        Ok(Self { database, bell: Doorbell::default(), inbox_key: None })
+        Ok(Self {
+            database,
+            bell: Doorbell::default(),
+            inbox_key: None,
+            left_out: LeftOut::default(),
+            lock_wait: PATIENCE,
+        })
     }
 
     /// The same with a key that messages to runs are sealed with. Only messages with its seal are heard: a row that
@@ -71,19 +87,15 @@ impl SqliteJournal {
         self
     }
 
+    /// The same, trying for `wait` instead of 200 ms before it says that a run is in use by another.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
+        self
+    }
+
     /// Where the database is.
     pub fn path(&self) -> PathBuf {
         self.database.path().to_owned()
-    }
-
-    /// Reads as much of a damaged log as can be trusted: every record before the damage.
-    ///
-    /// # Errors
-    /// As [`Journal::read`], but for [`JournalError::Corrupt`], which is part of the answer.
-    pub async fn salvage(&self, run: &RunId) -> Result<Salvaged, JournalError> {
-        check_id(run)?;
-        let (database, run) = (self.database.clone(), run.clone());
-        blocking(move || log::read(&database, &run)).await
     }
 }
 
@@ -92,7 +104,8 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             check_id(run)?;
             let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || writer::open(database, run, mode)).await
+            let wait = self.lock_wait;
+            blocking(move || writer::open(database, run, mode, &mut patience(wait))).await
         })
     }
 
@@ -100,11 +113,19 @@ impl Journal for SqliteJournal {
         Box::pin(async move { self.salvage(run).await?.whole() })
     }
 
-    /// Reads the first and the last records of each log only, so damage between them is not seen.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
         Box::pin(async move {
-            let database = self.database.clone();
-            blocking(move || heads::list(&database)).await
+            check_id(run)?;
+            let (database, run) = (self.database.clone(), run.clone());
+            blocking(move || log::read(&database, &run)).await
+        })
+    }
+
+    /// Reads the first and the last records of each log only, so damage between them is not seen.
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        Box::pin(async move {
+            let (database, filter) = (self.database.clone(), filter.clone());
+            blocking(move || heads::list(&database, &filter)).await
         })
     }
 
@@ -113,7 +134,8 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             check_id(run)?;
             let (database, run) = (self.database.clone(), run.clone());
-            blocking(move || delete::delete(&database, &run)).await
+            let wait = self.lock_wait;
+            blocking(move || delete::delete(&database, &run, &mut patience(wait))).await
         })
     }
 

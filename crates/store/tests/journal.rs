@@ -3,10 +3,16 @@
 
 mod sample;
 
-use std::sync::Barrier;
+use std::{
+    sync::{Arc, Barrier},
+    time::Duration,
+};
 
 use archon_store::MemoryJournal;
-use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, RunId};
+use archon_types::{
+    Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter, RunId,
+    RunStatus,
+};
 use proptest::prelude::*;
 use sample::{
     block_on, called_by, continuing, large, log, note, prompted, records, run, started, started_from,
@@ -20,13 +26,16 @@ fn journals() -> Vec<(Box<dyn Journal>, Option<tempfile::TempDir>)> {
     #[cfg(feature = "jsonl")]
     {
         let dir = tempfile::tempdir().unwrap();
-        all.push((Box::new(archon_store::JsonlJournal::new(dir.path())), Some(dir)));
+        all.push((
+            Box::new(archon_store::JsonlJournal::new(dir.path()).with_lock_wait(Duration::ZERO)),
+            Some(dir),
+        ));
     }
     #[cfg(feature = "sqlite")]
     {
         let dir = tempfile::tempdir().unwrap();
         let journal = archon_store::SqliteJournal::open(dir.path().join("runs.db")).unwrap();
-        all.push((Box::new(journal), Some(dir)));
+        all.push((Box::new(journal.with_lock_wait(Duration::ZERO)), Some(dir)));
     }
     all
 }
@@ -72,7 +81,7 @@ async fn a_run_without_records_does_not_exist() {
             assert!(matches!(journal.read(&id).await, Err(JournalError::UnknownRun { .. })));
             let e = journal.open(&id, OpenMode::Existing).await.unwrap_err();
             assert!(matches!(e, JournalError::UnknownRun { .. }), "{e}");
-            assert_eq!(journal.list().await.unwrap(), []);
+            assert_eq!(journal.list(&RunFilter::all()).await.unwrap(), []);
         }
     }
 }
@@ -117,7 +126,7 @@ async fn large_records_read_back_equal() {
         assert_eq!(journal.read(&run("r1")).await.unwrap(), all);
         drop(open);
         assert_eq!(journal.open(&run("r1"), OpenMode::Existing).await.unwrap().records, all);
-        let head = journal.list().await.unwrap().remove(0);
+        let head = journal.list(&RunFilter::all()).await.unwrap().remove(0);
         assert_eq!((head.task.len(), head.updated_at, head.problem), (80, all[4].at, None));
     }
 }
@@ -126,7 +135,7 @@ async fn large_records_read_back_equal() {
 #[tokio::test]
 async fn runs_are_listed_with_who_what_and_how_they_are() {
     for (journal, _dir) in journals() {
-        let fresh = journal.list().await.unwrap();
+        let fresh = journal.list(&RunFilter::all()).await.unwrap();
         assert_eq!(fresh, []);
         let write = async |id: &str, bodies: Vec<serde_json::Value>| {
             let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
@@ -136,9 +145,11 @@ async fn runs_are_listed_with_who_what_and_how_they_are() {
             .await;
         write("new", vec![started("new"), note("a"), note("b"), note("c"), note("d"), prompted("late")])
             .await;
-        let heads = journal.list().await.unwrap();
-        let shown: Vec<_> = heads.iter().map(|h| (h.run_id.as_str(), &*h.status, &*h.task)).collect();
-        assert_eq!(shown, [("new", "running", "late"), ("old", "suspended", "the task")]);
+        let heads = journal.list(&RunFilter::all()).await.unwrap();
+        let shown: Vec<_> = heads.iter().map(|h| (h.run_id.as_str(), h.status.as_str(), &*h.task)).collect();
+        assert_eq!(shown, [("new", "interrupted", "late"), ("old", "suspended", "the task")]);
+        let _open = journal.open(&run("new"), OpenMode::Existing).await.unwrap();
+        assert_eq!(journal.list(&RunFilter::all()).await.unwrap()[0].status, RunStatus::Running, "worked on");
     }
 }
 
@@ -156,7 +167,7 @@ async fn a_deleted_run_is_gone_and_one_in_use_is_not_deleted() {
         drop(open);
         journal.delete(&id).await.unwrap();
         assert!(matches!(journal.read(&id).await, Err(JournalError::UnknownRun { .. })));
-        assert_eq!(journal.list().await.unwrap(), []);
+        assert_eq!(journal.list(&RunFilter::all()).await.unwrap(), []);
         // The name is free again, and nothing of the old run is in the new one.
         let mut open = journal.open(&id, OpenMode::Create).await.unwrap();
         open.writer.append(&log("r1")[..2], Durability::Buffered).await.unwrap();
@@ -179,11 +190,11 @@ async fn a_run_that_others_continue_is_not_deleted_before_them() {
         assert_eq!(e.to_string(), "run r1 cannot be deleted: r2, r3 need it");
         let e = journal.delete(&run("r2")).await.unwrap_err();
         assert_eq!(e.to_string(), "run r2 cannot be deleted: r4 needs it");
-        assert_eq!(journal.list().await.unwrap().len(), 4);
+        assert_eq!(journal.list(&RunFilter::all()).await.unwrap().len(), 4);
         for id in ["r4", "r3", "r2", "r1"] {
             journal.delete(&run(id)).await.unwrap();
         }
-        assert_eq!(journal.list().await.unwrap(), []);
+        assert_eq!(journal.list(&RunFilter::all()).await.unwrap(), []);
     }
 }
 
@@ -228,8 +239,11 @@ async fn a_journal_that_cannot_delete_says_so() {
         {
             self.0.read(run)
         }
-        fn list(&self) -> archon_types::BoxFuture<'_, Result<Vec<archon_types::RunHead>, JournalError>> {
-            self.0.list()
+        fn list<'a>(
+            &'a self,
+            filter: &'a archon_types::RunFilter,
+        ) -> archon_types::BoxFuture<'a, Result<Vec<archon_types::RunHead>, JournalError>> {
+            self.0.list(filter)
         }
     }
     let e = Plain(MemoryJournal::new()).delete(&run("r1")).await.unwrap_err();
@@ -324,6 +338,134 @@ proptest! {
             }
             if done > 0 {
                 assert_eq!(journal.read(&run("r1")).await.unwrap(), all[..done]);
+            }
+        }) }
+    }
+}
+
+/// A run as its log has it: session, tenant, caller, and how it goes on.
+#[derive(Clone, Debug)]
+struct Life {
+    session: u8,
+    tenant: u8,
+    is_called: bool,
+    /// Milliseconds until each append, and what it is.
+    appends: Vec<(u64, Step)>,
+    /// When it began.
+    at: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Note,
+    Wait,
+    End,
+    /// The writer lets go, and another one takes the run up.
+    Reopen,
+}
+
+fn life() -> impl Strategy<Value = Life> {
+    let step = prop_oneof![Just(Step::Note), Just(Step::Wait), Just(Step::End), Just(Step::Reopen)];
+    // Some steps are short, so that runs are close to each other, and some long.
+    let pause = prop_oneof![0_u64..4000, 5_000_u64..60_000];
+    let appends = prop::collection::vec((pause, step), 0..6);
+    (0_u8..3, 0_u8..2, any::<bool>(), appends, 0_u64..100_000).prop_map(
+        |(session, tenant, is_called, appends, at)| Life { session, tenant, is_called, appends, at },
+    )
+}
+
+async fn live(journal: &dyn Journal, id: &str, life: &Life) {
+    let mut first = if life.is_called { started_from(id, called_by("caller")) } else { started(id) };
+    first["session"] = json!(format!("session/{}", life.session));
+    first["tenant"] = json!(format!("tenant {}", life.tenant));
+    let record = |seq: u64, at: u64, mut body: serde_json::Value| -> Arc<Record> {
+        (body["seq"], body["at"]) = (json!(seq), json!(at));
+        Arc::new(serde_json::from_value(body).unwrap())
+    };
+    let mut open = journal.open(&run(id), OpenMode::Create).await.unwrap();
+    let (mut seq, mut at) = (1, life.at);
+    open.writer.append(&[record(0, at, first)], Durability::Buffered).await.unwrap();
+    for (pause, step) in &life.appends {
+        at += pause;
+        let body = match step {
+            Step::Note => note("x"),
+            Step::Wait => json!({"type": "suspended", "waiting": []}),
+            Step::End => {
+                let outcome = archon_types::Outcome::failed(run(id), "no".to_owned());
+                serde_json::to_value(archon_types::RecordBody::RunFinished(Box::new(outcome))).unwrap()
+            }
+            Step::Reopen => {
+                drop(open);
+                open = journal.open(&run(id), OpenMode::Existing).await.unwrap();
+                continue;
+            }
+        };
+        open.writer.append(&[record(seq, at, body)], Durability::Buffered).await.unwrap();
+        seq += 1;
+    }
+}
+
+fn filter() -> impl Strategy<Value = RunFilter> {
+    let status = prop::collection::vec(prop::sample::select(RunStatus::ALL.to_vec()), 0..3);
+    let of = |kind: &'static str, n: Option<u8>| n.map(move |n| format!("{kind}{n}"));
+    (
+        prop::option::of(0_u8..3),
+        prop::option::of(0_u8..2),
+        status,
+        any::<bool>(),
+        prop::option::of(0_usize..8),
+    )
+        .prop_map(move |(session, tenant, status, top_level, limit)| {
+            let mut filter = RunFilter::all().status(status);
+            filter.session = of("session/", session).map(archon_types::SessionId::new);
+            filter.tenant = of("tenant ", tenant).map(archon_types::TenantId::new);
+            (filter.top_level, filter.limit) = (top_level, limit);
+            filter
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A list by an index is the list that a look at every log gives.
+    #[test]
+    fn list_with_a_filter_equals_a_scan_of_all_runs(
+        lives in prop::collection::vec(life(), 0..12),
+        early in 0_usize..12,
+        filters in prop::collection::vec(filter(), 1..12),
+    ) {
+        for (journal, _dir) in journals() { block_on(async {
+            for (n, life) in lives.iter().enumerate() {
+                if n == early {
+                    // The index is made now, and kept from here on.
+                    journal.list(&RunFilter::all().limit(1)).await.unwrap();
+                }
+                live(&*journal, &format!("r{n}"), life).await;
+            }
+            for filter in &filters {
+                let all = journal.list(&RunFilter::all()).await.unwrap();
+                assert_eq!(all.len(), lives.len());
+                assert_eq!(journal.list(filter).await.unwrap(), filter.page(all.clone()), "{filter:?}");
+                // Page by page it is the whole list.
+                let mut pages = Vec::new();
+                let mut next = RunFilter { limit: Some(2), ..filter.clone() };
+                loop {
+                    let page = journal.list(&next).await.unwrap();
+                    let Some(last) = page.last() else { break };
+                    next.after = Some(last.place());
+                    pages.extend(page);
+                }
+                let whole = RunFilter { limit: None, ..filter.clone() };
+                assert_eq!(pages, whole.page(all), "{filter:?}");
+            }
+            if let Some(n) = lives.len().checked_sub(1) {
+                let id = run(&format!("r{n}"));
+                if journal.delete(&id).await.is_ok() {
+                    for filter in &filters {
+                        let found = journal.list(filter).await.unwrap();
+                        assert!(found.iter().all(|head| head.run_id != id), "{filter:?}");
+                    }
+                }
             }
         }) }
     }

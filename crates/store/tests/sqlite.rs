@@ -10,7 +10,9 @@ use std::{
 };
 
 use archon_store::{InboxKey, SqliteJournal};
-use archon_types::{Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record};
+use archon_types::{
+    Durability, InboxEntry, InboxRequest, Journal, JournalError, OpenMode, Record, RunFilter,
+};
 use expect_test::{expect, expect_file};
 use rusqlite::Connection;
 use sample::{
@@ -41,7 +43,7 @@ impl Fixture {
 
     fn check_other(&self) {
         assert_eq!(block_on(self.journal.read(&run("other"))).unwrap().len(), 2);
-        let heads = block_on(self.journal.list()).unwrap();
+        let heads = block_on(self.journal.list(&RunFilter::all())).unwrap();
         let head = heads.iter().find(|h| h.run_id == run("other")).unwrap();
         assert_eq!((&*head.task, &head.problem), ("the task", &None));
     }
@@ -64,7 +66,10 @@ fn dump(path: &Path) -> String {
     let mut all = lines(id);
     all.extend(lines(schema));
     all.extend(insert(&["version"], "schema_version"));
-    all.extend(insert(&["id", "run", "continues"], "runs"));
+    all.extend(insert(
+        &["id", "run", "continues", "session", "tenant", "called_by", "noted", "rests"],
+        "runs",
+    ));
     all.extend(insert(&["place", "line"], "records"));
     all.extend(insert(&["run", "sha256", "length(body)"], "blobs"));
     all.extend(insert(&["run", "id", "at", "message"], "inbox"));
@@ -73,7 +78,7 @@ fn dump(path: &Path) -> String {
 
 #[test]
 fn the_format_does_not_change_by_accident() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v2.sql");
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/store-v3.sql");
     let f = fixture();
     expect_file![golden].assert_eq(&dump(&f.journal.path()));
     let path = f.dir.path().join("golden.db");
@@ -149,12 +154,12 @@ fn the_lines_are_those_of_the_file_journal() {
 #[test]
 fn a_store_of_a_future_version_is_refused_and_left_alone() {
     let f = fixture();
-    f.change("INSERT INTO schema_version VALUES (3)");
+    f.change("INSERT INTO schema_version VALUES (4)");
     let path = f.journal.path();
     let before = dump(&path);
     let e = SqliteJournal::open(&path).unwrap_err();
-    assert!(matches!(e, JournalError::FutureStore { found: 3, supported: 2, .. }), "{e}");
-    assert!(e.to_string().contains("has store format 3, and this version reads up to 2"), "{e}");
+    assert!(matches!(e, JournalError::FutureStore { found: 4, supported: 3, .. }), "{e}");
+    assert!(e.to_string().contains("has store format 4, and this version reads up to 3"), "{e}");
     assert_eq!(dump(&path), before);
 }
 
@@ -169,7 +174,7 @@ fn a_log_of_a_future_version_is_refused_and_other_runs_stay_usable() {
         assert!(matches!(e, JournalError::FutureFormat { found: 99, supported: 1, .. }), "{e}");
     }
     assert!(matches!(block_on(f.journal.read(&run("r1"))), Err(JournalError::FutureFormat { .. })));
-    let heads = block_on(f.journal.list()).unwrap();
+    let heads = block_on(f.journal.list(&RunFilter::all())).unwrap();
     let head = heads.iter().find(|h| h.run_id == run("r1")).unwrap();
     expect!["run r1 has log format 99, and this version reads up to 1: use a newer version; use the version of archon that wrote it, or a newer one"]
         .assert_eq(head.problem.as_deref().unwrap());
@@ -382,7 +387,7 @@ fn a_database_damaged_at_any_place_is_read_truly_or_refused() {
                 continue;
             }
         };
-        let _ = block_on(journal.list());
+        let _ = block_on(journal.list(&RunFilter::all()));
         for (id, written) in [("r1", &log("r1")), ("r2", &all)] {
             match block_on(journal.salvage(&run(id))) {
                 Ok(found) => {

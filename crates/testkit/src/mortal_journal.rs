@@ -8,7 +8,8 @@ use std::{
 };
 
 use archon_types::{
-    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunWriter,
+    BoxFuture, Durability, Journal, JournalError, OpenMode, OpenRun, Record, RunFilter, RunHead, RunId,
+    RunWriter,
 };
 
 /// Logs in memory, written and read as text; clones are the same journal. It takes no locks, so that a run can be
@@ -75,7 +76,7 @@ impl Journal for MortalJournal {
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, _: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentMessage, Inbox, Record, RunId, SessionId, Timestamp};
+use crate::{
+    AgentMessage, Inbox, OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunPlace, RunStatus, SessionId,
+    TenantId, Timestamp,
+};
 
 /// Keeps the logs of runs.
 pub trait Journal: Send + Sync {
@@ -17,8 +20,18 @@ pub trait Journal: Send + Sync {
     /// Reads a log without the lock. The last record may already be old when this returns.
     fn read<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, JournalError>>;
 
-    /// All runs, newest first. Logs that cannot be read are listed with a `problem`.
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>>;
+    /// As much of a log as can be trusted: every record before the damage, if there is any.
+    ///
+    /// A journal that does not tell damaged logs apart, which is the default, reads the whole log or none.
+    fn salvage<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Salvaged, JournalError>> {
+        Box::pin(async move { Ok(Salvaged { records: self.read(run).await?, ..Salvaged::default() }) })
+    }
+
+    /// The runs that a filter lets through, the last written first. Logs that cannot be read are listed with a `problem`.
+    ///
+    /// A filter that names a session, or [`RunStatus::Suspended`] alone, or a limit, is to cost what it finds, not what
+    /// there is.
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>>;
 
     /// Removes a run and everything kept for it. A damaged run can be removed too.
     ///
@@ -36,6 +49,42 @@ pub trait Journal: Send + Sync {
     /// Where others leave messages to this journal's runs; by default nowhere.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         None
+    }
+}
+
+/// How much could be read of a log.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The records before the damage; all of them when there is none.
+    pub records: Vec<Arc<Record>>,
+    /// What is wrong with the log, if anything.
+    pub damage: Option<JournalError>,
+    /// Bytes of a torn last line, which do not count as damage; 0 for a log that ended in order, and
+    /// for journals that cut off torn ends themselves.
+    pub torn_bytes: u64,
+}
+
+impl Salvaged {
+    /// The records of a log without damage.
+    ///
+    /// # Errors
+    /// The damage.
+    pub fn whole(self) -> Result<Vec<Arc<Record>>, JournalError> {
+        self.damage.map_or(Ok(self.records), Err)
+    }
+
+    /// The first `count` records, or all if there are fewer.
+    ///
+    /// # Errors
+    /// The damage, if it is among them.
+    pub fn first(mut self, count: u64) -> Result<Vec<Arc<Record>>, JournalError> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if self.records.len() < count {
+            return self.whole();
+        }
+        self.records.truncate(count);
+        Ok(self.records)
     }
 }
 
@@ -91,6 +140,9 @@ pub struct RunHead {
     /// Its session; unknown where the log cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
+    /// On whose behalf it is; unknown where the log cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
     /// The run that called it, if it works for another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub called_by: Option<RunId>,
@@ -98,8 +150,8 @@ pub struct RunHead {
     pub started_at: Timestamp,
     /// When its last record was written.
     pub updated_at: Timestamp,
-    /// `begun` (nothing was asked yet), `running`, `suspended`, `finished`, `failed`, `limit`, `cancelled` or `unreadable`.
-    pub status: String,
+    /// How it is.
+    pub status: RunStatus,
     /// The first prompt, shortened.
     #[serde(default)]
     pub task: String,
@@ -111,14 +163,15 @@ pub struct RunHead {
 impl RunHead {
     /// The head of a log, from its records.
     pub fn of(run_id: RunId, records: &[Arc<Record>]) -> Self {
-        use crate::{Origin, OutcomeStatus, RecordBody};
+        use crate::Origin;
         let mut head = Self {
             run_id,
             session: None,
+            tenant: None,
             called_by: None,
             started_at: records.first().map_or_else(Timestamp::default, |r| r.at),
             updated_at: records.last().map_or_else(Timestamp::default, |r| r.at),
-            status: "running".to_owned(),
+            status: RunStatus::Running,
             task: String::new(),
             problem: None,
         };
@@ -126,6 +179,7 @@ impl RunHead {
             match &record.body {
                 RecordBody::RunStarted(s) => {
                     head.session = Some(s.session.clone());
+                    head.tenant = Some(s.tenant.clone());
                     if let Origin::CalledBy { run, .. } = &s.origin {
                         head.called_by = Some(run.clone());
                     }
@@ -139,22 +193,45 @@ impl RunHead {
                 _ => {}
             }
         }
-        match records.last().map(|r| &r.body) {
-            Some(RecordBody::RunStarted(_)) => head.status = "begun".to_owned(),
-            Some(RecordBody::Suspended { .. }) => head.status = "suspended".to_owned(),
-            Some(RecordBody::RunFinished(outcome)) => {
-                head.status = match outcome.status {
-                    OutcomeStatus::Finished => "finished",
-                    OutcomeStatus::Failed => "failed",
-                    OutcomeStatus::Limit(_) => "limit",
-                    OutcomeStatus::Cancelled => "cancelled",
-                    OutcomeStatus::Suspended => "suspended",
-                }
-                .to_owned();
-            }
-            _ => {}
+        if let Some(last) = records.last() {
+            head.status = Self::status_after(&last.body);
         }
         head
+    }
+
+    /// How a run is whose last record is this one, as far as its log tells.
+    pub fn status_after(last: &RecordBody) -> RunStatus {
+        match last {
+            RecordBody::RunStarted(_) => RunStatus::Begun,
+            RecordBody::Suspended { .. } => RunStatus::Suspended,
+            RecordBody::RunFinished(outcome) => match outcome.status {
+                OutcomeStatus::Finished => RunStatus::Finished,
+                OutcomeStatus::Failed => RunStatus::Failed,
+                OutcomeStatus::Limit(_) => RunStatus::Limit,
+                OutcomeStatus::Cancelled => RunStatus::Cancelled,
+                OutcomeStatus::Suspended => RunStatus::Suspended,
+            },
+            _ => RunStatus::Running,
+        }
+    }
+
+    /// Where it stands in a list.
+    pub fn place(&self) -> RunPlace {
+        RunPlace { updated_at: self.updated_at, run: self.run_id.clone() }
+    }
+
+    /// The same where nobody holds the run's lock: what was under way was interrupted.
+    pub fn not_worked_on(mut self) -> Self {
+        if self.status == RunStatus::Running {
+            self.status = RunStatus::Interrupted;
+        }
+        self
+    }
+
+    /// The same for a log that is damaged behind the records that it is of.
+    pub fn damaged(mut self, problem: impl Into<String>) -> Self {
+        (self.status, self.problem) = (RunStatus::Unreadable, Some(problem.into()));
+        self
     }
 
     /// The head of a log that cannot be read.
@@ -162,10 +239,11 @@ impl RunHead {
         Self {
             run_id,
             session: None,
+            tenant: None,
             called_by: None,
             started_at: Timestamp::default(),
             updated_at: Timestamp::default(),
-            status: "unreadable".to_owned(),
+            status: RunStatus::Unreadable,
             task: String::new(),
             problem: Some(problem.into()),
         }
@@ -200,6 +278,15 @@ pub enum JournalError {
     Locked {
         /// The run that is locked.
         run: RunId,
+    },
+    /// Somebody took the log, or the lock on it, from the run's writer. The writer appends nothing more, so no effect
+    /// follows.
+    #[error("run {run} cannot go on: {problem} while it worked")]
+    Taken {
+        /// The run.
+        run: RunId,
+        /// Which file was changed, and how.
+        problem: String,
     },
     /// Other runs need the run, so it cannot be deleted.
     #[error("run {run} cannot be deleted: {} {} it", names(by), if by.len() == 1 { "needs" } else { "need" })]
@@ -274,12 +361,17 @@ impl JournalError {
             Self::UnknownRun { .. } => "`archon runs list` shows the runs there are",
             Self::Exists { .. } => "choose another id, or resume the run",
             Self::Locked { .. } => "wait for the other process, or stop it",
+            Self::Taken { .. } => {
+                "nothing more was done; put the file back if it is gone, look with `archon runs show`, then take the run up with `archon resume`; leave the files of a run alone while it works"
+            }
             Self::Needed { .. } => "delete the runs that need it first",
             Self::Unsupported { .. } => "use a journal that can",
             Self::FutureFormat { .. } | Self::FutureStore { .. } => {
                 "use the version of archon that wrote it, or a newer one"
             }
-            Self::Corrupt { .. } => "the records before the damage can be read with `archon runs show`",
+            Self::Corrupt { .. } => {
+                "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
+            }
             Self::BadId { .. } => "ids are made by `archon run`",
             Self::Storage { .. } => "check that the directory exists, is writable and has free space",
         }

@@ -93,6 +93,7 @@ mod refusal;
 mod report;
 mod retry;
 mod round;
+mod run_filter;
 mod run_memory;
 #[cfg(feature = "schema")]
 mod schema;
@@ -155,7 +156,7 @@ pub use ids::{
 pub use inbox::{Inbox, InboxEntry, InboxRequest, received_messages};
 pub use instructions::Instructions;
 pub use interruption::Interruption;
-pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter};
+pub use journal::{Durability, Journal, JournalError, OpenMode, OpenRun, RunHead, RunWriter, Salvaged};
 pub use limits::{ExecutionLimits, LimitReached, MoreLimits, OnLimit};
 pub use log_appender::LogAppender;
 pub use memory::{
@@ -190,6 +191,7 @@ pub use redactor::{RedactedStream, Redactor};
 pub use report::RunReport;
 pub use retry::RetryConfig;
 pub use round::{ConversationRound, RoundStatus};
+pub use run_filter::{RunFilter, RunPlace, RunStatus};
 pub use run_memory::{RunMemory, Told};
 #[cfg(feature = "schema")]
 pub use schema::event_log_schema;

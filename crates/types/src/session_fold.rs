@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     AgentEvents, Event, Journal, JournalError, LoopConfigSnapshot, LoopRecord, LoopStatus, Origin,
-    OutcomeStatus, Record, RecordBody, RunId, RunStarted, Session, SessionId, SessionRecorder,
+    OutcomeStatus, Record, RecordBody, RunFilter, RunId, RunStarted, Session, SessionId, SessionRecorder,
 };
 
 type Logs = BTreeMap<RunId, Vec<Arc<Record>>>;
@@ -16,9 +16,9 @@ impl Session {
     /// # Errors
     /// The journal cannot be listed, or a run of the session cannot be read.
     pub async fn read(journal: &dyn Journal, id: &SessionId) -> Result<Option<Self>, JournalError> {
-        let heads = journal.list().await?;
+        let heads = journal.list(&RunFilter::of_session(id.clone())).await?;
         let mut logs = Logs::new();
-        for head in heads.into_iter().filter(|head| head.session.as_ref() == Some(id)) {
+        for head in heads {
             let records = journal.read(&head.run_id).await?;
             logs.insert(head.run_id, records);
         }

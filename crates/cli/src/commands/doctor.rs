@@ -3,7 +3,7 @@
 use archon::{
     providers::{LocalServer, ServerAnswer, ask_local_servers},
     tools::sandbox::{missing, not_held},
-    types::Journal,
+    types::{Journal, RunFilter},
 };
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn settings(app: &App) -> Vec<Finding> {
 
 async fn data_directory(app: &App) -> Finding {
     let dir = app.data_dir.display();
-    match app.journal().list().await {
+    match app.journal().list(&RunFilter::all()).await {
         Ok(heads) => Finding { check: "data", ok: true, found: format!("{dir}, {} runs", heads.len()) },
         Err(e) => Finding { check: "data", ok: false, found: format!("{e}; {}", e.advice()) },
     }

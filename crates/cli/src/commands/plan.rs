@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use archon::{
     Error, Planning,
     planner::{PlanDraft, PlanFormat, PlanRunError, fold, is_plan, render, with_remedy},
-    types::{Confirm, Json, RunId, Spending, Task},
+    types::{Confirm, Journal, Json, RunId, Spending, Task},
 };
 use clap::{Subcommand, ValueEnum};
 

@@ -2,21 +2,22 @@
 
 use archon::{
     react_loop::{LoopError, Replay, replay},
-    types::{RecordBody, RunId},
+    types::RecordBody,
 };
 
+use super::which::which_run;
 use crate::{app::App, exit::Exit, failure::Failure, output::Look, render::body_line, text::one_line};
 
 /// What `archon replay` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayArgs {
-    /// The run's id
+    /// The run's id, its beginning or end, or `last`
     run: String,
 }
 
 impl ReplayArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let found = replay(&app.journal(), &RunId::new(self.run)).await.map_err(refused)?;
+        let found = replay(&app.journal(), &which_run(app, &self.run).await?).await.map_err(refused)?;
         app.item(&found, || verdict(&found));
         match &found {
             Replay::Identical { records } if !app.json => {

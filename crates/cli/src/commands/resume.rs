@@ -9,7 +9,7 @@ use archon::{
     types::{ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
-use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team};
+use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
 use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
 
 /// What `archon resume` takes.
@@ -21,7 +21,7 @@ pub(crate) struct ResumeArgs {
     memory: MemoryFlags,
     #[command(flatten)]
     more: MoreFlags,
-    /// The run's id
+    /// The run's id, its beginning or end, or `last`
     run: String,
 }
 
@@ -139,7 +139,7 @@ impl ResumeArgs {
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let run = RunId::new(self.run);
+        let run = which_run(app, &self.run).await?;
         let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
         if is_plan(&records) {
             if self.memory.memory.is_some() {

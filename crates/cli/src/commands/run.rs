@@ -7,7 +7,7 @@ use archon::{
     memory::Memory,
     react_loop::Fallback,
     tools::{Ask, EngineOptions},
-    types::{AskLater, Collection, ExecutionLimits, SessionId},
+    types::{AskLater, Collection, ExecutionLimits, RunStatus, SessionId},
 };
 use clap::ValueEnum as _;
 
@@ -35,8 +35,8 @@ pub(crate) struct RunArgs {
     /// Go on in the session of the last run
     #[arg(long = "continue", conflicts_with = "session")]
     go_on: bool,
-    /// Go on in this session
-    #[arg(long, value_name = "ID")]
+    /// Go on in this session, or begin one of this name
+    #[arg(long, value_name = "NAME")]
     session: Option<String>,
     #[command(flatten)]
     memory: MemoryFlags,
@@ -165,7 +165,7 @@ pub(crate) fn said(words: &[String], what: &str) -> Result<String, Failure> {
 
 async fn last_session(archon: &Archon) -> Result<SessionId, Failure> {
     let head = archon.newest_run(None).await?.ok_or(archon::Error::NothingToContinue)?;
-    if head.status == "running" {
+    if matches!(head.status, RunStatus::Running | RunStatus::Interrupted) {
         let what = format!("the last run, {}, has not ended", head.run_id);
         return Err(Failure::usage(what, format!("take it up first: archon resume {}", head.run_id)));
     }

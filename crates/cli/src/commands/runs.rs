@@ -5,12 +5,14 @@ use std::sync::Arc;
 use archon::{
     RandomIds, SystemClock, react_loop,
     types::{
-        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunHead, RunId, SessionId,
+        Clock, Context, Cycle, Event, Ids, InboxEntry, InboxRequest, Journal, RunFilter, RunHead, RunId,
+        RunStatus, SessionId,
     },
 };
 use clap::Subcommand;
 use serde_json::json;
 
+use super::which::which_run;
 use crate::{
     app::App,
     exit::Exit,
@@ -23,16 +25,23 @@ use crate::{
 /// What to show or do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
-    /// All runs, the last written first
-    List,
+    /// The last 20 runs, the last written first
+    List {
+        /// All runs
+        #[arg(long)]
+        all: bool,
+        /// Only runs that are so: begun, running, interrupted, suspended, finished, failed, limit, cancelled, unreadable
+        #[arg(long, value_name = "STATUS", value_parser = status)]
+        status: Vec<RunStatus>,
+    },
     /// One run from its beginning
     Show {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
     /// The log of one run, one record a line
     Events {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
         /// One entry a turn instead: what was thought, done and observed
         #[arg(long)]
@@ -40,7 +49,7 @@ pub(crate) enum RunsCommand {
     },
     /// Begin a new run where another stood after one of its turns
     Fork {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
         /// How many of its turns are kept [default: all]
         #[arg(long, value_name = "TURN")]
@@ -48,12 +57,12 @@ pub(crate) enum RunsCommand {
     },
     /// Stop a run, whichever process works on it
     Cancel {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
     /// Remove a run that no other run needs
     Delete {
-        /// The run's id
+        /// The run's id, its beginning or end, or `last`
         run: String,
     },
 }
@@ -61,24 +70,39 @@ pub(crate) enum RunsCommand {
 impl RunsCommand {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::List => list(app).await,
-            Self::Show { run } => show(app, RunId::new(run)).await,
-            Self::Events { run, cycles: false } => events(app, RunId::new(run)).await,
-            Self::Events { run, cycles: true } => cycles(app, RunId::new(run)).await,
-            Self::Fork { run, at } => fork(app, RunId::new(run), at).await,
-            Self::Cancel { run } => cancel(app, RunId::new(run)).await,
-            Self::Delete { run } => delete(app, RunId::new(run)).await,
+            Self::List { all, status } => list(app, all, status).await,
+            Self::Show { run } => show(app, which_run(app, &run).await?).await,
+            Self::Events { run, cycles: false } => events(app, which_run(app, &run).await?).await,
+            Self::Events { run, cycles: true } => cycles(app, which_run(app, &run).await?).await,
+            Self::Fork { run, at } => fork(app, which_run(app, &run).await?, at).await,
+            Self::Cancel { run } => cancel(app, which_run(app, &run).await?).await,
+            Self::Delete { run } => delete(app, which_run(app, &run).await?).await,
         }
     }
 }
 
-async fn list(app: &App) -> Result<Exit, Failure> {
-    let heads = app.journal().list().await?;
+/// How many runs are listed unless all are asked for.
+const LISTED: usize = 20;
+
+fn status(name: &str) -> Result<RunStatus, String> {
+    let names = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
+    RunStatus::of_name(name).ok_or_else(|| format!("one of {}", names()))
+}
+
+async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Failure> {
+    let such = if status.is_empty() { "no runs" } else { "no such runs" };
+    let mut filter = RunFilter::all().status(status);
+    filter.limit = (!all).then_some(LISTED + 1);
+    let heads = app.journal().list(&filter).await?;
     if heads.is_empty() && !app.json {
-        app.output.note(Look::Dim, format!("no runs in {}", app.data_dir.display()));
+        app.output.note(Look::Dim, format!("{such} in {}", app.data_dir.display()));
     }
-    for head in &heads {
+    let shown = if all { heads.len() } else { LISTED };
+    for head in heads.iter().take(shown) {
         app.item(head, || row(head));
+    }
+    if heads.len() > shown && !app.json {
+        app.output.note(Look::Dim, "there are more: archon runs list --all");
     }
     Ok(Exit::Finished)
 }

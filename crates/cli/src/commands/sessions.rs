@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use archon::{
     store::FileSystemSessionStore,
     types::{
-        AgentMessage, Journal, LoopId, LoopRecord, Message, RunHead, Session, SessionId, SessionStore,
-        Timestamp,
+        AgentMessage, Journal, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
+        SessionId, SessionStore, Timestamp,
     },
 };
 use clap::Subcommand;
@@ -49,7 +49,7 @@ struct Item {
     updated_at: Timestamp,
     runs: usize,
     /// Of the run that was written last.
-    status: String,
+    status: RunStatus,
     /// The first prompt, shortened.
     task: String,
 }
@@ -65,7 +65,7 @@ impl SessionsCommand {
 }
 
 async fn list(app: &App) -> Result<Exit, Failure> {
-    let items = items(app.journal().list().await?);
+    let items = items(app.journal().list(&RunFilter::all()).await?);
     if items.is_empty() && !app.json {
         app.output.note(Look::Dim, format!("no sessions in {}", app.data_dir.display()));
     }

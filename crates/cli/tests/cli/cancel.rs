@@ -59,7 +59,7 @@ async fn a_cancel_waits_for_whoever_takes_the_run_up() {
     child.kill().await.expect("it is killed");
     let json = place.archon("runs cancel --json", &[&run]).await.json();
     assert_eq!(json[0]["cancelled"], run.as_str());
-    assert_eq!(status(&place, &run).await, "running");
+    assert_eq!(status(&place, &run).await, "interrupted");
 
     let resumed = place.archon("resume", &[&run]).await;
     assert_eq!((resumed.code, server.requests().len()), (Some(130), 1), "{resumed:?}");

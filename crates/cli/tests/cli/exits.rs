@@ -37,7 +37,6 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     let run = async |line: &str, more: &[&str]| place.archon(line, more).await;
     run("run", &["--tools", "calculater", "hi"]).await.check_refused(2, "calculater", "calculator");
     run("run", &["--workspace", "nowhere", "hi"]).await.check_refused(2, "nowhere", "--workspace DIR");
-    run("run", &["--session", "session_x", "hi"]).await.check_refused(2, "session_x", "archon runs list");
     run("runs show", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
     run("resume", &["run_x"]).await.check_refused(2, "run_x", "archon runs list");
     run("run", &["  "]).await.check_refused(2, "empty", "say what is to be done");

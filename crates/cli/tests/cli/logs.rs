@@ -142,6 +142,81 @@ async fn a_run_is_forked_after_a_turn_and_goes_on_another_way() {
 }
 
 #[tokio::test]
+async fn fork_of_a_run_whose_log_is_damaged_goes_on_from_the_turns_before_the_damage() {
+    let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
+    let (place, run) = worked(&server).await;
+    let path = place.data().join("runs").join(format!("{run}.jsonl"));
+    let mut log = std::fs::read(&path).expect("a log");
+    let at = log.windows(9).position(|found| found == b"It is 30.").expect("the second answer");
+    log[at] ^= 1;
+    std::fs::write(&path, &log).expect("space");
+    // Whatever needs the whole log names the way on.
+    let fork = format!("`archon runs fork {run} --at 1`");
+    for command in ["resume", "replay", "runs show", "runs fork", "runs fork --at 2"] {
+        let refused = place.archon(command, &[&run]).await;
+        assert!(
+            refused.err.contains("is damaged at record") && refused.err.contains(&fork),
+            "{command}: {refused:?}"
+        );
+    }
+    let forked = place.archon("runs fork --at 1", &[&run]).await;
+    assert_eq!(forked.code, Some(0), "{forked:?}");
+    server.push(answer("Thirty."));
+    let resumed = place.archon("resume", &[forked.out.trim()]).await;
+    assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Thirty.\n"), "{resumed:?}");
+    server.push(answer("60"));
+    let next = place.archon("run --continue", &["Twice that?"]).await;
+    assert_eq!(next.out, "60\n", "{next:?}");
+}
+
+#[tokio::test]
+async fn runs_list_shows_the_last_twenty_all_or_those_of_a_status() {
+    let server = MockServer::start([]).await;
+    let place = Place::with_server(&server);
+    for n in 0..22 {
+        if n == 3 {
+            server.push(MockResponse::json(400, &serde_json::json!({"error": "no"})));
+        } else {
+            server.push(answer("30"));
+        }
+        place.archon("run", &[&format!("task {n}")]).await;
+    }
+    let listed = place.archon("runs list", &[]).await;
+    assert_eq!(listed.out.lines().count(), 20, "{listed:?}");
+    assert!(listed.err.contains("archon runs list --all"), "{listed:?}");
+    assert_eq!(place.archon("runs list --all", &[]).await.out.lines().count(), 22);
+    let failed = place.archon("runs list --status failed", &[]).await;
+    assert!(failed.out.lines().count() == 1 && failed.out.contains("task 3"), "{failed:?}");
+    place.archon("runs list --status lost", &[]).await.check_refused(2, "lost", "--help");
+}
+
+#[tokio::test]
+async fn run_is_named_by_the_end_of_its_id_or_as_the_last_one() {
+    let server = MockServer::start([answer("one"), answer("two")]).await;
+    let place = Place::with_server(&server);
+    place.archon("run", &["First?"]).await;
+    let first = newest(&place, "run_id").await;
+    place.archon("run", &["Second?"]).await;
+    let end = &first[first.len() - 8..];
+    assert!(place.archon("runs events", &[end]).await.out.contains("First?"));
+    assert!(place.archon("runs events", &["last"]).await.out.contains("Second?"));
+    assert_eq!(place.archon("replay", &["last"]).await.out, "identical\n");
+    let refused = place.archon("runs show", &["run_"]).await;
+    refused.check_refused(2, "2 runs begin or end with", &first);
+}
+
+#[tokio::test]
+async fn run_in_a_session_of_a_chosen_name_begins_it_and_goes_on_in_it() {
+    let server = MockServer::start([answer("Paris"), answer("2 million")]).await;
+    let place = Place::with_server(&server);
+    for (task, said) in [("Capital of France?", "Paris\n"), ("Its population?", "2 million\n")] {
+        assert_eq!(place.archon("run --session trip", &[task]).await.out, said);
+    }
+    assert_eq!(server.requests()[1].body["messages"].as_array().expect("messages").len(), 3);
+    assert!(place.archon("sessions list", &[]).await.out.starts_with("trip "));
+}
+
+#[tokio::test]
 async fn a_run_is_deleted_unless_another_needs_it() {
     let server = MockServer::start([asks_for("calculator", CALCULATE), answer("It is 30.")]).await;
     let (place, run) = worked(&server).await;

@@ -6,8 +6,8 @@ use archon_orchestrator::{TeamCommand, TeamMachine, TeamOptions};
 use archon_testkit::{MortalJournal, VirtualClock};
 use archon_types::{
     BoxFuture, CallId, Durability, Effect, Journal, JournalError, Member, Message, OpenMode, OpenRun,
-    OutcomeStatus, PromptSource, Record, RecordBody, Role, RunConfig, RunHead, RunId, RunStarted, RunWriter,
-    SubTask, Task, TeamRecord, Timestamp,
+    OutcomeStatus, PromptSource, Record, RecordBody, Role, RunConfig, RunFilter, RunHead, RunId, RunStarted,
+    RunWriter, SubTask, Task, TeamRecord, Timestamp,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -141,8 +141,8 @@ impl Journal for Slow {
         self.inner.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
-        self.inner.list()
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
+        self.inner.list(filter)
     }
 }
 

@@ -11,8 +11,8 @@ use archon_testkit::{MortalJournal, SeededIds, VirtualClock};
 use archon_types::{
     AgentId, Answer, BoxFuture, CallId, Clock, CommandId, Context, Delegation, Effect, Inbox, InboxEntry,
     InboxRequest, Journal, JournalError, Json, Lease, LoopId, OpenMode, OpenRun, PendingApproval, Record,
-    RecordBody, RunConfig, RunHead, RunId, RunStarted, SessionId, TenantId, Tool, ToolContext, ToolError,
-    ToolResult, pending_approvals,
+    RecordBody, RunConfig, RunFilter, RunHead, RunId, RunStarted, SessionId, TenantId, Tool, ToolContext,
+    ToolError, ToolResult, pending_approvals,
 };
 use serde_json::json;
 
@@ -76,11 +76,11 @@ impl Journal for OfficeJournal {
         self.logs.read(run)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         let runs = self.runs.lock().unwrap().clone();
         let head = |run: RunId| RunHead::of(run.clone(), &self.logs.log(run.as_str()));
         let heads = runs.into_iter().rev().map(head).collect();
-        Box::pin(async { Ok(heads) })
+        Box::pin(async { Ok(filter.page(heads)) })
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

@@ -4,22 +4,24 @@ use std::fs;
 
 use archon_types::{JournalError, Origin, RunId};
 
-use super::{RunFiles, heads, inbox, log};
+use super::{RunFiles, heads, inbox, index::Index, log};
 use crate::{
     files::{storage, sync_directory},
-    lock::RunLock,
+    lock::{RunLock, Wait},
     rules,
 };
 
-pub(super) fn delete(files: &RunFiles) -> Result<(), JournalError> {
+pub(super) fn delete(files: &RunFiles, wait: &mut Wait<'_>) -> Result<(), JournalError> {
     if !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run.clone() });
     }
-    let _lock = RunLock::take(&files.runs, &files.run)?;
+    let _lock = RunLock::take(&files.runs, &files.run, wait)?;
     rules::check_not_needed(&files.run, needed_by(files)?)?;
+    let session = heads::first(files).as_ref().and_then(rules::session).cloned();
     // The log first: without it the blobs belong to nobody, the other way round a run would be broken.
     fs::remove_file(&files.log).map_err(storage("remove", &files.log))?;
     sync_directory(&files.runs)?;
+    Index::of(&files.runs).forget(&files.run, session.as_ref());
     inbox::delete(&files.inbox)?;
     files.blobs.delete()
 }
@@ -27,10 +29,10 @@ pub(super) fn delete(files: &RunFiles) -> Result<(), JournalError> {
 fn needed_by(files: &RunFiles) -> Result<Vec<RunId>, JournalError> {
     let mut needed_by: Vec<RunId> = heads::logs(&files.runs)?
         .into_iter()
-        .filter(|(_, other)| {
+        .filter(|other| {
             heads::first(other).is_some_and(|record| rules::continues(&record) == Some(&files.run))
         })
-        .map(|(_, other)| other.run)
+        .map(|other| other.run)
         .collect();
     let first = heads::first(files);
     if let Some(Origin::CalledBy { run, call }) = first.as_ref().and_then(rules::origin) {

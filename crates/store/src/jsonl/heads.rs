@@ -1,21 +1,25 @@
 //! Lists runs without reading whole logs: the first records say who and what, the last one how it is.
 
 use std::{
-    fs::{self, DirEntry, File},
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::Path,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
-use archon_types::{JournalError, Record, RecordBody, RunHead, RunId, Timestamp};
+use archon_types::{
+    JournalError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, Salvaged, Timestamp,
+};
 
-use super::{RunFiles, log};
+use super::{RunFiles, index::Index, log};
 use crate::{
-    damage::unreadable,
+    damage::problem,
     files::{open_file, storage},
     line,
-    records::{self, Salvaged},
+    listing::page,
+    lock::is_held,
+    records,
 };
 
 /// Logs up to this many bytes are read whole, which also finds damage in their middle. Of longer ones
@@ -24,21 +28,37 @@ const BLOCK: u64 = 16 * 1024;
 /// How many records from the start are looked at for the prompt.
 const FIRST: u64 = 4;
 
-/// The heads of all logs in `runs`, the last written first.
-pub(super) fn list(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
-    let mut heads = Vec::new();
-    for (entry, files) in logs(runs)? {
-        let modified = modified(&entry);
-        if let Some(head) = head(&files, modified) {
-            heads.push((modified, head));
-        }
+/// The heads of the logs in `runs` that a filter lets through, the last written first.
+pub(super) fn list(runs: &Path, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
+    let index = Index::of(runs);
+    let waits = filter.status == [RunStatus::Suspended];
+    // Damage is in no index.
+    let is_page = filter.limit.is_some() && !filter.status.contains(&RunStatus::Unreadable);
+    if !(filter.session.is_some() || waits || is_page) || !runs.exists() {
+        let heads = all(runs)?;
+        index.check(&heads);
+        return Ok(filter.page(heads));
     }
-    heads.sort_by(|(ta, a), (tb, b)| (tb, b.updated_at, &b.run_id).cmp(&(ta, a.updated_at, &a.run_id)));
-    Ok(heads.into_iter().map(|(_, head)| head).collect())
+    if let Err(problem) = index.complete(|| all(runs)) {
+        tracing::debug!("all logs in {} are read: {problem}", runs.display());
+        return Ok(filter.page(all(runs)?));
+    }
+    let of = |run: &RunId| head(&RunFiles::new(runs, run.clone()));
+    let found = match &filter.session {
+        Some(session) => index.of_session(session)?,
+        None if waits => index.who_waits()?,
+        None => return page(filter, index.notes()?, |run| Ok(of(run))),
+    };
+    Ok(filter.page(found.iter().filter_map(of).collect()))
+}
+
+/// The heads of all logs.
+fn all(runs: &Path) -> Result<Vec<RunHead>, JournalError> {
+    Ok(logs(runs)?.iter().filter_map(head).collect())
 }
 
 /// Every log there is; without a directory there are none.
-pub(super) fn logs(runs: &Path) -> Result<Vec<(DirEntry, RunFiles)>, JournalError> {
+pub(super) fn logs(runs: &Path) -> Result<Vec<RunFiles>, JournalError> {
     let entries = match fs::read_dir(runs) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -46,10 +66,9 @@ pub(super) fn logs(runs: &Path) -> Result<Vec<(DirEntry, RunFiles)>, JournalErro
     };
     let mut logs = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(storage("list", runs))?;
-        let name = entry.file_name();
+        let name = entry.map_err(storage("list", runs))?.file_name();
         let Some(id) = name.to_str().and_then(|n| n.strip_suffix(".jsonl")) else { continue };
-        logs.push((entry, RunFiles::new(runs, RunId::new(id))));
+        logs.push(RunFiles::new(runs, RunId::new(id)));
     }
     Ok(logs)
 }
@@ -59,26 +78,39 @@ pub(super) fn first(files: &RunFiles) -> Option<Record> {
     next(&mut BufReader::new(open_file(&files.log).ok()?), files, 0)
 }
 
-fn modified(entry: &DirEntry) -> SystemTime {
-    entry.metadata().and_then(|m| m.modified()).unwrap_or(UNIX_EPOCH)
-}
-
-/// The head of one log; `None` for one without records, which is no run.
-fn head(files: &RunFiles, modified: SystemTime) -> Option<RunHead> {
+/// The head of one log; `None` for one that is not there.
+fn head(files: &RunFiles) -> Option<RunHead> {
     let run = &files.run;
+    let of = |records: &[Arc<Record>]| {
+        let head = RunHead::of(run.clone(), records);
+        if head.status != RunStatus::Running || is_held(&files.runs, run) {
+            head
+        } else {
+            head.not_worked_on()
+        }
+    };
     if let Some(records) = ends(files) {
-        return Some(RunHead::of(run.clone(), &records));
+        return Some(of(&records));
     }
     let problem = match log::read(files) {
-        Ok(Salvaged { records, damage: None, .. }) => return Some(RunHead::of(run.clone(), &records)),
-        Ok(Salvaged { damage: Some(damage), .. }) => damage,
-        Err(JournalError::UnknownRun { .. }) => return None,
-        Err(e) => e,
+        Ok(Salvaged { records, damage: None, .. }) => return Some(of(&records)),
+        Ok(Salvaged { records, damage: Some(damage), .. }) => match records.is_empty() {
+            false => return Some(RunHead::of(run.clone(), &records).damaged(problem(&damage))),
+            true => problem(&damage),
+        },
+        Err(JournalError::UnknownRun { .. }) if !files.log.exists() || is_held(&files.runs, run) => {
+            return None;
+        }
+        Err(JournalError::UnknownRun { .. }) => EMPTY.to_owned(),
+        Err(e) => problem(&e),
     };
-    let mut head = unreadable(run, &problem);
+    let mut head = RunHead::unreadable(run.clone(), problem);
+    let modified = fs::metadata(&files.log).and_then(|m| m.modified()).unwrap_or(UNIX_EPOCH);
     head.updated_at = Timestamp::default() + modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     Some(head)
 }
+
+const EMPTY: &str = "its log is empty: somebody emptied it, or its process died before it began; `archon runs delete` removes it";
 
 /// The first records of a long log, up to the prompt, and the last one. `None` when the log is short
 /// or anything about it is unusual: then it is read whole.
@@ -115,4 +147,65 @@ fn last(file: &mut File, length: u64) -> Option<Record> {
     let start = text.iter().rposition(|b| *b == b'\n')? + 1;
     line::check(&text[start..]).ok()?;
     serde_json::from_slice(line::json(&mut text[start..])).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Durability, OpenMode, SessionId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::reads;
+
+    /// So many runs of as many sessions, ten minutes apart. Three of them wait.
+    async fn history(runs: &Path, count: u64) {
+        for n in 0..count {
+            let id = RunId::new(format!("r{n}"));
+            let at = 1_767_225_600_000 + n * 600_000;
+            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let bodies = [
+                json!({
+                    "seq": 0, "at": at, "type": "run_started", "format": 1, "run": id, "session": format!("s{n}"),
+                    "agent": "a", "loop_id": "l", "tenant": "t", "origin": {"kind": "prompt"}, "first_turn": "user",
+                    "config": {},
+                }),
+                json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
+            ];
+            let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
+            let open = super::super::writer::open(RunFiles::new(runs, id), OpenMode::Create, &mut || false);
+            open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
+        }
+    }
+
+    /// How many files a list opens.
+    fn cost(runs: &Path, filter: &RunFilter) -> (usize, usize) {
+        let before = reads::count();
+        let found = list(runs, filter).unwrap().len();
+        (reads::count() - before, found)
+    }
+
+    #[tokio::test]
+    async fn list_with_a_filter_opens_as_many_files_whatever_history_there_is() {
+        let filters = [
+            RunFilter::of_session(SessionId::new("s5")),
+            RunFilter::of_session(SessionId::new("s5")).limit(1),
+            RunFilter::all().status([RunStatus::Suspended]).top_level(),
+            RunFilter::all().limit(20),
+            RunFilter::all().top_level().limit(1),
+            RunFilter::all().status([RunStatus::Suspended]).limit(20),
+        ];
+        let mut costs = Vec::new();
+        for count in [30, 4000] {
+            let dir = tempfile::tempdir().unwrap();
+            let runs = dir.path().join("runs");
+            history(&runs, count).await;
+            // The first list makes the index.
+            let made = cost(&runs, &filters[0]).0;
+            assert!(made as u64 >= count, "{made} files for {count} runs");
+            costs.push(filters.iter().map(|filter| cost(&runs, filter)).collect::<Vec<_>>());
+        }
+        for ((few, many), filter) in costs[0].iter().zip(&costs[1]).zip(&filters) {
+            assert!(many.0 * 10 <= few.0 * 12 && few.1 == many.1, "{few:?}, {many:?}: {filter:?}");
+        }
+    }
 }

@@ -17,6 +17,7 @@ use crate::{
     blocking::blocking,
     files::{create_directory, read_file, storage, sync_directory},
     inbox_key::{InboxKey, Opener, close},
+    left_out::LeftOut,
     rules::check_id,
 };
 
@@ -38,11 +39,11 @@ impl Inbox for JsonlJournal {
     fn waiting<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<Vec<InboxEntry>, JournalError>> {
         Box::pin(async move {
             let files = self.files(run)?;
-            let key = self.inbox_key.clone();
+            let (key, left_out) = (self.inbox_key.clone(), self.left_out.clone());
             // Most runs never get a message.
             match files.inbox.exists() {
                 false => Ok(Vec::new()),
-                true => blocking(move || read(&files, key.as_ref())).await,
+                true => blocking(move || read(&files, key.as_ref(), &left_out)).await,
             }
         })
     }
@@ -103,9 +104,13 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn read(files: &RunFiles, key: Option<&InboxKey>) -> Result<Vec<InboxEntry>, JournalError> {
+fn read(
+    files: &RunFiles,
+    key: Option<&InboxKey>,
+    left_out: &LeftOut,
+) -> Result<Vec<InboxEntry>, JournalError> {
     let (inbox, opener) = (files.inbox.as_path(), Opener::new(key, &files.run)?);
-    let mut entries = Vec::new();
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
     let messages = match fs::read_dir(inbox) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(entries),
         messages => messages.map_err(storage("list", inbox))?,
@@ -118,22 +123,23 @@ fn read(files: &RunFiles, key: Option<&InboxKey>) -> Result<Vec<InboxEntry>, Jou
         let bytes = match read_file(&path) {
             // Somebody else has removed it meanwhile.
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                problems.push(format!("{e}; remove {}", path.display()));
+                continue;
+            }
             bytes => bytes.map_err(storage("read", &path))?,
         };
         match opener.open(&bytes) {
             // The name of a file becomes a path when the message is removed, so it is not believed to its content.
             Ok(entry) if path.file_stem().is_none_or(|name| name != entry.id.as_str()) => {
-                tracing::warn!(path = %path.display(), id = ?entry.id, "a message has another's id; remove the file");
+                problems.push(format!("it has the id {:?} of another; remove {}", entry.id, path.display()));
             }
             Ok(entry) => entries.push(entry),
             // Somebody else's, or a newer version's: left for who can read it.
-            Err(problem) => tracing::warn!(
-                "a message to run {} is left out: {problem}; look at {} and remove it",
-                files.run,
-                path.display(),
-            ),
+            Err(problem) => problems.push(format!("{problem}; look at {} and remove it", path.display())),
         }
     }
+    left_out.warn(&files.run, &problems);
     entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     Ok(entries)
 }

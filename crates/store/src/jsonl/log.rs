@@ -1,12 +1,15 @@
 //! Reads a log, and tells a torn end (a crash, expected) from damage (not expected).
 //!
-//! A line at the very end is torn when its newline is missing or its checksum does not match: the
-//! append that wrote it never returned, so nobody acted on it and it may be dropped. A line whose
-//! checksum matches was written whole; if it makes no sense, dropping it would hide something.
+//! A line at the very end is torn when its newline is missing: the append that wrote it never returned, so nobody
+//! acted on it and it may be dropped. It is dropped only where its text shows that it is not the start of a call that
+//! changes something. If a medium lost the end of such a start after it was synced, the call may have had its effect;
+//! dropping the line would let it happen twice. So that line counts as damage, and so does one that is cut off before
+//! it says what it is. A line with its newline was written whole: if it makes no sense, that is damage, too.
+//! A fork of the run goes on from what is whole.
 
 use std::{io, sync::Arc};
 
-use archon_types::{JournalError, RunId};
+use archon_types::{JournalError, RunId, Salvaged};
 
 use super::RunFiles;
 use crate::{
@@ -14,7 +17,7 @@ use crate::{
     damage::corrupt,
     files::{read_file, storage},
     line,
-    records::{Salvaged, record},
+    records::{existing, record},
 };
 
 /// Reads the log of a run. A run without records does not exist.
@@ -26,8 +29,10 @@ pub(super) fn read(files: &RunFiles) -> Result<Salvaged, JournalError> {
         }
         Err(e) => return Err(storage("read", &files.log)(e)),
     };
-    parse(&files.run, bytes, &files.blobs)?.existing(&files.run)
+    existing(parse(&files.run, bytes, &files.blobs)?, &files.run)
 }
+
+const CUT: &str = "it is cut off, and may be the start of a call that had its effect";
 
 /// Reads the bytes of a log.
 ///
@@ -51,8 +56,11 @@ fn parse(run: &RunId, mut bytes: Vec<u8>, blobs: &dyn Blobs) -> Result<Salvaged,
                 Err(e @ JournalError::FutureFormat { .. }) => return Err(e),
                 Err(e) => salvaged.damage = Some(e),
             },
-            Some(_) if next == length && !line::is_two(&bytes[start..end]) => {
-                salvaged.torn_bytes = (length - start) as u64;
+            Some(_) if newline.is_none() && !line::is_two(&bytes[start..end]) => {
+                match seq == 0 || !line::may_be_effect(&bytes[start..end]) {
+                    true => salvaged.torn_bytes = (length - start) as u64,
+                    false => salvaged.damage = Some(corrupt(run, seq, CUT)),
+                }
             }
             Some(problem) => salvaged.damage = Some(corrupt(run, seq, problem)),
         }

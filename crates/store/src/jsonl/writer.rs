@@ -12,29 +12,38 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+use archon_types::{
+    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Origin, Record, RunHead, RunId, RunStatus,
+    RunWriter, Salvaged, SessionId,
+};
 
-use super::{RunFiles, log};
+use super::{RunFiles, index::Index, log};
 use crate::{
     blob::{self, Blob},
     blocking::blocking,
-    files::{storage, sync_directory},
-    lock::RunLock,
-    records::{Salvaged, for_writing},
-    rules::check_sequence,
+    files::{Identity, refuse_irregular, storage, sync_directory},
+    listing::{Note, Notes},
+    lock::{self, RunLock, Wait, taken},
+    records::for_writing,
+    rules::{self, check_sequence},
 };
 
 /// A buffer that grew beyond this for one large append is given back afterwards.
 const KEEP_BUFFER: usize = 64 * 1024;
 
 /// Takes the lock, reads what is there, drops a torn end and hands out the writer.
-pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalError> {
+pub(super) fn open(files: RunFiles, mode: OpenMode, wait: &mut Wait<'_>) -> Result<OpenRun, JournalError> {
     if mode == OpenMode::Existing && !files.log.exists() {
         return Err(JournalError::UnknownRun { run: files.run });
     }
-    let lock = RunLock::take(&files.runs, &files.run)?;
-    let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
+    let lock = RunLock::take(&files.runs, &files.run, wait)?;
     let file = open_file(&files.log).map_err(storage("open", &files.log))?;
+    // Somebody may remove the file that is locked, thinking that nobody needs it: the log is locked as well where
+    // that keeps no reader out.
+    if cfg!(unix) {
+        lock::lock(&file, &files.log, &files.run, wait)?;
+    }
+    let Salvaged { records, torn_bytes, .. } = for_writing(&files.run, mode, log::read(&files))?;
     let length = file.metadata().map_err(storage("open", &files.log))?.len();
     let good = if records.is_empty() { 0 } else { length - torn_bytes };
     if good < length {
@@ -42,11 +51,14 @@ pub(super) fn open(files: RunFiles, mode: OpenMode) -> Result<OpenRun, JournalEr
         file.set_len(good).and_then(|()| file.sync_data()).map_err(storage("repair", &files.log))?;
     }
     let next = records.len() as u64;
-    let writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    let indexing = Indexing::of(&files, &records);
+    let mut writer = JsonlWriter::new(files, file, Place { bytes: good, next }, Some(lock));
+    writer.indexing = Some(indexing);
     Ok(OpenRun { records, writer: Box::new(writer) })
 }
 
 fn open_file(path: &Path) -> io::Result<File> {
+    refuse_irregular(path)?;
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
@@ -59,6 +71,9 @@ trait Medium: Send + Sync + 'static {
     fn write_at_end(&self, bytes: &[u8]) -> io::Result<()>;
     fn truncate(&self, length: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
+
+    /// What happened to the log, if it is not at `path` or not `length` bytes long.
+    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>>;
 }
 
 impl Medium for File {
@@ -74,6 +89,17 @@ impl Medium for File {
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn changed(&self, path: &Path, length: u64) -> io::Result<Option<String>> {
+        let file = self.metadata()?;
+        Ok(match file.len() {
+            _ if !Identity::of(&file).is_at(path) => Some("was removed or replaced".to_owned()),
+            found if found != length => {
+                Some(format!("was changed by somebody else: it has {found} bytes instead of {length}"))
+            }
+            _ => None,
+        })
+    }
 }
 
 /// The end of the log: how long it is and which record comes next.
@@ -83,7 +109,29 @@ struct Place {
     next: u64,
 }
 
-struct JsonlWriter<M> {
+/// What a writer tells the index.
+struct Indexing {
+    index: Index,
+    notes: Notes,
+    top_level: bool,
+    /// The session of a run that is not in the index yet.
+    session: Option<SessionId>,
+    /// The session of a run that began with this writer.
+    begun: Option<SessionId>,
+    /// Whether the index has the run among those that wait.
+    waits: bool,
+}
+
+impl Indexing {
+    fn of(files: &RunFiles, records: &[Arc<Record>]) -> Self {
+        let head = RunHead::of(files.run.clone(), records);
+        let waits = head.status == RunStatus::Suspended;
+        let (index, notes) = (Index::of(&files.runs), Notes::default());
+        Self { index, notes, top_level: head.called_by.is_none(), session: head.session, begun: None, waits }
+    }
+}
+
+struct JsonlWriter<M: Medium> {
     files: RunFiles,
     medium: Arc<M>,
     /// Where the log ends for everyone. Bytes beyond it are left over from an append that failed.
@@ -93,6 +141,8 @@ struct JsonlWriter<M> {
     /// Whether the directory has the file's name on the medium.
     name_synced: bool,
     buffer: Vec<u8>,
+    /// None only in tests.
+    indexing: Option<Indexing>,
     /// Also held while blobs are written: a caller that drops the future does not stop that.
     lock: Arc<Mutex<Option<RunLock>>>,
 }
@@ -101,7 +151,7 @@ impl<M: Medium> JsonlWriter<M> {
     fn new(files: RunFiles, medium: M, end: Place, lock: Option<RunLock>) -> Self {
         let (dirty, name_synced) = (false, end.bytes > 0);
         let (medium, lock) = (Arc::new(medium), Arc::new(Mutex::new(lock)));
-        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), lock }
+        Self { files, medium, end, dirty, name_synced, buffer: Vec::new(), indexing: None, lock }
     }
 
     fn run(&self) -> &RunId {
@@ -136,14 +186,80 @@ impl<M: Medium> JsonlWriter<M> {
         Ok(())
     }
 
+    /// Makes sure that this is still the run's only writer, and that what it writes reaches the log that others read.
+    fn check(&mut self) -> Result<(), JournalError> {
+        self.clean()?;
+        if let Some(lock) = &*self.lock.lock().unwrap_or_else(PoisonError::into_inner) {
+            lock.check(self.run())?;
+        }
+        let log = &self.files.log;
+        match self.medium.changed(log, self.end.bytes).map_err(storage("look at", log))? {
+            None => Ok(()),
+            Some(problem) => Err(taken(self.run(), format!("its log {} {problem}", log.display()))),
+        }
+    }
+
     async fn sync(&mut self) -> Result<(), JournalError> {
         let (medium, files, name_synced) = (self.medium.clone(), self.files.clone(), self.name_synced);
+        let begun = self.indexing.as_ref().and_then(|of| Some((of.index.clone(), of.begun.clone()?)));
         blocking(move || {
             medium.sync().map_err(storage("sync", &files.log))?;
-            if name_synced { Ok(()) } else { sync_directory(&files.runs) }
+            match (name_synced, begun) {
+                (true, _) => return Ok(()),
+                (false, Some((index, session))) => index.sync(&session)?,
+                (false, None) => {}
+            }
+            sync_directory(&files.runs)
         })
         .await?;
         self.name_synced = true;
+        Ok(())
+    }
+
+    /// Puts into the index what has to be there before these records are.
+    async fn announce(&mut self, records: &[Arc<Record>]) -> Result<Option<Note>, JournalError> {
+        let Some((indexing, last)) = self.indexing.as_mut().zip(records.last()) else { return Ok(None) };
+        if let Some(first) = records.first().filter(|first| first.seq == 0) {
+            indexing.top_level = !matches!(rules::origin(first), Some(Origin::CalledBy { .. }));
+            indexing.session = rules::session(first).cloned();
+            indexing.begun = indexing.session.clone();
+        }
+        let Some((at, rests)) = indexing.notes.due(last) else { return Ok(None) };
+        let note = Note { run: self.files.run.clone(), at, rests, top_level: indexing.top_level };
+        let (index, session) = (indexing.index.clone(), indexing.session.take());
+        let begins = note.clone();
+        blocking(move || {
+            if let Some(session) = session {
+                index.begin(&begins.run, &session)?;
+            }
+            match begins.rests {
+                Some(RunStatus::Suspended) => index.waits(&begins.run),
+                Some(_) => Ok(()),
+                None => index.note(&begins),
+            }
+        })
+        .await
+        .inspect_err(|_| indexing.notes = Notes::default())?;
+        Ok(Some(note))
+    }
+
+    /// Puts into the index that the run rests, when its log says so. Where this fails, the log is asked instead.
+    async fn note_rest(&mut self, note: Option<Note>) -> Result<(), JournalError> {
+        let Some((indexing, note)) = self.indexing.as_mut().zip(note) else { return Ok(()) };
+        let waited = std::mem::replace(&mut indexing.waits, note.rests == Some(RunStatus::Suspended));
+        let (index, waits) = (indexing.index.clone(), indexing.waits);
+        if note.rests.is_none() && !waited {
+            return Ok(());
+        }
+        let done = blocking(move || {
+            if waited && !waits {
+                index.waits_no_more(&note.run);
+            }
+            if note.rests.is_some() { index.note(&note) } else { Ok(()) }
+        });
+        if let Err(problem) = done.await {
+            tracing::debug!("the index does not know that run {} rests: {problem}", self.files.run);
+        }
         Ok(())
     }
 
@@ -163,6 +279,17 @@ impl<M: Medium> JsonlWriter<M> {
     }
 }
 
+/// A log without records is of no run: nothing is left of one that never began.
+impl<M: Medium> Drop for JsonlWriter<M> {
+    fn drop(&mut self) {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_empty = || std::fs::metadata(&self.files.log).is_ok_and(|log| log.len() == 0);
+        if self.end.next == 0 && lock.is_some() && is_empty() {
+            let _ = std::fs::remove_file(&self.files.log);
+        }
+    }
+}
+
 impl<M: Medium> RunWriter for JsonlWriter<M> {
     fn append<'a>(
         &'a mut self,
@@ -170,6 +297,9 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
         durability: Durability,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         Box::pin(async move {
+            if durability == Durability::Synced {
+                self.check()?;
+            }
             let before = self.end;
             let blobs = self.encode(records)?;
             if !blobs.is_empty() {
@@ -181,16 +311,18 @@ impl<M: Medium> RunWriter for JsonlWriter<M> {
                 })
                 .await?;
             }
+            let due = self.announce(records).await?;
             self.write(records)?;
             if durability == Durability::Buffered {
-                return Ok(());
+                return self.note_rest(due).await;
             }
             // After a failed sync nobody knows what the medium holds: the records count as not
             // appended, so that appending them again does not write them twice.
             self.sync().await.inspect_err(|_| {
                 self.end = before;
                 self.take_back();
-            })
+            })?;
+            self.note_rest(due).await
         })
     }
 }
@@ -233,6 +365,11 @@ mod tests {
         fn sync(&self) -> io::Result<()> {
             let disk = self.state.lock().unwrap();
             if disk.sync_fails { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+        }
+
+        fn changed(&self, _: &Path, length: u64) -> io::Result<Option<String>> {
+            let found = self.state.lock().unwrap().bytes.len() as u64;
+            Ok((found != length).then(|| format!("has {found} bytes instead of {length}")))
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsString,
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -18,8 +18,8 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use super::{error::failed, schema};
 use crate::{
     database_file,
-    files::{create_directory, storage},
-    lock::{self, RunLock},
+    files::{Identity, create_directory, storage},
+    lock::{self, RunLock, Wait},
 };
 
 /// How long another process may take for its transaction. They take milliseconds.
@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Database {
     path: PathBuf,
     locks: PathBuf,
+    /// Which file it is, so that another one in its place is noticed. Not the file itself: closing one takes SQLite's
+    /// locks on it away from the whole process.
+    identity: Identity,
     writing: Mutex<Writing>,
 }
 
@@ -53,11 +56,22 @@ impl Database {
         let settings = "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON";
         connection.execute_batch(settings).map_err(failed("open", path))?;
         let writing = Mutex::new(Writing { connection, durability: Durability::Synced });
-        Ok(Self { path: path.to_owned(), locks, writing })
+        let identity = Identity::of(&fs::metadata(path).map_err(storage("open", path))?);
+        Ok(Self { path: path.to_owned(), locks, identity, writing })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Makes sure that what is written reaches the database that others read.
+    pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
+        match self.identity.is_at(&self.path) {
+            true => Ok(()),
+            false => {
+                Err(lock::taken(run, format!("its database {} was removed or replaced", self.path.display())))
+            }
+        }
     }
 
     /// The file that is there while messages wait for a run.
@@ -66,8 +80,13 @@ impl Database {
     }
 
     /// Takes the lock of a run's writer.
-    pub(super) fn lock(&self, run: &RunId) -> Result<RunLock, JournalError> {
-        RunLock::take(&self.locks, run)
+    pub(super) fn lock(&self, run: &RunId, wait: &mut Wait<'_>) -> Result<RunLock, JournalError> {
+        RunLock::take(&self.locks, run, wait)
+    }
+
+    /// Whether somebody writes to a run.
+    pub(super) fn is_locked(&self, run: &RunId) -> bool {
+        lock::is_held(&self.locks, run)
     }
 
     /// Reads from one moment's state, whatever is written meanwhile.

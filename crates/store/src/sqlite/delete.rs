@@ -9,10 +9,10 @@ use super::{
     heads, inbox,
     log::{self, places},
 };
-use crate::rules;
+use crate::{lock::Wait, rules};
 
-pub(super) fn delete(database: &Database, run: &RunId) -> Result<(), JournalError> {
-    let _lock = database.lock(run)?;
+pub(super) fn delete(database: &Database, run: &RunId, wait: &mut Wait<'_>) -> Result<(), JournalError> {
+    let _lock = database.lock(run, wait)?;
     database.write(Durability::Synced, |transaction| {
         let id = log::id(transaction, database, run)?;
         let id = id.ok_or_else(|| JournalError::UnknownRun { run: run.clone() })?;

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use archon_types::{JournalError, Record, RecordBody, RunHead, RunId};
-use rusqlite::Connection;
+use archon_types::{JournalError, Record, RecordBody, RunFilter, RunHead, RunId, RunStatus, Timestamp};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use super::{
     database::Database,
     error::{failed, unread},
-    log::{StoredBlobs, places, seq, take_line},
+    log::{self, StoredBlobs, places, seq, take_line},
 };
 use crate::{
-    damage::{corrupt, unreadable},
+    damage::{corrupt, problem},
+    listing::{Note, page},
     records::from_line,
 };
 
@@ -20,20 +21,71 @@ const FIRST: &str = "SELECT place, line FROM records WHERE place >= ?1 AND place
 const LAST: &str =
     "SELECT place, line FROM records WHERE place >= ?1 AND place < ?2 ORDER BY place DESC LIMIT 1";
 
-/// All runs, the last written first.
-pub(super) fn list(database: &Database) -> Result<Vec<RunHead>, JournalError> {
+/// The runs that a filter lets through, the last written first.
+pub(super) fn list(database: &Database, filter: &RunFilter) -> Result<Vec<RunHead>, JournalError> {
+    let failed = |e| failed("list", database.path())(e);
     database.read(|connection| {
-        let mut heads = Vec::new();
-        for (id, run) in runs(connection).map_err(failed("list", database.path()))? {
-            let head = ends(connection, database, &run, id);
-            heads.push(match head {
-                Ok(records) => RunHead::of(run, &records),
-                Err(problem) => unreadable(&run, &problem),
-            });
-        }
-        heads.sort_by(|a, b| (b.updated_at, &b.run_id).cmp(&(a.updated_at, &a.run_id)));
-        Ok(heads)
+        let (sql, values) = query(filter);
+        let mut select = connection.prepare_cached(&sql).map_err(failed)?;
+        let rows = select.query_map(params_from_iter(values), note).map_err(failed)?;
+        let notes = rows.map(|row| row.map(|note| (note.clone(), note.at)).map_err(failed));
+        page(filter, notes, |run| head(connection, database, run))
     })
+}
+
+/// The notes of the runs that may be in a list, the newest first.
+fn query(filter: &RunFilter) -> (String, Vec<String>) {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    let mut equal = |column: &str, value: &str| {
+        values.push(value.to_owned());
+        conditions.push(format!("{column} = ?{}", values.len()));
+    };
+    if let Some(session) = &filter.session {
+        equal("session", session.as_str());
+    }
+    if let Some(tenant) = &filter.tenant {
+        equal("tenant", tenant.as_str());
+    }
+    // Of others the log says how they are.
+    if let [status] = filter.status[..]
+        && (status.has_ended() || status == RunStatus::Suspended)
+    {
+        equal("rests", status.as_str());
+    }
+    if filter.top_level {
+        conditions.push("called_by IS NULL".to_owned());
+    }
+    let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+    let select = "SELECT run, noted, rests, called_by IS NULL FROM runs";
+    (format!("{select} WHERE {conditions} ORDER BY noted DESC, run DESC"), values)
+}
+
+fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
+    let rests = row.get::<_, Option<String>>(2)?;
+    Ok(Note {
+        run: RunId::new(row.get::<_, String>(0)?),
+        at: Timestamp::from_millis(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default()),
+        rests: rests.and_then(|name| RunStatus::of_name(&name)),
+        top_level: row.get(3)?,
+    })
+}
+
+fn head(connection: &Connection, database: &Database, run: &RunId) -> Result<Option<RunHead>, JournalError> {
+    let Some(id) = log::id(connection, database, run)? else { return Ok(None) };
+    Ok(Some(match ends(connection, database, run, id) {
+        Ok(records) => {
+            let head = RunHead::of(run.clone(), &records);
+            if head.status != RunStatus::Running || database.is_locked(run) {
+                head
+            } else {
+                head.not_worked_on()
+            }
+        }
+        Err(e) => match first(connection, database, run, id) {
+            Ok(record) => RunHead::of(run.clone(), &[Arc::new(record)]).damaged(problem(&e)),
+            Err(_) => RunHead::unreadable(run.clone(), problem(&e)),
+        },
+    }))
 }
 
 /// The first record of a run.
@@ -44,12 +96,6 @@ pub(super) fn first(
     id: i64,
 ) -> Result<Record, JournalError> {
     some(connection, database, run, id, FIRST, |_| true).map(|mut records| records.swap_remove(0))
-}
-
-fn runs(connection: &Connection) -> rusqlite::Result<Vec<(i64, RunId)>> {
-    let mut select = connection.prepare_cached("SELECT id, run FROM runs")?;
-    let runs = select.query_map([], |row| Ok((row.get(0)?, RunId::new(row.get::<_, String>(1)?))))?;
-    runs.collect()
 }
 
 fn ends(
@@ -87,6 +133,8 @@ fn some(
             }),
             Err(e) => Err(e),
         };
+        #[cfg(test)]
+        crate::files::reads::add();
         read.map_err(unread(database.path(), run, seq(next)))?;
         records.push(from_line(run, seq(next), &mut line, &blobs)?);
         if records.last().is_some_and(&enough) {
@@ -97,5 +145,90 @@ fn some(
     match records.is_empty() {
         true => Err(corrupt(run, 0, "its records are gone")),
         false => Ok(records),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use archon_types::{Durability, OpenMode, SessionId, TenantId};
+    use serde_json::json;
+
+    use super::*;
+    use crate::files::reads;
+
+    /// So many runs of as many sessions and tenants, ten minutes apart. Three of them wait.
+    async fn history(database: &Arc<Database>, count: u64) {
+        for n in 0..count {
+            let id = RunId::new(format!("r{n}"));
+            let at = 1_767_225_600_000 + n * 600_000;
+            let end = if n % (count / 3) == 1 { "suspended" } else { "noted" };
+            let bodies = [
+                json!({
+                    "seq": 0, "at": at, "type": "run_started", "format": 1, "run": id, "session": format!("s{n}"),
+                    "agent": "a", "loop_id": "l", "tenant": format!("t{n}"), "origin": {"kind": "prompt"},
+                    "first_turn": "user", "config": {},
+                }),
+                json!({"seq": 1, "at": at, "type": end, "text": "x", "waiting": []}),
+            ];
+            let records = bodies.map(|body| Arc::new(serde_json::from_value(body).unwrap()));
+            let open = super::super::writer::open(database.clone(), id, OpenMode::Create, &mut || false);
+            open.unwrap().writer.append(&records, Durability::Buffered).await.unwrap();
+        }
+    }
+
+    fn filters() -> Vec<RunFilter> {
+        let session = RunFilter::of_session(SessionId::new("s5"));
+        vec![
+            session.clone(),
+            session.tenant(TenantId::new("t5")).limit(1),
+            RunFilter::all().tenant(TenantId::new("t5")),
+            RunFilter::all().status([RunStatus::Suspended]).top_level(),
+            RunFilter::all().limit(20),
+            RunFilter::all().top_level().limit(1),
+        ]
+    }
+
+    /// How many records a list reads, and how many runs it finds.
+    fn cost(database: &Database, filter: &RunFilter) -> (usize, usize) {
+        let before = reads::count();
+        let found = list(database, filter).unwrap().len();
+        (reads::count() - before, found)
+    }
+
+    #[tokio::test]
+    async fn list_with_a_filter_reads_as_many_records_whatever_history_there_is() {
+        let mut costs = Vec::new();
+        for count in [30, 4000] {
+            let dir = tempfile::tempdir().unwrap();
+            let database = Arc::new(Database::open(&dir.path().join("db")).unwrap());
+            history(&database, count).await;
+            costs.push(filters().iter().map(|filter| cost(&database, filter)).collect::<Vec<_>>());
+        }
+        for ((few, many), filter) in costs[0].iter().zip(&costs[1]).zip(filters()) {
+            assert!(
+                many.0 > 0 && many.0 * 10 <= few.0 * 12 && few.1 == many.1,
+                "{few:?}, {many:?}: {filter:?}"
+            );
+        }
+    }
+
+    /// Neither all rows are looked at, nor are those found put in order.
+    #[test]
+    fn query_of_a_list_is_answered_in_order_by_an_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("db")).unwrap();
+        for filter in filters() {
+            let (sql, values) = query(&filter);
+            let plan = database.read(|connection| {
+                let mut select = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let lines =
+                    select.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+                Ok(lines.map(Result::unwrap).collect::<Vec<_>>().join("\n"))
+            });
+            let plan = plan.unwrap();
+            assert!(plan.contains("USING INDEX") || plan.contains("COVERING INDEX"), "{sql}: {plan}");
+            assert!(!plan.contains("TEMP B-TREE"), "{sql}: {plan}");
+            assert!(filter.limit.is_some() || plan.starts_with("SEARCH"), "{sql}: {plan}");
+        }
     }
 }

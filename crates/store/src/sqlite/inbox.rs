@@ -20,6 +20,7 @@ use crate::{
     blocking::blocking,
     files::storage,
     inbox_key::{InboxKey, Opener, close},
+    left_out::LeftOut,
     rules::check_id,
 };
 
@@ -42,7 +43,8 @@ impl Inbox for SqliteJournal {
                 return Ok(Vec::new());
             }
             let (database, key, run) = (self.database.clone(), self.inbox_key.clone(), run.clone());
-            blocking(move || waiting(&database, &run, key.as_ref())).await
+            let left_out = self.left_out.clone();
+            blocking(move || waiting(&database, &run, key.as_ref(), &left_out)).await
         })
     }
 
@@ -82,6 +84,7 @@ fn waiting(
     database: &Database,
     run: &RunId,
     key: Option<&InboxKey>,
+    left_out: &LeftOut,
 ) -> Result<Vec<InboxEntry>, JournalError> {
     let opener = Opener::new(key, run)?;
     let select = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
@@ -91,18 +94,18 @@ fn waiting(
         select.query_map([run.as_str()], |row| row.get(0))?.collect()
     };
     let messages = database.read(|connection| select(connection).map_err(failed("read", database.path())))?;
-    let entry = |message: String| match opener.open(message.as_bytes()) {
-        Ok(entry) => Some(entry),
-        // A newer version's: left for who can read it.
-        Err(problem) => {
-            tracing::warn!(
-                "a message to run {run} is left out: {problem}; look at the table inbox of {}",
-                database.path().display()
-            );
-            None
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for message in messages {
+        match opener.open(message.as_bytes()) {
+            Ok(entry) => entries.push(entry),
+            // A newer version's: left for who can read it.
+            Err(problem) => {
+                problems.push(format!("{problem}; look at the table inbox of {}", database.path().display()));
+            }
         }
-    };
-    Ok(messages.into_iter().filter_map(entry).collect())
+    }
+    left_out.warn(run, &problems);
+    Ok(entries)
 }
 
 fn remove(database: &Database, run: &RunId, ids: &[String]) -> Result<(), JournalError> {

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use archon_types::{JournalError, RunId};
+use archon_types::{JournalError, RunId, Salvaged};
 use rusqlite::{Connection, OptionalExtension, Row, types::Type};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     blob::Blobs,
-    records::{Salvaged, from_line},
+    records::{existing, from_line},
 };
 
 /// Bits of a place for the record's number; those above are the run's.
@@ -19,7 +19,7 @@ const BITS: u32 = 32;
 
 pub(super) fn read(database: &Database, run: &RunId) -> Result<Salvaged, JournalError> {
     database.read(|connection| match id(connection, database, run)? {
-        Some(id) => records(connection, database, run, id)?.existing(run),
+        Some(id) => existing(records(connection, database, run, id)?, run),
         None => Err(JournalError::UnknownRun { run: run.clone() }),
     })
 }

@@ -9,7 +9,7 @@ use super::error::failed;
 use crate::files::storage;
 
 /// Statement `n` leads from version `n` to `n + 1`. What is released never changes.
-const MIGRATIONS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("v1.sql"), include_str!("v2.sql"), include_str!("v3.sql")];
 
 /// `ARCH`, in the header of our databases, so that no other program's file is taken for one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"ARCH");

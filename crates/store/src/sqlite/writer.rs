@@ -9,7 +9,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use archon_types::{BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunId, RunWriter};
+use archon_types::{
+    BoxFuture, Durability, JournalError, OpenMode, OpenRun, Record, RunHead, RunId, RunStatus, RunWriter,
+    SessionId, TenantId, Timestamp,
+};
 use rusqlite::Transaction;
 
 use super::{
@@ -22,20 +25,26 @@ use crate::{
     blob::{self, Blob},
     blocking::blocking,
     files::storage,
-    lock::RunLock,
+    listing::Notes,
+    lock::{RunLock, Wait, taken},
     records::for_writing,
     rules::{self, check_sequence},
 };
 
 /// Takes the lock, reads what is there and hands out the writer.
-pub(super) fn open(database: Arc<Database>, run: RunId, mode: OpenMode) -> Result<OpenRun, JournalError> {
-    let lock = database.lock(&run)?;
+pub(super) fn open(
+    database: Arc<Database>,
+    run: RunId,
+    mode: OpenMode,
+    wait: &mut Wait<'_>,
+) -> Result<OpenRun, JournalError> {
+    let lock = database.lock(&run, wait)?;
     let records = for_writing(&run, mode, log::read(&database, &run))?.records;
     if mode == OpenMode::Existing {
         inbox::mark(&database, &run)?;
     }
-    let end = Mutex::new(End { id: None, next: records.len() as u64 });
-    let log = Arc::new(SqliteLog { database, run, end, _lock: lock });
+    let end = Mutex::new(End { id: None, next: records.len() as u64, notes: Notes::default() });
+    let log = Arc::new(SqliteLog { database, run, end, lock });
     Ok(OpenRun { records, writer: Box::new(SqliteWriter { log }) })
 }
 
@@ -48,13 +57,14 @@ struct SqliteLog {
     database: Arc<Database>,
     run: RunId,
     end: Mutex<End>,
-    _lock: RunLock,
+    lock: RunLock,
 }
 
 struct End {
     /// The run's number in the database, once it is known.
     id: Option<i64>,
     next: u64,
+    notes: Notes,
 }
 
 /// A record as the tables keep it.
@@ -80,23 +90,71 @@ impl SqliteLog {
     fn append(&self, records: &[Arc<Record>], durability: Durability) -> Result<(), JournalError> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         check_sequence(&self.run, end.next, records)?;
+        if durability == Durability::Synced {
+            self.lock.check(&self.run)?;
+            self.database.check(&self.run)?;
+        }
         if records.is_empty() {
             return if durability == Durability::Synced { self.database.sync() } else { Ok(()) };
         }
         let rows = records.iter().map(|record| encode(record)).collect::<io::Result<Vec<_>>>();
         let rows = rows.map_err(storage("encode", self.database.path()))?;
+        let due = records.last().and_then(|last| end.notes.due(last));
         let id = self.database.write(durability, |transaction| {
             let id = match (end.id, end.next) {
                 (Some(id), _) => Some(id),
                 (None, 0) => None,
                 (None, _) => log::id(transaction, &self.database, &self.run)?,
             };
-            let continues = rules::continues(&records[0]);
-            insert(transaction, &self.run, continues, id, end.next, rows)
+            if durability == Durability::Synced && end.next > 0 {
+                self.check_end(transaction, id, end.next)?;
+            }
+            let inserted = insert(transaction, &self.run, &records[0], id, end.next, rows);
+            inserted
+                .and_then(|id| match due {
+                    Some(due) => note(transaction, id, due).map(|()| id),
+                    None => Ok(id),
+                })
                 .map_err(failed("write to", self.database.path()))
-        })?;
-        *end = End { id: Some(id), next: end.next + records.len() as u64 };
+        });
+        (end.id, end.next) = match id {
+            Ok(id) => (Some(id), end.next + records.len() as u64),
+            Err(e) => {
+                // Nothing was noted.
+                end.notes = Notes::default();
+                return Err(e);
+            }
+        };
         Ok(())
+    }
+}
+
+impl SqliteLog {
+    /// Makes sure that the log ends where this writer left it.
+    fn check_end(
+        &self,
+        transaction: &Transaction<'_>,
+        id: Option<i64>,
+        next: u64,
+    ) -> Result<(), JournalError> {
+        let last = |id| {
+            let select = "SELECT max(place) FROM records WHERE place >= ?1 AND place < ?2";
+            let places = log::places(id);
+            let mut select = transaction.prepare_cached(select)?;
+            select.query_row([places.start, places.end], |row| row.get::<_, Option<i64>>(0))
+        };
+        let last = id.map(last).transpose().map_err(failed("read", self.database.path()))?;
+        match last.flatten().map(log::seq) {
+            Some(seq) if seq + 1 == next => Ok(()),
+            other => {
+                let found = other.map_or(0, |seq| seq + 1);
+                let place = self.database.path().display();
+                Err(taken(
+                    &self.run,
+                    format!("its log in {place} was changed: it has {found} records instead of {next}"),
+                ))
+            }
+        }
     }
 }
 
@@ -110,7 +168,7 @@ fn encode(record: &Record) -> io::Result<Row> {
 fn insert(
     transaction: &Transaction<'_>,
     run: &RunId,
-    continues: Option<&RunId>,
+    first: &Record,
     id: Option<i64>,
     next: u64,
     rows: Vec<Row>,
@@ -118,9 +176,16 @@ fn insert(
     let id = match id {
         Some(id) => id,
         None => {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO runs (run, continues) VALUES (?1, ?2)")?;
-            insert.insert((run.as_str(), continues.map(RunId::as_str)))?
+            let insert =
+                "INSERT INTO runs (run, continues, session, tenant, called_by) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let head = RunHead::of(run.clone(), &[Arc::new(first.clone())]);
+            transaction.prepare_cached(insert)?.insert((
+                run.as_str(),
+                rules::continues(first).map(RunId::as_str),
+                head.session.as_ref().map(SessionId::as_str),
+                head.tenant.as_ref().map(TenantId::as_str),
+                head.called_by.as_ref().map(RunId::as_str),
+            ))?
         }
     };
     let mut line = transaction.prepare_cached("INSERT INTO records (place, line) VALUES (?1, ?2)")?;
@@ -136,6 +201,17 @@ fn insert(
     Ok(id)
 }
 
+/// Puts into the run's row when it was written to, and how it rests.
+fn note(
+    transaction: &Transaction<'_>,
+    id: i64,
+    (at, rests): (Timestamp, Option<RunStatus>),
+) -> rusqlite::Result<()> {
+    let at = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+    let mut update = transaction.prepare_cached("UPDATE runs SET noted = ?2, rests = ?3 WHERE id = ?1")?;
+    update.execute((id, at, rests.map(RunStatus::as_str))).map(|_| ())
+}
+
 #[cfg(test)]
 mod tests {
     use std::task::{Context, Waker};
@@ -149,7 +225,7 @@ mod tests {
     }
 
     fn open(database: &Arc<Database>, mode: OpenMode) -> Result<OpenRun, JournalError> {
-        super::open(database.clone(), RunId::new("r"), mode)
+        super::open(database.clone(), RunId::new("r"), mode, &mut || false)
     }
 
     fn record(seq: u64, text: &str) -> Arc<Record> {

@@ -142,7 +142,7 @@ fn the_head_of_a_run_says_how_it_stands() {
         (vec![start(), ended(OutcomeStatus::Cancelled, None), RecordBody::Resumed], "running"),
     ];
     for (bodies, status) in table {
-        assert_eq!(head(bodies.clone()).status, status, "{bodies:?}");
+        assert_eq!(head(bodies.clone()).status.as_str(), status, "{bodies:?}");
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use archon_types::{
     AgentEvent, BoxFuture, CallId, CommandId, ContinuationKind, Effect, Journal, JournalError, LoopId,
-    LoopStatus, Message, OpenMode, OpenRun, Origin, OutcomeStatus, PromptSource, Record, RecordBody, RunHead,
-    RunId, RunStarted, Session, SessionFormation, SessionFormationPolicy, SessionId, SessionRecorder,
-    SessionRecorderConfig, SessionState, StreamDelta, ToolCall, ToolResult, Usage, restore_messages,
-    save_messages,
+    LoopStatus, Message, OpenMode, OpenRun, Origin, OutcomeStatus, PromptSource, Record, RecordBody,
+    RunFilter, RunHead, RunId, RunStarted, Session, SessionFormation, SessionFormationPolicy, SessionId,
+    SessionRecorder, SessionRecorderConfig, SessionState, StreamDelta, ToolCall, ToolResult, Usage,
+    restore_messages, save_messages,
 };
 use expect_test::expect;
 use serde_json::json;
@@ -293,9 +293,9 @@ impl Journal for Logs {
         Box::pin(async { log })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<RunHead>, JournalError>> {
+    fn list<'a>(&'a self, filter: &'a RunFilter) -> BoxFuture<'a, Result<Vec<RunHead>, JournalError>> {
         let heads = self.0.iter().map(|(started, log)| RunHead::of(started.run.clone(), log)).collect();
-        Box::pin(async { Ok(heads) })
+        Box::pin(async { Ok(filter.page(heads)) })
     }
 }
 

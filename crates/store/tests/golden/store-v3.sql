@@ -5,7 +5,7 @@ CREATE TABLE runs (
     run       TEXT NOT NULL UNIQUE,
     -- The run that this one goes on from, as its first record says: who must stay while this one does.
     continues TEXT
-) STRICT;
+, session TEXT, tenant TEXT, called_by TEXT, noted INTEGER NOT NULL DEFAULT 0, rests TEXT) STRICT;
 CREATE INDEX runs_that_continue ON runs (continues) WHERE continues IS NOT NULL;
 CREATE TABLE records (
     -- runs.id * 2^32 + the record's place in its log.
@@ -28,10 +28,16 @@ CREATE TABLE inbox (
     message TEXT NOT NULL,
     PRIMARY KEY (run, id)
 ) STRICT;
+CREATE INDEX runs_by_time ON runs (noted, run);
+CREATE INDEX runs_of_people ON runs (noted, run) WHERE called_by IS NULL;
+CREATE INDEX runs_of_sessions ON runs (session, noted, run);
+CREATE INDEX runs_of_tenants ON runs (tenant, noted, run);
+CREATE INDEX runs_that_rest ON runs (rests, noted, run);
 INSERT INTO schema_version VALUES (1);
 INSERT INTO schema_version VALUES (2);
-INSERT INTO runs VALUES (1, 'r1', NULL);
-INSERT INTO runs VALUES (2, 'other', 'r1');
+INSERT INTO schema_version VALUES (3);
+INSERT INTO runs VALUES (1, 'r1', NULL, 's1', 'local', NULL, 1767225605000, NULL);
+INSERT INTO runs VALUES (2, 'other', 'r1', 's1', 'local', NULL, 1767225601000, NULL);
 INSERT INTO records VALUES (4294967296, '{"crc":"c244ea96","seq":0,"at":1767225600000,"type":"run_started","format":1,"run":"r1","session":"s1","agent":"a1","loop_id":"s1.0.0","tenant":"local","origin":{"kind":"prompt"},"first_turn":"user","config":{"provider":"scripted","model":"m","tools":[],"options":{"tool_choice":"auto","thinking":"off"},"limits":{"max_turns":50,"max_total_tokens":1000000,"max_duration_ms":600000,"max_repeats":3,"max_parse_failures":3,"on_limit":"stop"},"retry":{"max_retries":3,"initial_delay_ms":1000,"backoff_multiplier":2.0,"max_delay_ms":30000},"tool_mode":"native"}}');
 INSERT INTO records VALUES (4294967297, '{"crc":"8d6dfeab","seq":1,"at":1767225601000,"type":"prompted","message":{"role":"user","content":[{"type":"text","text":"What is 15% of 200?\nTwo lines, \"quotes\", ünïcode  ."}],"timestamp":1767225600000},"source":"prompt"}');
 INSERT INTO records VALUES (4294967298, '{"crc":"d15167db","seq":2,"at":1767225602000,"type":"model_asked","command":0,"attempt":0,"turn":0}');

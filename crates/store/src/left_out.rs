@@ -1,0 +1,28 @@
+//! Warns of messages that cannot be read once, however many they are and however often they are looked at.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use archon_types::RunId;
+
+/// How many messages to a run were left out when somebody was last warned. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftOut(Arc<Mutex<HashMap<RunId, usize>>>);
+
+impl LeftOut {
+    /// Warns of messages to `run` that were left out, if they are more or fewer than at the last warning.
+    pub(crate) fn warn(&self, run: &RunId, problems: &[String]) {
+        let mut warned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match problems.len() {
+            0 => warned.remove(run),
+            count => warned.insert(run.clone(), count),
+        };
+        let Some(first) = problems.first().filter(|_| before != Some(problems.len())) else { return };
+        match problems.len() - 1 {
+            0 => tracing::warn!("a message to run {run} is left out: {first}"),
+            others => tracing::warn!("a message to run {run} is left out, and {others} others: {first}"),
+        }
+    }
+}
