@@ -182,6 +182,30 @@ async fn what_a_person_trusts_holds_for_the_session_and_not_for_a_branch() {
     assert_eq!((other.status, person.seen().len()), (OutcomeStatus::Suspended, 2));
 }
 
+// spec: AP-11, AP-13
+#[tokio::test]
+async fn trust_of_a_session_does_not_hold_in_another_folder() {
+    let journal = MemoryJournal::new();
+    let agent = |folder: &str, person: &Person| {
+        let (put, _) = acts("put", ToolAnnotations::default(), |_, _| Ok("put".into()));
+        let model = FnProvider::new(|n, _| match n {
+            0 => call("c0", "put", json!({})),
+            _ => FnProvider::text("Done."),
+        });
+        let builder = Archon::builder().provider(Arc::new(model), "scripted").tool(put);
+        let builder = builder.journal(Arc::new(journal.clone())).clock(Arc::new(VirtualClock::new()));
+        let builder = builder.engine_options(asking_before_changes()).approver(Arc::new(person.clone()));
+        builder.workspace(folder).build().unwrap()
+    };
+    let trust = || now(Answer::Trust { rules: vec!["put".into()] });
+    let (first, same, other) = (Person::saying([trust()]), Person::saying([]), Person::saying([]));
+    let session = || RunOptions::in_session("letters".into());
+    agent("/one", &first).run_with("Write.", session()).await.unwrap();
+    assert!(agent("/one", &same).run_with("Again.", session()).await.unwrap().is_finished());
+    agent("/two", &other).run_with("Again.", session()).await.unwrap();
+    assert_eq!([&first, &same, &other].map(|person| person.seen().len()), [1, 0, 1]);
+}
+
 // spec: AP-11, AP-15
 #[tokio::test]
 async fn a_rule_allows_without_asking_and_denies_without_running() {

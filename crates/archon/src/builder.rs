@@ -220,6 +220,13 @@ impl ArchonBuilder {
         self
     }
 
+    /// The folder that the tools work in. It stands in the log of each run: rules that a person gives for a session hold there
+    /// only, and whoever resumes a run can find it.
+    pub fn workspace(mut self, folder: impl AsRef<std::path::Path>) -> Self {
+        self.options.workspace = Some(folder.as_ref().display().to_string());
+        self
+    }
+
     /// How far a run may go.
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
         self.options.limits = limits;

@@ -95,6 +95,7 @@ impl Archon {
         let mut options = PlanningAgentOptions::default();
         options.name.clone_from(&own.name);
         options.agent_id = own.agent_id.clone();
+        options.workspace.clone_from(&own.workspace);
         options.provider = self.questions.provider.id().to_owned();
         options.fallbacks.clone_from(&self.questions.fallbacks);
         options.tool_mode = own.tool_mode.unwrap_or_default();

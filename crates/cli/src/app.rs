@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// The surroundings of a command.
+#[derive(Clone)]
 pub(crate) struct App {
     /// The way to the terminal.
     pub(crate) output: Arc<Output>,

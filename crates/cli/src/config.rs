@@ -156,7 +156,7 @@ pub(crate) struct Config {
 }
 
 /// Where settings are looked for; an input, so that tests decide it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     /// The user's file, whether or not it exists.
     pub(crate) user: Option<PathBuf>,

@@ -1,10 +1,6 @@
 //! The rules of this user and this project: from the settings, and from what was answered with `always`.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use archon::{
     tools::{Permissions, Ruling},
@@ -12,7 +8,11 @@ use archon::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{app::App, failure::Failure, toolset::Tools};
+use crate::{
+    app::App,
+    failure::Failure,
+    toolset::{self, Tools},
+};
 
 /// All rules that hold.
 pub(crate) fn all(app: &App) -> Result<Permissions, Failure> {
@@ -43,8 +43,7 @@ pub(crate) fn warn_of_wide(tools: &Tools, rules: &Permissions, app: &App) {
 /// The rules that were answered with `always`: beside the user's settings, each for the workspace that it was given in.
 pub(crate) fn kept(app: &App) -> Option<Kept> {
     let file = app.sources.user.as_ref()?.parent()?.join("permissions.toml");
-    let workspace = app.config.settings.workspace.as_deref().unwrap_or(Path::new("."));
-    let workspace = workspace.canonicalize().ok()?.display().to_string();
+    let workspace = toolset::folder(app)?.display().to_string();
     Some(Kept { file, workspace })
 }
 

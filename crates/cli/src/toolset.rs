@@ -1,6 +1,9 @@
 //! The built-in tools that an agent gets: by name, and only those that were asked for.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use archon::{
     tools::{Workspace, builtin},
@@ -72,6 +75,11 @@ fn by_name(name: &str, all: &[Arc<dyn Tool>]) -> Result<Arc<dyn Tool>, Failure> 
         let advice = format!("{}the tools are: {known}", meant.unwrap_or_default());
         Failure::usage(format!("there is no tool {name:?}"), advice)
     })
+}
+
+/// The folder that tools may see, without links.
+pub(crate) fn folder(app: &App) -> Option<PathBuf> {
+    app.config.settings.workspace.as_deref().unwrap_or(Path::new(".")).canonicalize().ok()
 }
 
 fn workspace(app: &App) -> Result<Workspace, Failure> {

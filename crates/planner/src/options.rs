@@ -19,6 +19,8 @@ pub struct PlanningAgentOptions {
     pub model: String,
     /// Models that subtasks ask when their own cannot answer, for whoever takes the run up in another process.
     pub fallbacks: Vec<FallbackModel>,
+    /// The folder that the tools work in; see [`RunConfig::workspace`](archon_types::RunConfig::workspace).
+    pub workspace: Option<String>,
     /// How tools are spoken about in subtasks, likewise.
     pub tool_mode: ToolMode,
     /// How plans are followed.
@@ -44,6 +46,7 @@ impl Default for PlanningAgentOptions {
             provider: String::new(),
             model: String::new(),
             fallbacks: Vec::new(),
+            workspace: None,
             tool_mode: ToolMode::default(),
             settings: PlanSettings::default(),
             briefing: Briefing::default(),

@@ -312,6 +312,7 @@ impl PlanningAgent {
         let mut config = RunConfig::default();
         (config.provider, config.model) = (options.provider.clone(), options.model.clone());
         config.tool_mode = options.tool_mode;
+        config.workspace.clone_from(&options.workspace);
         if !options.fallbacks.is_empty() {
             let mut failure = FailurePolicy::default();
             failure.fallbacks.clone_from(&options.fallbacks);

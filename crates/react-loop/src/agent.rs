@@ -45,6 +45,8 @@ pub struct ReactAgentOptions {
     pub model: String,
     /// Standing instructions.
     pub system: Option<String>,
+    /// See [`RunConfig::workspace`](archon_types::RunConfig::workspace).
+    pub workspace: Option<String>,
     /// How far a run may go.
     pub limits: ExecutionLimits,
     /// How failed model calls are retried; ignored where the provider retries by itself.
@@ -88,6 +90,7 @@ impl ReactAgentOptions {
             config_id: None,
             model: model.into(),
             system: None,
+            workspace: None,
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
             tool_retry: FailurePolicy::default().tool_retry,

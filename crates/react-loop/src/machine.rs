@@ -172,9 +172,10 @@ impl ReactMachine {
             meter.carry(history.spent);
         }
         let unanswered = is_branch && history.wants_answer();
-        // What a person trusts does not go with a branch, nor with the same again.
+        // What a person trusts does not go with a branch, nor with the same again, nor to another folder.
         let goes_on =
-            matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. });
+            matches!(started.origin, Origin::Continues { continuation: ContinuationKind::Default, .. })
+                && history.workspace == started.config.workspace;
         let trusted = if goes_on { history.trusted.clone() } else { Vec::new() };
         let prompted_by = match (&started.origin, started.first_turn) {
             (Origin::CalledBy { .. }, _) | (_, TurnTrigger::SubAgent) => Speaker::Model,
@@ -352,7 +353,7 @@ impl ReactMachine {
             self.window.push(Message::user(by.marker(), self.meter.now()), Speaker::Program);
         }
         let (spent, trusted) = (self.meter.spent(), self.trusted);
-        History { spent, trusted, ..self.window.into_history() }
+        History { spent, trusted, workspace: self.config.workspace, ..self.window.into_history() }
     }
 
     /// Turns that were taken in this run.

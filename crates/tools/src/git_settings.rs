@@ -7,11 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    beneath::open_regular,
-    control::{GIT, is_of_git},
-    permissions::resolved,
-};
+#[cfg(feature = "bash")]
+use crate::control::GIT;
+use crate::{beneath::open_regular, control::is_of_git, permissions::resolved};
 
 /// Whether git would take a folder for one of its own: of the files in it only the names count.
 pub(crate) fn is_git(has: impl Fn(&str) -> bool) -> bool {
@@ -32,6 +30,7 @@ pub(crate) fn decides(root: &Path, path: &Path) -> bool {
 }
 
 /// The parts of git's own folder that are settings, and the places that its settings name.
+#[cfg(feature = "bash")]
 pub(crate) fn parts(folder: &Path) -> Vec<PathBuf> {
     GIT.iter().map(|name| folder.join(name)).chain(named(folder)).collect()
 }

@@ -512,6 +512,10 @@ pub struct RunConfig {
     /// that a tool reads can end its result and go on in the words of another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_mark: Option<String>,
+    /// The folder that the run's tools work in; none where they work in no folder, or nobody named it. Rules for a session
+    /// hold only in the folder that they were given in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// What the answer should be, for text mode and for checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<String>,

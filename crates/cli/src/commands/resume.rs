@@ -10,7 +10,10 @@ use archon::{
 };
 
 use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
-use crate::{app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, toolset};
+use crate::{
+    app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, output::Look,
+    text::visible, toolset,
+};
 
 /// What `archon resume` takes.
 #[derive(Debug, clap::Args)]
@@ -109,12 +112,34 @@ impl RecordedFlags {
     }
 }
 
+/// The surroundings of a run that was begun in a folder: its tools work there, wherever it is resumed.
+fn in_its_folder(app: &App, config: &RunConfig, flags: &ToolFlags) -> Result<App, Failure> {
+    let mut app = app.clone();
+    let Some(folder) = config.workspace.as_ref().filter(|_| flags.workspace.is_none()) else {
+        return Ok(app);
+    };
+    let folder = PathBuf::from(folder);
+    if !folder.is_dir() {
+        return Err(Failure::usage(
+            format!("the run was begun in '{}', which is no folder any more", folder.display()),
+            "name the folder that its tools may see: --workspace DIR",
+        ));
+    }
+    if toolset::folder(&app).as_ref() != Some(&folder) {
+        let folder = visible(&folder.display().to_string());
+        app.output.note(Look::Plain, format!("its tools work in {folder}, where it was begun"));
+    }
+    app.config.settings.workspace = Some(folder);
+    Ok(app)
+}
+
 async fn recorded(
     app: &App,
     config: &RunConfig,
     flags: &ToolFlags,
     is_plan: bool,
 ) -> Result<ArchonBuilder, Failure> {
+    let app = &in_its_folder(app, config, flags)?;
     let tools = match flags.tools {
         Some(_) => toolset::chosen(app)?,
         None => toolset::recorded(config.tools.iter().map(|t| t.name.as_str()), app)?,

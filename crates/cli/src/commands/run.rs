@@ -111,6 +111,7 @@ pub(crate) fn assemble(
     engine.ask = Ask::BeforeChanges;
     engine.permissions = permissions::all(app)?;
     permissions::warn_of_wide(&tools, &engine.permissions, app);
+    let has_tools = !tools.is_empty();
     let mut builder = Archon::builder()
         .engine_options(engine)
         .agent_id("archon")
@@ -128,6 +129,9 @@ pub(crate) fn assemble(
         }
         Asking::Later => builder = builder.approver(Arc::new(AskLater)),
         Asking::Nobody => {}
+    }
+    if let Some(folder) = has_tools.then(|| toolset::folder(app)).flatten() {
+        builder = builder.workspace(folder);
     }
     if let Some(system) = &settings.system {
         builder = builder.system(system);

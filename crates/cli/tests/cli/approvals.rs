@@ -3,7 +3,7 @@
 use archon_testkit::MockServer;
 
 use crate::{
-    setup::{Place, answer, asks_for},
+    setup::{Place, Ran, answer, asks_for},
     terminal::Terminal,
 };
 
@@ -79,6 +79,27 @@ async fn an_edit_that_is_approved_later_takes_effect_and_so_does_the_next_prompt
         let ran = place.archon("resume", &[run]).await;
         assert_eq!((ran.code, ran.out.trim_end(), text().as_str()), (Some(0), said, now), "{ran:?}");
     }
+}
+
+// spec: TE-48
+#[tokio::test]
+async fn resume_from_another_folder_works_in_the_folder_that_the_run_was_begun_in() {
+    let server = MockServer::start([asks_for("write_file", WRITE), answer("It is written.")]).await;
+    let place = Place::with_server(&server);
+    place.archon("run --ask-later --tools write_file", &["Write notes."]).await;
+    let listed = place.archon("approvals list --json", &[]).await.json();
+    let run = listed[0]["run"].as_str().unwrap().to_owned();
+    place.archon("approvals approve", &[listed[0]["request_id"].as_str().unwrap()]).await;
+    std::fs::create_dir(place.path("other")).unwrap();
+    let mut command = place.command("resume", &[&run]);
+    let ran: Ran = command.current_dir(place.path("other")).output().await.unwrap().into();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is written.\n"), "{ran:?}");
+    let folder = place.dir.path().canonicalize().unwrap();
+    assert!(
+        ran.err.contains(&format!("its tools work in {}, where it was begun", folder.display())),
+        "{ran:?}"
+    );
+    assert!(place.path("notes.txt").exists() && !place.path("other/notes.txt").exists());
 }
 
 // spec: AP-04

@@ -35,6 +35,7 @@ impl ReactAgent {
         });
         config.result_mark =
             (config.tool_mode == ToolMode::Text).then(|| text_mode::mark_of(&context.ids.fresh("mark")));
+        config.workspace.clone_from(&options.workspace);
         config.expected_output.clone_from(&options.expected_output);
         (config.goal_check, config.form_check) = (options.goal_check, options.form_check);
         config.context.clone_from(&options.context);

@@ -16,8 +16,9 @@ pub struct History {
     pub(crate) counted_by: Option<Tokenizer>,
     /// What the runs before spent, for a run that shares their budget.
     pub(crate) spent: Spent,
-    /// Rules under which nobody is to be asked for the rest of the session.
+    /// Rules under which nobody is to be asked for the rest of the session, in the folder that they were given in.
     pub(crate) trusted: Vec<String>,
+    pub(crate) workspace: Option<String>,
     /// What calls have told of the files that they read or wrote; known only of what was read from logs.
     pub(crate) seen: Vec<(String, ToolResult)>,
 }
