@@ -293,73 +293,74 @@ async fn what_is_no_answer_is_shown_with_status_type_and_first_bytes_and_without
             let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();
             let [why, advice] = lines.as_slice() else { panic!("not two lines: {ran:?}") };
             let (advice, _) = advice.split_once("; then: archon resume").expect("a way on");
+            let why = why.replace(&server.url(), "SERVER");
             told += &format!("{model} {}: {why} /{advice}\n", ran.code.unwrap());
         }
         told.push('\n');
     }
     expect![[r#"
-        vllm:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         vllm:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         vllm:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         vllm:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vllm:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        vllm:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vllm:m 1: error: protocol: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        vllm:m 1: error: protocol: vllm@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        openai-responses:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         openai-responses:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         openai-responses:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         openai-responses:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        openai-responses:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        openai-responses:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        openai-responses:m 1: error: protocol: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        openai-responses:m 1: error: protocol: openai-responses@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        anthropic:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         anthropic:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         anthropic:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         anthropic:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        anthropic:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        anthropic:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        anthropic:m 1: error: protocol: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        anthropic:m 1: error: protocol: anthropic@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        gemini:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         gemini:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         gemini:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         gemini:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        gemini:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        gemini:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        gemini:m 1: error: protocol: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        gemini:m 1: error: protocol: gemini@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        vertex:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         vertex:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         vertex:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         vertex:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        vertex:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        vertex:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        vertex:m 1: error: protocol: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        vertex:m 1: error: protocol: vertex@SERVER/v1, status 200: an event that is no chunk (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        azure:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         azure:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         azure:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, application/json: {"object":"list","data":["****"]} /  check the address: something else may answer there
         azure:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        azure:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        azure:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        azure:m 1: error: protocol: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        azure:m 1: error: protocol: azure@SERVER/v1, status 200: an event that is none (expected ident at line 1 column 2): not now **** /  check the address: something else may answer there
 
-        bedrock:m 1: error: protocol: status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the address: something else may answer there
         bedrock:m 1: error: not authorised: status 403, text/html: <!DOCTYPE html><title>Gateway</title> key **** /  check the key: `archon doctor` shows which one is used
         bedrock:m 1: error: the service refused the request (InvalidRequest, status 400): the key **** is wrong (status 200, application/json: {"error":{"message":"the key **** is wrong","type":"invalid_request_error"}}) /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: JSON and no event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, JSON and no event stream (status 200, application/json: {"object":"list","data":["****"]}) /  check the address: something else may answer there
         bedrock:m 1: error: the service refused the request (NotFound, status 404): The model `gtp-5` does not exist /  check the model's name: `archon models list`
-        bedrock:m 1: error: protocol: status 200, text/plain: not now **** /  check the address: something else may answer there
-        bedrock:m 1: error: protocol: status 200, text/event-stream: not now **** /  check the address: something else may answer there
-        bedrock:m 1: error: protocol: status 200, text/event-stream: data: not now **** /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/plain: not now **** /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: not now **** /  check the address: something else may answer there
+        bedrock:m 1: error: protocol: bedrock@SERVER/v1, status 200, text/event-stream: data: not now **** /  check the address: something else may answer there
 
     "#]].assert_eq(&told);
 }
