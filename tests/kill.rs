@@ -10,7 +10,7 @@ use std::{
 
 use archon::{
     store::{JsonlJournal, SqliteJournal},
-    types::{Journal, Record, RecordBody, RunId, ToolResult, Usage},
+    types::{Journal, JournalError, Record, RecordBody, RunId, ToolResult, Usage},
 };
 
 /// What a log says, without ids, times, attempts, and the records that only tell of the kill.
@@ -70,8 +70,12 @@ pub(crate) fn logs(dir: &Path, kind: &str) -> Logs {
     block_on(async {
         let mut logs = Logs::new();
         for head in journal.list(&archon::types::RunFilter::all()).await.expect("the runs can be listed") {
-            let records = journal.read(&head.run_id).await.expect("the log can be read");
-            logs.insert(head.run_id.to_string(), records);
+            match journal.read(&head.run_id).await {
+                Ok(records) => _ = logs.insert(head.run_id.to_string(), records),
+                // Its process died before it began the log.
+                Err(JournalError::UnknownRun { .. }) => {}
+                Err(e) => panic!("the log cannot be read: {e}"),
+            }
         }
         logs
     })
