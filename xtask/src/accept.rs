@@ -195,7 +195,7 @@ mod tests {
         let error = |name| named(name).err().unwrap().to_string();
         assert_eq!(
             error("lunch"),
-            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, demo, security"
+            "there is no acceptance suite `lunch`; there is: skeleton, engine, loop, providers, tools, planner, memory, orchestrator, faults, demo, security"
         );
         assert_eq!(
             lines(&[], Some("x"), 1).err().unwrap().to_string(),

@@ -349,9 +349,10 @@ fn what_is_no_model_is_told_apart() {
     assert!(matches!(load(&folder.path().join("none.gguf")), LocalModelError::Missing { .. }));
     assert!(matches!(load(&file("text.gguf", b"hello world")), LocalModelError::NotGguf { .. }));
     assert!(matches!(load(&file("empty.gguf", b"")), LocalModelError::NotGguf { .. }));
-    assert!(matches!(load(&file("stub.gguf", b"GGUF\x03\0\0\0")), LocalModelError::Broken { .. }));
     assert!(matches!(load(folder.path()), LocalModelError::Unreadable { .. }));
     let Some(whole) = paths().into_iter().next() else { return };
+    // With models there is the engine, which reads them.
+    assert!(matches!(load(&file("stub.gguf", b"GGUF\x03\0\0\0")), LocalModelError::Broken { .. }));
     let bytes = std::fs::read(whole).unwrap();
     let cut = file("cut.gguf", &bytes[..bytes.len() / 2]);
     assert!(matches!(load(&cut), LocalModelError::Broken { .. }));

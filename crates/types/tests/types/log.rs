@@ -162,7 +162,7 @@ fn the_head_of_a_run_names_its_first_prompt_and_its_times() {
     round_trip(
         &head,
         &expect![[
-            r#"{"run_id":"run_1","session":"s_1","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#
+            r#"{"run_id":"run_1","session":"s_1","tenant":"local","started_at":100,"updated_at":103,"status":"running","task":"ü"}"#
         ]],
     );
     round_trip(
