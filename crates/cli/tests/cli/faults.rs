@@ -98,7 +98,10 @@ fn plan(asked: &str) -> String {
 /// The run that a person started, if one was kept before the kill, and its status.
 async fn run_of(place: &Place) -> Option<(String, String)> {
     let listed = place.archon("runs list --json", &[]).await.json();
-    let run = listed.into_iter().find(|run| run["called_by"].is_null())?;
+    // A log without a record is of a run that was killed before it began.
+    let has_begun =
+        |run: &Value| !run["problem"].as_str().is_some_and(|problem| problem.contains("its log is empty"));
+    let run = listed.into_iter().find(|run| run["called_by"].is_null() && has_begun(run))?;
     Some((run["run_id"].as_str()?.to_owned(), run["status"].as_str()?.to_owned()))
 }
 
