@@ -23,7 +23,7 @@ pub enum Error {
     SessionBusy {
         /// The run.
         run: RunId,
-        /// How it is.
+        /// The state that the run is in.
         status: RunStatus,
     },
     /// The conversation works on something already.

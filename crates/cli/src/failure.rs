@@ -202,7 +202,7 @@ fn of_plan(e: &PlanRunError) -> Failure {
     }
 }
 
-/// What can be done about a run that has met a limit.
+/// Advice for a run that has met a limit.
 fn at_limit(run: &RunId, limit: &LimitReached) -> String {
     match more_of(limit) {
         Some(flag) => {

@@ -143,7 +143,7 @@ impl Team {
         Ok(Driver::new(&self.parts, machine, log, context).drive().await?)
     }
 
-    /// What the run begins with.
+    /// The first records of the run.
     fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
         let options = &self.parts.options;
         let formed = TeamRecord::Formed {

@@ -146,7 +146,7 @@ impl PlanningAgent {
         self.drive(fold_plan(context, &records)?, log, Said::default(), context).await
     }
 
-    /// What the run begins with.
+    /// The first records of the run.
     async fn opening(&self, goal: &str, context: &Context) -> Vec<RecordBody> {
         let memories = self.parts.recall(goal).await;
         let options = &self.parts.options;

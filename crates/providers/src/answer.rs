@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     prose: Prose,
     /// Whether a call of the tool that stands for the answer was begun.
     formed: bool,
-    /// Whether the model declined in words.
+    /// The model declined in words.
     refused: bool,
     said: Said,
     /// How much had come when the service said why the answer ends.
@@ -147,7 +147,7 @@ impl Answer {
         self.ended_at = Some(self.said);
     }
 
-    /// Whether the answer is complete, given that it was said why it ends: its body ended, or nothing came since.
+    /// An answer with a finish reason is complete if its body ended, or if nothing came after the reason.
     pub(crate) fn is_whole(&self, body: BodyEnd) -> bool {
         body == BodyEnd::Complete || self.ended_at == Some(self.said)
     }

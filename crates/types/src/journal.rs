@@ -150,7 +150,7 @@ pub struct RunHead {
     pub started_at: Timestamp,
     /// When its last record was written.
     pub updated_at: Timestamp,
-    /// How it is.
+    /// The state that the run is in.
     pub status: RunStatus,
     /// The first prompt, shortened.
     #[serde(default)]

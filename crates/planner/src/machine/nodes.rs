@@ -499,7 +499,7 @@ impl Nodes {
         }
     }
 
-    /// Whether a person was asked about this call because it was cut off.
+    /// A person was asked about this call because it was cut off.
     pub(super) fn is_doubted(&self, call: CallId) -> bool {
         self.index_of(call).is_some_and(|index| self.asked.contains(&index) && self.is_asked_in_doubt(index))
     }

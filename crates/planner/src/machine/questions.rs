@@ -73,7 +73,7 @@ impl PlanMachine {
         }
     }
 
-    /// Whether a person was asked about this call because it was cut off and may have done its work.
+    /// A person was asked about this call because it was cut off and may have done its work.
     pub fn is_doubted(&self, call: CallId) -> bool {
         self.nodes.is_doubted(call)
     }

@@ -81,7 +81,7 @@ pub(super) struct BlockStop {
 pub(super) struct MessageStop {
     #[serde(default)]
     pub(super) stop_reason: String,
-    /// What a model says that the service has no name for, for instance Anthropic's `stop_sequence`.
+    /// Fields of a model that the service has no name for, for instance Anthropic's `stop_sequence`.
     pub(super) additional_model_response_fields: Option<Json>,
 }
 

@@ -101,7 +101,7 @@ pub(crate) trait Decoder: Send + Unpin + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// How a body ended.
+/// The end of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyEnd {
     /// As HTTP says, or the protocol said that nothing follows.
@@ -466,7 +466,7 @@ pub(crate) fn failure_of(response: &Response, now: Timestamp) -> Failure {
     }
 }
 
-/// Why a body is not read that is compressed although nobody asked for that: a proxy on the way does so. Reading it would
+/// The error for a compressed body. Nobody asked for one; a proxy on the way makes it. Reading it would
 /// bring more crates than the case is worth.
 pub(crate) fn compressed(response: &Response) -> Option<String> {
     let encoding =

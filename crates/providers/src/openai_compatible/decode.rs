@@ -40,7 +40,7 @@ pub(crate) struct ChatDecoder {
     tools: Arc<Encoded<Vec<ToolSpec>>>,
     clock: Option<Arc<dyn Clock>>,
     named_model: bool,
-    /// Whether the model declined in words.
+    /// The model declined in words.
     refused: bool,
     /// The latest choice had a finish reason without a word in it.
     unsaid: bool,

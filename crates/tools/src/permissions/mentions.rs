@@ -2,7 +2,7 @@
 //! command is no file tool, so this looks for the paths in its words, and says yes too often rather than too
 //! seldom.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::{
     Rule, resolved,
@@ -12,6 +12,7 @@ use super::{
         said::{Place, Said, literal, meet},
     },
 };
+use crate::workspace;
 
 /// More folders than these are not followed when a line changes from one to the other.
 const MOST_FOLDERS: usize = 16;
@@ -114,7 +115,8 @@ impl Look<'_> {
             self.rule.holds(self.root, path)
                 || depth == Depth::Below && meet(&below(literal(&path.to_string_lossy())), &self.meant)
         };
-        is_meant(&without_dots(path)) || resolved(self.root, path).is_some_and(|path| is_meant(&path))
+        is_meant(&workspace::plain(Path::new(""), path))
+            || resolved(self.root, path).is_some_and(|path| is_meant(&path))
     }
 
     /// The same for what is not known to the letter.
@@ -231,19 +233,4 @@ fn plain(form: &[Place]) -> Vec<Place> {
         true => vec![Place::Text],
         false => rest.to_vec(),
     }
-}
-
-/// A path as it is written, without `.` and `..`.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
 }

@@ -118,10 +118,6 @@ impl Before {
             );
         }
         let mut told = settling.told;
-        for told in told.iter().filter(|told| told.contains("Tell the person")) {
-            // The model is told, too, and may keep it to itself.
-            tracing::warn!(target: "archon::tools", "{told}");
-        }
         let more = told.len().saturating_sub(TOLD);
         told.truncate(TOLD);
         told.extend((more > 0).then(|| format!("and {more} more of this kind")));
@@ -141,6 +137,12 @@ fn find_all(cage: &Cage, denied: &Denied, closed: &BTreeSet<PathBuf>) -> (Places
             return (after, opened);
         }
     }
+}
+
+/// Warns the person of what the model is told, too: it may keep it to itself.
+fn warn(told: String) -> String {
+    tracing::warn!(target: "archon::tools", "{told}");
+    told
 }
 
 /// Lets the owner of a folder list and change it, where a mode forbade that and the owner is us.
@@ -193,11 +195,11 @@ impl Settling<'_> {
                 self.name(path),
                 self.name(&aside)
             ),
-            Err(e) => format!(
+            Err(e) => warn(format!(
                 "the command made '{}', which it may not ({why}), and it cannot be set aside: {e}. Tell the \
                  person",
                 self.name(path)
-            ),
+            )),
         };
         self.told.push(told);
     }
@@ -206,11 +208,11 @@ impl Settling<'_> {
         let now = Tree::of(path);
         if self.before.is_held && tree.entries.is_empty() {
             if now.is_none_or(|now| now.id != tree.id) {
-                self.told.push(format!(
+                self.told.push(warn(format!(
                     "'{}' was replaced from outside while the command ran, so that it was not held any more. \
                      Tell the person to look at it",
                     self.name(path)
-                ));
+                )));
             }
             return;
         }
@@ -237,12 +239,10 @@ impl Settling<'_> {
                 "the command made '{name}', which it may not ({why}). It was set aside and is now '{}'",
                 self.name(&aside)
             ),
-            Err(e) => {
-                format!(
-                    "the command made '{name}', which it may not ({why}), and it cannot be set aside: {e}. \
+            Err(e) => warn(format!(
+                "the command made '{name}', which it may not ({why}), and it cannot be set aside: {e}. \
                      Tell the person"
-                )
-            }
+            )),
         });
     }
 
@@ -261,12 +261,10 @@ impl Settling<'_> {
                  command made of it is now '{}'",
                 self.name(&aside)
             ),
-            Err(e) => {
-                format!(
-                    "the command changed '{name}', which it may not ({why}), and it cannot be put back: {e}. \
+            Err(e) => warn(format!(
+                "the command changed '{name}', which it may not ({why}), and it cannot be put back: {e}. \
                      Tell the person"
-                )
-            }
+            )),
         });
     }
 
