@@ -74,9 +74,9 @@ impl Meter {
     }
 
     /// A call is on its way that may cost `cost`, and whose request has about `request` tokens.
-    pub(crate) fn asked(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
+    pub(crate) fn begin_call(&mut self, cost: u64, request: u64, max_output: Option<u32>) {
         self.money.reserve(cost);
-        self.uncounted.asked(request, max_output);
+        self.uncounted.begin_call(request, max_output);
     }
 
     /// Nobody knows what the call took: all of what was set aside counts as spent.
@@ -274,7 +274,7 @@ pub(crate) struct Uncounted {
 }
 
 impl Uncounted {
-    fn asked(&mut self, request: u64, max_output: Option<u32>) {
+    fn begin_call(&mut self, request: u64, max_output: Option<u32>) {
         (self.request, self.answer) = (request, max_output.map_or(ASSUMED_OUTPUT, u64::from));
     }
 
@@ -312,10 +312,10 @@ mod tests {
         let price = ModelPrice::new(1_000_000, 2_000_000);
         let mut meter = Meter::default();
         let usage = Usage { input: 10, output: 5, ..Usage::default() };
-        meter.asked(1_000, 300, Some(100));
+        meter.begin_call(1_000, 300, Some(100));
         meter.answered_beside(&usage, Some(&price), true);
         assert_eq!((meter.money.spent, meter.spent().tokens), (20, 15));
-        meter.asked(1_000, 300, Some(100));
+        meter.begin_call(1_000, 300, Some(100));
         meter.answered_beside(&Usage::default(), Some(&price), true);
         assert_eq!((meter.money.spent, meter.spent().tokens), (1_020, 415));
     }

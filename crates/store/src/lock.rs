@@ -50,7 +50,9 @@ impl RunLock {
     pub(crate) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
-            false => Err(taken(run, format!("its lock {} was removed or replaced", self.path.display()))),
+            false => {
+                Err(lost_writer(run, format!("its lock {} was removed or replaced", self.path.display())))
+            }
         }
     }
 }
@@ -88,7 +90,7 @@ pub(crate) fn lock(file: &File, path: &Path, run: &RunId, wait: &mut Wait<'_>) -
 }
 
 /// Somebody took the log or its lock from the run's writer.
-pub(crate) fn taken(run: &RunId, problem: String) -> JournalError {
+pub(crate) fn lost_writer(run: &RunId, problem: String) -> JournalError {
     JournalError::Taken { run: run.clone(), problem }
 }
 

@@ -73,7 +73,7 @@ impl Seen {
     }
 
     /// What a call's result tells of the version that it read or wrote.
-    pub(crate) fn told(file: &Path, version: Version) -> Json {
+    pub(crate) fn metadata(file: &Path, version: Version) -> Json {
         serde_json::to_value(SeenFile { file: file.to_owned(), version }).unwrap_or_default()
     }
 

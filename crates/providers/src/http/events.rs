@@ -413,7 +413,9 @@ impl<D: Decoder> Exchange<D> {
     fn fail(&mut self, error: ProviderError) {
         let AssistantMessage { provider, model, .. } = self.decoder.answer();
         let error = match error {
-            ProviderError::Protocol(what) => ProviderError::Protocol(told_by(provider, self.status, what)),
+            ProviderError::Protocol(what) => {
+                ProviderError::Protocol(with_service(provider, self.status, what))
+            }
             other => catalogue::with_nearest(other, provider, model),
         };
         let error = match self.status {
@@ -445,7 +447,7 @@ impl<D: Decoder> Stream for Exchange<D> {
 }
 
 /// Which service said what no documentation names, and with which status.
-fn told_by(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
+fn with_service(provider: &str, status: Option<u16>, mut what: ErrorText) -> ErrorText {
     let is_told = what.text.contains("status ");
     what.text = match status.filter(|_| !is_told) {
         Some(status) => format!("{provider}, status {status}: {}", what.text),

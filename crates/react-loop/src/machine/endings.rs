@@ -66,7 +66,7 @@ impl ReactMachine {
     /// A call is on its way that may cost so much.
     pub(super) fn set_aside(&mut self, cost: u64) {
         let (tokens, max_output) = (self.window.request_tokens(), self.config.options.max_tokens);
-        self.meter.asked(cost, tokens, max_output);
+        self.meter.begin_call(cost, tokens, max_output);
     }
 
     /// What has to be recorded instead of asking the same question again, because of a limit.

@@ -23,7 +23,7 @@ use crate::{
     blocking::blocking,
     files::{Identity, refuse_irregular, storage, sync_directory},
     listing::{Note, Notes},
-    lock::{self, RunLock, Wait, taken},
+    lock::{self, RunLock, Wait, lost_writer},
     records::for_writing,
     rules::{self, check_sequence},
 };
@@ -195,7 +195,7 @@ impl<M: Medium> JsonlWriter<M> {
         let log = &self.files.log;
         match self.medium.changed(log, self.end.bytes).map_err(storage("look at", log))? {
             None => Ok(()),
-            Some(problem) => Err(taken(self.run(), format!("its log {} {problem}", log.display()))),
+            Some(problem) => Err(lost_writer(self.run(), format!("its log {} {problem}", log.display()))),
         }
     }
 

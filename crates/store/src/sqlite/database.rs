@@ -68,9 +68,10 @@ impl Database {
     pub(super) fn check(&self, run: &RunId) -> Result<(), JournalError> {
         match self.identity.is_at(&self.path) {
             true => Ok(()),
-            false => {
-                Err(lock::taken(run, format!("its database {} was removed or replaced", self.path.display())))
-            }
+            false => Err(lock::lost_writer(
+                run,
+                format!("its database {} was removed or replaced", self.path.display()),
+            )),
         }
     }
 

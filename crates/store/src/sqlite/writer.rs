@@ -26,7 +26,7 @@ use crate::{
     blocking::blocking,
     files::storage,
     listing::Notes,
-    lock::{RunLock, Wait, taken},
+    lock::{RunLock, Wait, lost_writer},
     records::for_writing,
     rules::{self, check_sequence},
 };
@@ -149,7 +149,7 @@ impl SqliteLog {
             other => {
                 let found = other.map_or(0, |seq| seq + 1);
                 let place = self.database.path().display();
-                Err(taken(
+                Err(lost_writer(
                     &self.run,
                     format!("its log in {place} was changed: it has {found} records instead of {next}"),
                 ))

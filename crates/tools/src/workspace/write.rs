@@ -121,7 +121,7 @@ impl Workspace {
     pub(crate) fn note_seen(&self, session: &SessionId, real: &Path, file: &File) -> Json {
         let Ok(of) = file.metadata() else { return Json::Null };
         self.seen.note(session, real, Version::of(&of));
-        Seen::told(real, Version::of(&of))
+        Seen::metadata(real, Version::of(&of))
     }
 
     /// The session knows the files that an earlier call of it has read or written.
