@@ -240,7 +240,7 @@ impl From<&clap::Error> for Failure {
         let mut advice: Vec<_> = lines.filter_map(tip).collect();
         advice.extend(meant.map(|name| format!("did you mean `{name}`?")));
         advice.push("--help says more".to_owned());
-        Self::usage(what, advice.join("; "))
+        Self::usage(what, advice.join("; ").replace("?; ", "? "))
     }
 }
 
@@ -353,19 +353,19 @@ mod tests {
             "archon rnu hi",
             expect![[r#"
             unrecognized subcommand 'rnu'
-              did you mean `run`?; --help says more"#]],
+              did you mean `run`? --help says more"#]],
         );
         check(
             "archon run --modle M hi",
             expect![[r#"
             unexpected argument '--modle' found
-              did you mean `--model`?; --help says more"#]],
+              did you mean `--model`? --help says more"#]],
         );
         check(
             "archon runs lits",
             expect![[r#"
             unrecognized subcommand 'lits'
-              did you mean `list`?; --help says more"#]],
+              did you mean `list`? --help says more"#]],
         );
         check(
             "archon chat",

@@ -115,13 +115,6 @@ impl Human {
             RecordBody::ModelAsked { .. } => self.asked(output),
             RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
-            RecordBody::SteppedDown { step, .. } => {
-                output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
-            }
-            RecordBody::NotKept { reason } => {
-                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
-            }
-            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::ToolStarted { call, attempt, .. } => {
                 self.tool_started(call, *attempt, record.at, output)
             }
@@ -141,6 +134,26 @@ impl Human {
                 self.stream.close_line(output);
                 output.note(Look::Dim, "cancelling");
             }
+            // The last line says which.
+            RecordBody::LimitReached(limit) => {
+                self.limit = Some(limit.to_string());
+                self.stream.close_line(output);
+            }
+            RecordBody::RunFinished(outcome) => self.finished(outcome, record.at, output),
+            body => self.note(body, output),
+        }
+    }
+
+    /// Shows what happened to the run as a whole.
+    fn note(&self, body: &RecordBody, output: &Output) {
+        match body {
+            RecordBody::SteppedDown { step, .. } => {
+                output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
+            }
+            RecordBody::NotKept { reason } => {
+                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
+            }
+            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::Resumed if self.is_cut => {
                 output.note(
                     Look::Dim,
@@ -157,12 +170,6 @@ impl Human {
             }
             RecordBody::Noted { text } if self.limit.as_ref().is_some_and(|limit| text.contains(limit)) => {}
             RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
-            // The last line says which.
-            RecordBody::LimitReached(limit) => {
-                self.limit = Some(limit.to_string());
-                self.stream.close_line(output);
-            }
-            RecordBody::RunFinished(outcome) => self.finished(outcome, record.at, output),
             _ => {}
         }
     }

@@ -55,7 +55,7 @@ fn what_may_be_retried() {
     let wait = Some(Duration::from_secs(7));
     let text = || "text".to_owned();
     let api = |kind| ProviderError::Api { status: 400, kind, message: text() };
-    let table: [(ProviderError, &str, bool, Option<Duration>); 13] = [
+    let table: [(ProviderError, &str, bool, Option<Duration>); 14] = [
         (
             ProviderError::RateLimited { retry_after: wait, message: text().into() },
             "rate_limited",
