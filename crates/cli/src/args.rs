@@ -39,7 +39,8 @@ pub(crate) struct GlobalArgs {
 const AFTER_HELP: &str = "\
 Keys: from the variable of the service, as OPENAI_API_KEY; more of them as OPENAI_API_KEY_2, _3 and so on,
 tried in this order.
-Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 130 interrupted.
+Exit codes: 0 finished, 1 failed, 2 usage, 3 suspended, 4 a limit was reached, 5 finished, but a call was not
+allowed and nobody could be asked (see --allow), 130 interrupted.
 Settings: flags, then ARCHON_* variables, then ./archon.toml, then the user's archon.toml.";
 
 #[cfg(test)]
@@ -68,19 +69,19 @@ mod tests {
         check(
             "run hello",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: false, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, go_on: false, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hello"] }) }"#
             ]],
         );
         check(
             "run --model M --base-url http://h/v1 --tools a,b --max-turns 3 --workspace W --mode text --session s hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, max_turns: Some(3), mode: Some(Text) }, go_on: false, session: Some("s"), memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Run(RunArgs { model: ModelFlags { model: Some("M"), base_url: Some("http://h/v1") }, tools: ToolFlags { tools: Some(Names(["a", "b"])), workspace: Some("W") }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: Some(3), max_tokens: None, max_cost: None, max_duration: None }, mode: Some(Text) }, allow: AllowFlags { allow: [] }, go_on: false, session: Some("s"), memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
             "run --continue --json --data-dir D -vv hi",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, go_on: true, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: true, ask_later: false, verbose: 2 }, command: Run(RunArgs { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, go_on: true, session: None, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, plan: false, confirm: false, task: ["hi"] }) }"#
             ]],
         );
         check(
@@ -110,17 +111,17 @@ mod tests {
         check(
             "plan --format dot see Paris",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: None, model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, format: Some(Dot), execute: false, confirm: false, template: None, set: [], goal: ["see", "Paris"] }) }"#
             ]],
         );
         check(
             "plan --data-dir D show r1 --format mermaid",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, max_turns: None, mode: None }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
+                r#"Args { global: GlobalArgs { data_dir: Some("D"), json: false, ask_later: false, verbose: 0 }, command: Plan(PlanArgs { command: Some(Show { run: "r1", format: Some(Mermaid) }), model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, agent: AgentFlags { fallback: None, project_file: None, limits: LimitFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, mode: None }, allow: AllowFlags { allow: [] }, format: None, execute: false, confirm: false, template: None, set: [], goal: [] }) }"#
             ]],
         );
         check(
-            "memory search --collection user:anna --limit 2 what now",
+            "memory search --memory user:anna --limit 2 what now",
             expect![[
                 r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Memory(Search { of: Of { collection: "user:anna", vectors: EmbedderFlags { embedder: None } }, limit: 2, question: ["what", "now"] }) }"#
             ]],
@@ -134,7 +135,7 @@ mod tests {
         check(
             "resume r1",
             expect![[
-                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, more: MoreFlags { max_turns: None, max_tokens: None, max_duration: None }, run: "r1" }) }"#
+                r#"Args { global: GlobalArgs { data_dir: None, json: false, ask_later: false, verbose: 0 }, command: Resume(ResumeArgs { flags: RecordedFlags { model: ModelFlags { model: None, base_url: None }, tools: ToolFlags { tools: None, workspace: None }, allow: AllowFlags { allow: [] }, project_file: None }, memory: MemoryFlags { memory: None, vectors: EmbedderFlags { embedder: None } }, more: MoreFlags { max_turns: None, max_tokens: None, max_cost: None, max_duration: None }, run: "r1" }) }"#
             ]],
         );
         check(
@@ -188,9 +189,9 @@ mod tests {
             expect!["exit 2: error: invalid value '0' for '--max-turns <N>': 0 is not in 1..=4294967295"],
         );
         check(
-            "memory list --collection a::b",
+            "memory list --memory a::b",
             expect![
-                "exit 2: error: invalid value 'a::b' for '--collection <NAME>': `a::b` is no collection: it has an empty part"
+                "exit 2: error: invalid value 'a::b' for '--memory <COLLECTION>': `a::b` is no collection: it has an empty part"
             ],
         );
         check("rnu hi", expect!["exit 2: error: unrecognized subcommand 'rnu'"]);

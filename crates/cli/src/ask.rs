@@ -91,9 +91,10 @@ impl Prompt {
         // The narrowest; a wider one has to be written out.
         let rule = request.rules.first();
         let ways = ways(request, rule, is_whole);
+        let keys: Vec<String> = ways.iter().map(|way| way.key.clone()).collect();
         self.forget_typed();
         loop {
-            self.output.note_piece(Look::Plain, &format!("  {ways}\n> "));
+            self.output.note_piece(Look::Plain, &format!("  {}  [?]\n> ", keys.join("  ")));
             let Some(line) = (self.lines)() else { return Decision::Later };
             let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
             let given = if rest.is_empty() { rule.cloned() } else { Some(rest.to_owned()) };
@@ -101,6 +102,9 @@ impl Prompt {
                 ("y" | "yes", _) if may("approve") => return Decision::Now(Answer::Approve),
                 ("n" | "no", _) => return Decision::Now(Answer::Cancel { reason: rest.to_owned() }),
                 ("v" | "view", _) => self.print(question::whole(request)),
+                ("?" | "h" | "help", _) => ways.iter().for_each(|way| {
+                    self.output.note(Look::Plain, format!("  {:<9} {}", way.typed, way.meaning));
+                }),
                 ("l" | "later", _) => return Decision::Later,
                 ("r" | "reply", _) if may("reply") && !rest.is_empty() => {
                     return Decision::Now(Answer::Reply { text: rest.to_owned() });
@@ -120,7 +124,7 @@ impl Prompt {
                         return Decision::Now(answer);
                     }
                 }
-                _ => self.output.note(Look::Plain, "  one of the letters, please"),
+                _ => self.output.note(Look::Plain, "  type one of the letters; ? explains them"),
             }
         }
     }
@@ -223,27 +227,52 @@ fn may(request: &ApprovalRequest, option: &str) -> bool {
     request.options.iter().any(|other| other == option)
 }
 
-/// The possible answers, in a line.
-fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> String {
+/// One possible answer.
+struct Way {
+    /// In the line of all answers.
+    key: String,
+    /// The letter, and what may stand behind it.
+    typed: &'static str,
+    meaning: String,
+}
+
+/// The possible answers.
+fn ways(request: &ApprovalRequest, rule: Option<&String>, is_whole: bool) -> Vec<Way> {
+    let way =
+        |key: &str, typed, meaning: &str| Way { key: key.to_owned(), typed, meaning: meaning.to_owned() };
     let mut ways = Vec::new();
     if may(request, "approve") {
-        ways.push(if request.kind == QuestionKind::InDoubt { "y run it again" } else { "y once" }.to_owned());
+        ways.push(match request.kind {
+            QuestionKind::InDoubt => way("[y]es, run it again", "y", "run it again"),
+            _ => way("[y]es", "y", "yes, this once"),
+        });
     }
-    if let Some(rule) = rule {
-        let rule = visible(rule);
-        ways.push(format!("s for this session, a always: {rule} (or `s RULE`, `a RULE`)"));
+    ways.push(way("[n]o", "n, n WHY", "no; WHY is told to the model"));
+    if let Some(rule) = rule.map(|rule| visible(rule)) {
+        let rest = format!("{rule}; `s RULE` takes another rule");
+        ways.push(way(
+            "[s]ession",
+            "s, s RULE",
+            &format!("yes, and in this session without a question: {rest}"),
+        ));
+        let rest = format!("{rule}; `a RULE` takes another rule");
+        ways.push(way(
+            &format!("[a]lways {rule}"),
+            "a, a RULE",
+            &format!("yes, and always in this folder: {rest}"),
+        ));
     }
     if request.allow_modification && may(request, "edit") {
-        ways.push("e edit".to_owned());
+        ways.push(way("[e]dit", "e", "change the arguments first"));
     }
     if may(request, "reply") {
-        ways.push("r TEXT reply".to_owned());
+        ways.push(way("[r]eply TEXT", "r TEXT", "answer with a text"));
     }
     if !is_whole {
-        ways.push("v show all of it".to_owned());
+        ways.push(way("[v]iew", "v", "show all of it"));
     }
-    ways.push("l later, n no (or `n WHY`)".to_owned());
-    ways.join(" · ")
+    ways.push(way("[l]ater", "l", "decide later: the run waits, and `archon approvals` shows it"));
+    ways
 }
 
 /// Text that a person typed to a question for text.
@@ -361,7 +390,7 @@ mod tests {
         long.rules = vec!["bash(\u{202e}x:*)".into()];
         let (decisions, text) = shown(&["v", "y"], std::slice::from_ref(&long));
         assert_eq!(decisions, [Decision::Now(Answer::Approve)]);
-        let (before, after) = text.split_once("v show all of it").unwrap();
+        let (before, after) = text.split_once("[v]iew").unwrap();
         assert!(
             before.contains("more characters not shown: `v` shows all") && !before.contains("rm -rf"),
             "{before}"
@@ -370,10 +399,25 @@ mod tests {
         assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("bash(\\u{202e}x:*)"), "{text}");
         // Of several, the one that is cut is marked where it is asked about.
         let (_, text) = shown(&["v", "n", "y"], &[long, request("short")]);
-        assert_eq!(text.matches("v show all of it").count(), 2, "{text}");
+        assert_eq!(text.matches("[v]iew").count(), 2, "{text}");
         assert!(text.contains("rm -rf ."), "{text}");
         let (_, text) = shown(&["y"], &[request("short")]);
-        assert!(!text.contains("v show all of it") && !text.contains("not shown"), "{text}");
+        assert!(!text.contains("[v]iew") && !text.contains("not shown"), "{text}");
+    }
+
+    #[test]
+    fn question_help_explains_each_answer_on_its_own_line() {
+        let (decisions, text) = shown(&["?", "y"], &[request("short")]);
+        assert_eq!(decisions, [Decision::Now(Answer::Approve)]);
+        let line = "  [y]es  [n]o  [s]ession  [a]lways bash(git status -s)  [e]dit  [l]ater  [?]";
+        assert_eq!(text.matches(line).count(), 2, "{text}");
+        for help in [
+            "  y         yes, this once\n",
+            "  n, n WHY  no; WHY is told to the model\n",
+            "  e         change the arguments first\n",
+        ] {
+            assert!(text.contains(help), "{help}: {text}");
+        }
     }
 
     // spec: MA-38

@@ -5,7 +5,7 @@
 //! | `base_url` | that service; the model as said, else the first that it has |
 //! | `model` as `PROVIDER:MODEL`, or a GGUF file | that one |
 //! | `model` as a bare name | a running server that has it, else a service whose key is set |
-//! | nothing | a service whose key is set, else a running server, else a local model file |
+//! | nothing | a service whose key is set and that has a [default](DEFAULT_MODELS), else a running server, else a local model file; no file while a key is set |
 
 mod keys;
 
@@ -33,7 +33,23 @@ const LATE_PATIENCE: Duration = Duration::from_secs(5);
 const FAR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The services that can be used without naming a model, and the model that is then used.
-const DEFAULT_MODELS: &[(&str, &str)] = &[("openai", "gpt-5-mini")];
+const DEFAULT_MODELS: &[(&str, &str)] = &[
+    ("openai", "gpt-5-mini"),
+    ("anthropic", "claude-haiku-4-5"),
+    ("gemini", "gemini-2.5-flash"),
+    ("mistral", "mistral-small-latest"),
+    ("deepseek", "deepseek-chat"),
+    ("xai", "grok-4.3"),
+    ("groq", "openai/gpt-oss-120b"),
+    ("cerebras", "gpt-oss-120b"),
+    ("together", "openai/gpt-oss-120b"),
+    ("fireworks", "accounts/fireworks/models/gpt-oss-120b"),
+    ("moonshot", "kimi-k2.5"),
+    ("zai", "glm-4.6"),
+];
+
+/// Variables that are often set for something else.
+const NOT_ONLY_FOR_MODELS: &[&str] = &["AWS_ACCESS_KEY_ID", "HF_TOKEN"];
 
 /// A model that is ready to be asked.
 #[derive(Clone)]
@@ -300,11 +316,10 @@ async fn named(app: &App, name: &str, origin: Option<&Origin>) -> Result<Chosen,
 }
 
 async fn found(app: &App) -> Result<Chosen, Failure> {
-    for (profile, variable) in keyed_profiles(app) {
-        if let Some((_, model)) = DEFAULT_MODELS.iter().find(|(name, _)| *name == profile.name) {
-            let (provider, keys) = service(app, Some(profile), None, None)?;
+    for (service, model) in DEFAULT_MODELS {
+        if let Some((_, variable)) = keyed(app).find(|(name, _)| name == service) {
             let why = format!("{variable} is set, and no model was named");
-            return Ok(Chosen { provider, keys, model: (*model).to_owned(), why });
+            return Ok(Chosen { why, ..named(app, &format!("{service}:{model}"), None).await? });
         }
     }
     // Servers also list models that only embed; they cannot answer.
@@ -313,6 +328,15 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
         let (provider, keys) = service(app, Profile::named(server.profile), Some(&server.base_url), None)?;
         let why = format!("{} runs on this machine, and no model was named", server.profile);
         return Ok(Chosen { provider, keys, model, why });
+    }
+    // Whoever has a key did not mean a small file.
+    if let Some((service, variable)) = keyed(app).find(|(_, set)| !NOT_ONLY_FOR_MODELS.contains(set)) {
+        return Err(Failure::usage(
+            format!("{variable} is set, but no model was named"),
+            format!(
+                "name one: --model {service}:MODEL; `archon models list --provider {service}` shows some"
+            ),
+        ));
     }
     match local::first(app) {
         Some(path) => {
@@ -325,7 +349,7 @@ async fn found(app: &App) -> Result<Chosen, Failure> {
 fn nothing_found() -> Failure {
     Failure::choices(
         Exit::Usage,
-        "no model is configured. With a service: set OPENAI_API_KEY, or use --model PROVIDER:MODEL",
+        "no model is configured. With a service: set its key, as ANTHROPIC_API_KEY or OPENAI_API_KEY, or use --model PROVIDER:MODEL",
         &[
             "With a server: start Ollama, LM Studio or a llama.cpp server, or use --base-url U --model M",
             local::CHOICE,

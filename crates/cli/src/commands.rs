@@ -1,6 +1,7 @@
 //! The commands: one file each, and one line each in the list below.
 
 mod approvals;
+mod completions;
 mod doctor;
 mod memory;
 mod model;
@@ -19,12 +20,12 @@ mod which;
 
 use std::path::PathBuf;
 
-use archon::{memory::Memory, types::Collection};
+use archon::{memory::Memory, tools::Rule, types::Collection};
 use clap::Subcommand;
 
 use crate::{
     app::App,
-    config::{EmbedderChoice, Mode, Settings, ToolSelection},
+    config::{EmbedderChoice, Mode, Money, PermissionRules, Settings, Span, ToolSelection},
     exit::Exit,
     failure::Failure,
 };
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Trust(trust::TrustArgs),
     /// Show what was found on this machine, and what would be used and why
     Doctor(doctor::DoctorArgs),
+    /// Print what a shell needs to complete commands and flags, as in `archon completions bash`
+    Completions(completions::CompletionsArgs),
     /// Print the JSON Schema of what this program writes or reads
     #[command(subcommand)]
     Schema(schema::SchemaCommand),
@@ -91,6 +94,7 @@ impl Command {
             | Self::Sessions(_)
             | Self::Model(_)
             | Self::Trust(_)
+            | Self::Completions(_)
             | Self::Schema(_) => return None,
         })
     }
@@ -112,6 +116,7 @@ impl Command {
             Self::Model(command) => command.run(app).await,
             Self::Trust(args) => args.run(app),
             Self::Doctor(args) => args.run(app).await,
+            Self::Completions(args) => args.run(app),
             Self::Schema(command) => command.run(app),
         }
     }
@@ -148,12 +153,52 @@ pub(crate) struct AgentFlags {
     /// A file with the project's instructions, read anew before each question
     #[arg(long, value_name = "FILE")]
     pub(crate) project_file: Option<PathBuf>,
-    /// Most model calls of the run; of a plan, most of each subtask
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
     /// How tools are spoken about [default: as the model can]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
+}
+
+/// Flags that say how far a run may go.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct LimitFlags {
+    /// Most model calls of the run; of a plan, most of each subtask
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Most tokens of the run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) max_tokens: Option<u64>,
+    /// Most money of the run in US dollars, as in 0.50: needs a model whose price is known
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<Money>,
+    /// The longest that the run may work: 90s, 20m or 2h
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_duration: Option<Span>,
+}
+
+impl LimitFlags {
+    fn apply(&self, settings: &mut Settings) {
+        (settings.max_turns, settings.max_tokens) = (self.max_turns, self.max_tokens);
+        (settings.max_cost, settings.max_duration) = (self.max_cost, self.max_duration);
+    }
+}
+
+/// The flag that allows calls of tools.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AllowFlags {
+    /// Allow calls that fit this rule without a question, as write_file(src/**); may be given again
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allow: Vec<Rule>,
+}
+
+impl AllowFlags {
+    fn apply(&self, settings: &mut Settings) {
+        if !self.allow.is_empty() {
+            let allow = self.allow.iter().map(ToString::to_string).collect();
+            settings.permissions = Some(PermissionRules { allow, ..PermissionRules::default() });
+        }
+    }
 }
 
 /// Flags that say how memories are found.
@@ -198,7 +243,8 @@ impl AgentFlags {
     fn apply(&self, settings: &mut Settings) {
         settings.fallback.clone_from(&self.fallback);
         settings.project_file.clone_from(&self.project_file);
-        (settings.max_turns, settings.mode) = (self.max_turns, self.mode);
+        settings.mode = self.mode;
+        self.limits.apply(settings);
     }
 }
 
@@ -224,6 +270,7 @@ impl ToolFlags {
     }
 }
 
+pub(crate) use run::quoted;
 pub(crate) use trust::warning;
 
 /// Whom runs of this command ask.

@@ -23,7 +23,7 @@ pub(crate) use agreed::Agreements;
 pub(crate) use rules::PermissionRules;
 pub(crate) use trust::{Asks, asks};
 use value::FromText;
-pub(crate) use value::{EmbedderChoice, LocalServers, Mode, ToolSelection};
+pub(crate) use value::{EmbedderChoice, LocalServers, Mode, Money, Span, ToolSelection};
 
 /// Declares the settings once: the file's keys, the environment's variables and the merge follow.
 macro_rules! settings {
@@ -88,6 +88,12 @@ settings! {
     mode: Mode,
     /// Most model calls of a run.
     max_turns: u32,
+    /// Most tokens of a run.
+    max_tokens: u64,
+    /// Most money of a run, in US dollars, as in `"0.50"`: needs a model whose price is known.
+    max_cost: Money,
+    /// The longest that a run may work: `"90s"`, `"20m"` or `"2h"`.
+    max_duration: Span,
     /// Standing instructions for the agent.
     system: String,
     /// A file with the project's instructions, such as `ARCHON.md` or `AGENTS.md`, read anew before each

@@ -4,12 +4,21 @@ use std::sync::Arc;
 
 use archon::{
     RunHandle,
-    types::{Event, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
+    types::{
+        Event, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody, ToolResult, metadata,
+    },
 };
 use futures_util::StreamExt;
 
 use crate::{
-    app::App, exit::Exit, failure::Failure, interrupt, output::Look, render::renderer, text::one_line,
+    app::App,
+    commands::{Asking, quoted},
+    exit::Exit,
+    failure::Failure,
+    interrupt,
+    output::Look,
+    render::renderer,
+    text::one_line,
 };
 
 /// Characters of an error that are shown.
@@ -31,21 +40,39 @@ pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App)
     let listener = interrupt::listen(run.cancel_token(), app.output.clone());
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
-    let mut failure = None;
+    let asks_here = Asking::of(app) == Asking::Here;
+    let (mut failure, mut refused) = (None, Vec::new());
     while let Some(event) = run.next().await {
-        renderer.event(&event, &app.output);
-        if let Event::Record { run: of, record } = &event
-            && of == run.run_id()
-            && let RecordBody::ModelFailed { failure: last, .. } = &record.body
-        {
-            failure = Some(last.clone());
+        match &event {
+            // Who asks at the terminal shows the question there.
+            Event::Record { record, .. }
+                if asks_here && matches!(record.body, RecordBody::ToolAsked { .. }) =>
+            {
+                renderer.remember(record);
+            }
+            _ => renderer.event(&event, &app.output),
+        }
+        let Event::Record { run: of, record } = &event else { continue };
+        match &record.body {
+            RecordBody::ModelFailed { failure: last, .. } if of == run.run_id() => {
+                failure = Some(last.clone())
+            }
+            RecordBody::ToolRefused { result, .. } | RecordBody::ToolFinished { result, .. } => {
+                refused.extend(find_missing_rule(result));
+            }
+            _ => {}
         }
     }
     let outcome = run.outcome().await;
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
-    Ok(Ended { outcome: outcome?, failure })
+    Ok(Ended { outcome: outcome?, failure, refused })
+}
+
+/// Of a call that was refused because nobody could be asked: the rule that would allow it, empty if none would.
+fn find_missing_rule(result: &ToolResult) -> Option<String> {
+    result.metadata.get(metadata::NOBODY_ASKED)?.as_str().map(str::to_owned)
 }
 
 /// How a run ended.
@@ -53,12 +80,42 @@ pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Why a model gave no answer the last time that it did not.
     pub(crate) failure: Option<ModelFailure>,
+    /// For each call that was refused because nobody could be asked, the rule that would allow it.
+    pub(crate) refused: Vec<String>,
 }
 
 impl Ended {
     /// Says it.
     pub(crate) fn said(&self, resume: &str, app: &App) -> Result<Exit, Failure> {
-        said(&self.outcome, self.failure.as_ref(), resume, app)
+        let exit = said(&self.outcome, self.failure.as_ref(), resume, app)?;
+        if self.refused.is_empty() {
+            return Ok(exit);
+        }
+        app.output.note(Look::Warning, explain_refusals(&self.refused));
+        Ok(if exit == Exit::Finished { Exit::NotAllowed } else { exit })
+    }
+}
+
+/// How many rules are named in a line.
+const NAMED: usize = 5;
+
+/// Says how calls that were refused can be allowed.
+fn explain_refusals(rules: &[String]) -> String {
+    let (count, were, them) = match rules.len() {
+        1 => ("1 call".to_owned(), "was", "it"),
+        many => (format!("{many} calls"), "were", "them"),
+    };
+    let what = format!("{count} {were} not allowed, because nobody could be asked");
+    let mut named: Vec<&String> = Vec::new();
+    for rule in rules.iter().filter(|rule| !rule.is_empty()) {
+        if !named.contains(&rule) {
+            named.push(rule);
+        }
+    }
+    let flags: Vec<_> = named.iter().take(NAMED).map(|rule| format!("--allow {}", quoted(rule))).collect();
+    match flags.is_empty() {
+        true => format!("{what}; let runs wait for an answer with --ask-later"),
+        false => format!("{what}; allow {them} with {}", flags.join(" ")),
     }
 }
 
@@ -70,7 +127,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
             app.output.note(Look::Plain, format!("resume with: {resume}"));
         }
         OutcomeStatus::Limit(limit) => {
-            app.output.note(Look::Plain, format!("{limit}: {}", way_on(&limit, resume)));
+            app.output.note(Look::Plain, way_on(&limit, resume));
         }
         _ => {
             let what = outcome.error.clone().unwrap_or_else(|| "the run failed".to_owned());
@@ -105,6 +162,7 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
         LimitReached::Turns { .. } => Some("--max-turns N"),
         LimitReached::Tokens { .. } => Some("--max-tokens N"),
         LimitReached::Duration { .. } => Some("--max-duration TIME"),
+        LimitReached::Cost { .. } => Some("--max-cost USD"),
         _ => None,
     }
 }
@@ -113,6 +171,7 @@ pub(crate) fn more_of(limit: &LimitReached) -> Option<&'static str> {
 fn advice(code: &str) -> &'static str {
     match code {
         "auth" => "check the key: `archon doctor` shows which one is used",
+        "unreachable" => "start the service, or mend the address: `archon doctor` shows what runs here",
         "network" | "timeout" => "check the connection, and that the service runs: `archon doctor`",
         "rate_limited" | "overloaded" => "wait a little",
         "context_overflow" => "start a new session, or use a model with a larger context window",
@@ -131,6 +190,7 @@ mod tests {
         for code in [
             "auth",
             "network",
+            "unreachable",
             "timeout",
             "rate_limited",
             "overloaded",

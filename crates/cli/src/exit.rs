@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Suspended = 3,
     /// A run reached a limit.
     Limit = 4,
+    /// There is an answer, but a call was refused because nobody could be asked about it.
+    NotAllowed = 5,
     /// Interrupted from the keyboard, as shells count it: 128 + SIGINT.
     Interrupted = 130,
 }

@@ -6,7 +6,7 @@ use archon::{
     types::{Journal, LimitReached, PlanError, RunId, RunRefused, RunStatus},
 };
 
-use crate::{drive::more_of, exit::Exit, text::one_line};
+use crate::{drive::more_of, exit::Exit, misspelt, text::one_line};
 
 /// Ends a command with a message and an exit code. However it is made, both texts are lines and neither
 /// is empty.
@@ -190,7 +190,9 @@ fn of_plan(e: &PlanRunError) -> Failure {
     match e {
         PlanRunError::Problems { problems } => Failure::of_problems(problems),
         PlanRunError::Plan(PlanError::Unreadable { problem }) => {
-            all(&problem.split("; ").map(str::to_owned).collect::<Vec<_>>())
+            let mut lines: Vec<String> = problem.split("; ").map(str::to_owned).collect();
+            lines.push("a larger model plans better: --model PROVIDER:MODEL".to_owned());
+            all(&lines)
         }
         PlanRunError::Refused(RunRefused::Ended { run }) => {
             Failure::usage(e.to_string(), format!("`archon plan show {run}` shows how far it came"))
@@ -216,6 +218,9 @@ fn at_limit(run: &RunId, limit: &LimitReached) -> String {
 /// are what to do.
 impl From<&clap::Error> for Failure {
     fn from(e: &clap::Error) -> Self {
+        if let Some(chat) = misspelt::explain_chat(e) {
+            return chat;
+        }
         let text = e.to_string();
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
         let first = lines.next().unwrap_or_default();
@@ -225,13 +230,17 @@ impl From<&clap::Error> for Failure {
             let Some(line) = lines.next_if(|line| line.starts_with(['<', '-'])) else { break };
             what = format!("{what} {line}");
         }
+        let meant = misspelt::find_meant(e);
         let tip = |line: &str| match line {
             line if line.starts_with("For more information") => None,
+            // The parser's own guess, and a usage that contains it.
+            _ if meant.is_some() => None,
             line => Some(line.strip_prefix("tip: ").unwrap_or(line).replace("Usage:", "usage:")),
         };
         let mut advice: Vec<_> = lines.filter_map(tip).collect();
+        advice.extend(meant.map(|name| format!("did you mean `{name}`?")));
         advice.push("--help says more".to_owned());
-        Self::usage(what, advice.join("; "))
+        Self::usage(what, advice.join("; ").replace("?; ", "? "))
     }
 }
 
@@ -344,7 +353,25 @@ mod tests {
             "archon rnu hi",
             expect![[r#"
             unrecognized subcommand 'rnu'
-              a similar subcommand exists: 'runs'; usage: archon [OPTIONS] <COMMAND>; --help says more"#]],
+              did you mean `run`? --help says more"#]],
+        );
+        check(
+            "archon run --modle M hi",
+            expect![[r#"
+            unexpected argument '--modle' found
+              did you mean `--model`? --help says more"#]],
+        );
+        check(
+            "archon runs lits",
+            expect![[r#"
+            unrecognized subcommand 'lits'
+              did you mean `list`? --help says more"#]],
+        );
+        check(
+            "archon chat",
+            expect![[r#"
+            archon has no command `chat` yet
+              talk with `archon run TASK`, and go on with `archon run --continue TASK`"#]],
         );
         check(
             "archon run --continue --session s hi",

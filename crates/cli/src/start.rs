@@ -71,11 +71,11 @@ fn start(args: Args, output: Arc<Output>) -> Result<Exit, Failure> {
 /// One for the run, one that hears the keyboard even if a tool keeps the other busy.
 const WORKERS: usize = 2;
 
-/// Without a wish only warnings are shown, and not those that the run's own output shows already.
+/// Without a wish only errors are shown, and what goes wrong with stores: the run's own output shows the rest.
 fn log_to_stderr(args: &GlobalArgs) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(match args.verbose {
-            0 => "warn,archon_react_loop=error",
+            0 => "error,archon::agent_memory=warn,archon_memory=warn,archon_store=warn",
             1 => "warn,archon=info,archon_react_loop=info,archon_planner=info,archon_tools=info,archon_providers=info,archon_store=info",
             2 => "info,archon=debug,archon_react_loop=debug,archon_planner=debug,archon_tools=debug,archon_providers=debug,archon_store=debug",
             _ => "trace",

@@ -3,7 +3,11 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use archon::types::Timestamp;
+use archon::{
+    SystemClock,
+    types::{Clock, Timestamp},
+};
+use jiff::tz::TimeZone;
 
 /// Text as it is printed: as [`visible`] shows it, but that line ends of other systems are plain line ends.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
@@ -67,6 +71,23 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     }
 }
 
+/// A moment as lists show it: how long ago it was, and from a day on the local date and time.
+pub(crate) fn format_time(at: Timestamp) -> String {
+    format_time_at(at, SystemClock.now(), TimeZone::system())
+}
+
+fn format_time_at(at: Timestamp, now: Timestamp, zone: TimeZone) -> String {
+    let seconds = now.since(at).as_secs();
+    match seconds {
+        0..60 => return format!("{seconds} s ago"),
+        60..3_600 => return format!("{} min ago", seconds / 60),
+        3_600..86_400 => return format!("{} h ago", seconds / 3_600),
+        _ => {}
+    }
+    let local = i64::try_from(at.as_millis()).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    local.map_or_else(|| at.to_string(), |local| local.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
 /// The time from one moment to another.
 pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> String {
     let ms = to.since(from).as_millis();
@@ -76,6 +97,28 @@ pub(crate) fn seconds(from: Timestamp, to: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn format_time_names_recent_times_by_distance_and_older_ones_by_the_local_date() {
+        let now = Timestamp::from_millis(1_767_225_600_000);
+        let berlin = || TimeZone::fixed(jiff::tz::offset(1));
+        for (before, expected) in [
+            (0, "0 s ago"),
+            (59, "59 s ago"),
+            (60, "1 min ago"),
+            (3_599, "59 min ago"),
+            (86_399, "23 h ago"),
+            (86_400, "2025-12-31 01:00"),
+        ] {
+            let at = Timestamp::from_millis(now.as_millis() - before * 1_000);
+            assert_eq!(format_time_at(at, now, berlin()), expected);
+        }
+        assert_eq!(
+            format_time_at(now, Timestamp::from_millis(0), berlin()),
+            "0 s ago",
+            "a clock may step back"
+        );
+    }
 
     // spec: AP-05
     #[test]

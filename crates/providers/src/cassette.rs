@@ -229,6 +229,7 @@ fn error_json(error: &ProviderError) -> Json {
         ProviderError::Overloaded { message, .. } | ProviderError::Api { message, .. } => message.clone(),
         ProviderError::RateLimited { message, .. }
         | ProviderError::Network(message)
+        | ProviderError::Unreachable(message)
         | ProviderError::Timeout(message)
         | ProviderError::Auth(message)
         | ProviderError::ContextOverflow(message)
@@ -260,6 +261,7 @@ fn error(json: &Json) -> Option<ProviderError> {
         "rate_limited" => E::RateLimited { retry_after, message: said() },
         "overloaded" => E::Overloaded { status, retry_after, message },
         "network" => E::Network(said()),
+        "unreachable" => E::Unreachable(said()),
         "timeout" => E::Timeout(said()),
         "auth" => E::Auth(said()),
         "api" => {

@@ -16,6 +16,7 @@ fn all_events() -> Heard {
         ProviderError::RateLimited { retry_after: Some(Duration::from_millis(1500)), message: "slow".into() },
         ProviderError::Overloaded { status: 529, retry_after: None, message: "busy".into() },
         ProviderError::Network("n".into()),
+        ProviderError::Unreachable("u".into()),
         ProviderError::Timeout("t".into()),
         ProviderError::Auth("a".into()),
         ProviderError::Api { status: 400, kind: ApiErrorKind::Quota, message: "q".into() },

@@ -265,9 +265,15 @@ impl Transport {
     /// What a failed exchange is to the caller. The address is left out: its query may be secret.
     pub(crate) fn failure(&self, error: reqwest::Error) -> ProviderError {
         let (timeout, connect) = (error.is_timeout(), error.is_connect());
+        let is_refused = connect && is_this_machine(&self.url) && is_connection_refused(&error);
         let text = self.redactor.clean(with_causes(&error.without_url()));
         let text = if connect { format!("{} is not reached: {text}", self.shown_url()) } else { text };
-        if timeout { ProviderError::Timeout(text.into()) } else { ProviderError::Network(text.into()) }
+        match (timeout, is_refused) {
+            (true, _) => ProviderError::Timeout(text.into()),
+            // A service of this machine that does not run will not come up by waiting a few seconds.
+            (_, true) => ProviderError::Unreachable(text.into()),
+            _ => ProviderError::Network(text.into()),
+        }
     }
 }
 
@@ -366,6 +372,13 @@ pub fn is_local_address(url: &str) -> bool {
 fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether nobody listens at the port.
+fn is_connection_refused(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let refused = |e: &std::io::Error| e.kind() == std::io::ErrorKind::ConnectionRefused;
+    causes.filter_map(|cause| cause.downcast_ref()).any(refused)
 }
 
 /// The error with its causes, which is where the reason usually stands.

@@ -5,7 +5,7 @@ use std::{sync::Arc, task::Poll, time::Duration};
 use archon_types::{
     ApprovalRequest, CLEANUP_TOOL, CallId, Content, Context, Delta, DeltaKind, Event, Executed, JournalError,
     Prepared, ReadyCall, RecordBody, SeenResult, ToolCall, ToolResult, ToolResultStatus, ToolSpec, Toolbox,
-    questions_below,
+    metadata, questions_below,
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -393,6 +393,7 @@ fn nobody_to_ask(request: &ApprovalRequest) -> ToolResult {
     );
     ToolResult::failed(ToolResultStatus::Error, text.clone(), text)
         .with_metadata("error_type", "permission_denied")
+        .with_metadata(metadata::NOBODY_ASKED, request.rules.first().cloned().unwrap_or_default())
 }
 
 /// How long a cancelled tool may take to clean up before it is dropped.

@@ -10,7 +10,7 @@ use std::{
 use archon_types::{
     Answer, ApprovalRequest, Approver, BoxFuture, CallId, Ceiling, Context, Correction, Decision, Encoded,
     Executed, Json, Prepared, ReadyCall, RunId, SessionId, Subject, ToolCall, ToolContext, ToolResult,
-    ToolSpec, Toolbox,
+    ToolSpec, Toolbox, metadata,
 };
 
 use tracing::Instrument;
@@ -355,10 +355,15 @@ impl ToolEngine {
             let way = question.rules.last().map_or(String::new(), |rule| {
                 format!(" The person can allow it beforehand with a rule, for instance `{rule}`.")
             });
-            return denied(format!(
+            let text = format!(
                 "Tool '{}' needs a person's consent and there is nobody to ask. It was not run. Go on without it.{way}",
                 call.name
-            ));
+            );
+            let rule = question.rules.first().cloned().unwrap_or_default();
+            let result = ToolResult::error(text)
+                .with_metadata("error_type", "permission_denied")
+                .with_metadata(metadata::NOBODY_ASKED, rule);
+            return Err(Stopped::Refused(Box::new(result)));
         };
         match approver.decide(&question).await {
             Decision::Now(Answer::Approve | Answer::Trust { .. }) => Ok(None),

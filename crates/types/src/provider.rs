@@ -380,6 +380,9 @@ pub enum ProviderError {
     /// The service was not reached, or the connection broke.
     #[error("network: {0}")]
     Network(ErrorText),
+    /// Nobody listens at an address of this machine: waiting does not help.
+    #[error("network: {0}")]
+    Unreachable(ErrorText),
     /// Nothing came for too long.
     #[error("timed out: {0}")]
     Timeout(ErrorText),
@@ -450,6 +453,7 @@ impl ProviderError {
             }
             Self::Api { status, kind, message } => Self::Api { status, kind, message: change(message) },
             Self::Network(text) => Self::Network(text.map(change)),
+            Self::Unreachable(text) => Self::Unreachable(text.map(change)),
             Self::Timeout(text) => Self::Timeout(text.map(change)),
             Self::Auth(text) => Self::Auth(text.map(change)),
             Self::ContextOverflow(text) => Self::ContextOverflow(text.map(change)),
@@ -466,6 +470,7 @@ impl ProviderError {
             Self::Overloaded { status, .. } | Self::Api { status, .. } => (*status > 0).then_some(*status),
             Self::RateLimited { message, .. } => message.status,
             Self::Network(text)
+            | Self::Unreachable(text)
             | Self::Timeout(text)
             | Self::Auth(text)
             | Self::ContextOverflow(text)
@@ -481,6 +486,7 @@ impl ProviderError {
             Self::Overloaded { status, .. } | Self::Api { status, .. } if *status == 0 => *status = http,
             Self::RateLimited { message: text, .. }
             | Self::Network(text)
+            | Self::Unreachable(text)
             | Self::Timeout(text)
             | Self::Auth(text)
             | Self::ContextOverflow(text)
@@ -513,6 +519,7 @@ impl ProviderError {
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded { .. } => "overloaded",
             Self::Network(_) => "network",
+            Self::Unreachable(_) => "unreachable",
             Self::Timeout(_) => "timeout",
             Self::Auth(_) => "auth",
             Self::Api { .. } => "api",

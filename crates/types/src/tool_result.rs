@@ -130,6 +130,9 @@ pub mod metadata {
     pub const CORRECTION: &str = "correction";
     /// How the model could work better, as the model reads it.
     pub const SUGGESTION: &str = "suggestion";
+    /// Of a call that was refused because nobody could be asked: the narrowest rule that allows it, or an empty text
+    /// where no rule does.
+    pub const NOBODY_ASKED: &str = "nobody_asked";
 }
 
 /// How a tool call ended.

@@ -9,6 +9,8 @@ use crate::{
 };
 
 const OPENAI: (&str, &str) = ("OPENAI_API_KEY", "sk-openai");
+const ANTHROPIC: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant");
+const NVIDIA: (&str, &str) = ("NVIDIA_API_KEY", "nv");
 const ANY: (&str, &str) = ("OPENAI_COMPATIBLE_API_KEY", "sk-any");
 const OWN: (&str, &str) = ("MY_KEY", "sk-own");
 const FAR: &str = "https://example.com/v1";
@@ -50,6 +52,9 @@ async fn what_was_said_is_chosen() {
         ("vllm:m", FAR, &[], is("vllm@https://example.com/v1", "m")),
         ("m", OPENAI_URL, &[OPENAI], is("openai", "m")),
         ("", "", &[OPENAI], is("openai", "gpt-5-mini")),
+        ("", "", &[ANTHROPIC], is("anthropic", "claude-haiku-4-5")),
+        ("", "", &[ANTHROPIC, OPENAI], is("openai", "gpt-5-mini")),
+        ("", "", &[NVIDIA], Err((Exit::Usage, "NVIDIA_API_KEY is set, but no model was named".into()))),
         ("openai:gpt-x", "", &[], Err((Exit::Usage, "openai needs a key".into()))),
         ("m", "nonsense", &[], Err((Exit::Usage, String::new()))),
     ] {
@@ -189,6 +194,14 @@ async fn further_keys_stand_in_numbered_variables() {
     assert_eq!(key_variables(&env(&[second]), OPENAI.0), ["OPENAI_API_KEY", "OPENAI_API_KEY_2"]);
     let chosen = model(&env(&[second]), None).await.unwrap();
     assert_eq!(chosen.keys.len(), 1);
+}
+
+#[test]
+fn default_models_are_known_with_a_price() {
+    for (service, model) in DEFAULT_MODELS {
+        let known = archon::providers::model_info(service, model);
+        assert!(known.is_some_and(|info| info.price.is_some()), "{service}:{model}");
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Look,
-    text::{escaped, one_line},
+    text::{escaped, format_time, one_line, visible},
 };
 
 /// What to do with memories.
@@ -102,7 +102,7 @@ pub(crate) enum MemoryCommand {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Of {
     /// The collection, with all within it: `user:anna`, `team:eng`
-    #[arg(long, value_name = "NAME", default_value = "user:local")]
+    #[arg(long = "memory", value_name = "COLLECTION", default_value = "user:local")]
     collection: Collection,
     #[command(flatten)]
     vectors: EmbedderFlags,
@@ -125,7 +125,10 @@ impl MemoryCommand {
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
-            Self::Add { of, text } => add(app, &of, &to_remember(&text)?).await,
+            Self::Add { of, text } => {
+                warn_of_collection(app, &text);
+                add(app, &of, &to_remember(&text)?).await
+            }
             Self::Search { of, limit, question } => search(app, &of, limit, question.join(" ")).await,
             Self::List { of, limit } => list(app, &of, limit).await,
             Self::Forget { of, ids } => forget(app, &of, ids).await,
@@ -162,6 +165,17 @@ async fn add(app: &App, of: &Of, text: &str) -> Result<Exit, Failure> {
     Ok(Exit::Finished)
 }
 
+/// A collection in front of the text is text, and was perhaps not meant so.
+fn warn_of_collection(app: &App, words: &[String]) {
+    let [first, _, ..] = words else { return };
+    let is_name = |part: &str| part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    if first.contains(':') && first.split(':').all(is_name) && Collection::new(first.as_str()).is_ok() {
+        let first = visible(first);
+        app.output
+            .warn(format!("{first:?} is remembered as text; a collection is named with --memory {first}"));
+    }
+}
+
 fn to_remember(words: &[String]) -> Result<String, Failure> {
     let text = super::run::said(words, "the text to remember")?;
     match (text.trim(), words) {
@@ -195,9 +209,9 @@ async fn search(app: &App, of: &Of, limit: usize, question: String) -> Result<Ex
 }
 
 fn row(entry: &MemoryEntry) -> String {
-    let when: String = entry.timestamp.to_string().chars().take("2026-01-31T08:00".len()).collect();
+    let when = format_time(entry.timestamp);
     let (kind, trust) = (entry.kind.as_str(), entry.trust.as_str());
-    format!("{}  {when}Z  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
+    format!("{}  {when:<16}  {kind:<7} {trust:<9} {}", entry.id, one_line(&entry.content, 100))
 }
 
 async fn list(app: &App, of: &Of, limit: usize) -> Result<Exit, Failure> {

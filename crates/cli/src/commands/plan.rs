@@ -14,7 +14,7 @@ use archon::{
 };
 use clap::{Subcommand, ValueEnum};
 
-use super::{AgentFlags, ModelFlags, ToolFlags, run};
+use super::{AgentFlags, AllowFlags, ModelFlags, ToolFlags, run};
 use crate::{app::App, config::Settings, exit::Exit, failure::Failure, output::Look};
 
 use answer::{ApproveArgs, RejectArgs};
@@ -33,6 +33,8 @@ pub(crate) struct PlanArgs {
     tools: ToolFlags,
     #[command(flatten)]
     agent: AgentFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
     /// How the plan is drawn [default: text]
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -105,6 +107,7 @@ impl PlanArgs {
             _ => {
                 let mut settings = super::settings(&self.model, &self.tools);
                 self.agent.apply(&mut settings);
+                self.allow.apply(&mut settings);
                 settings
             }
         }
@@ -122,7 +125,7 @@ impl PlanArgs {
         let used = self.template.as_deref().map(|file| template::used(file, &self.set)).transpose()?;
         let goal = match &used {
             Some(used) if self.goal.is_empty() => used.goal.clone(),
-            _ => run::task(&self.goal)?,
+            _ => run::task(app, &self.goal)?,
         };
         let archon = run::chosen(app).await?;
         let confirm = confirm_if(self.confirm && self.execute);

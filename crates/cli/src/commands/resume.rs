@@ -9,10 +9,17 @@ use archon::{
     types::{ExecutionLimits, Journal, MoreLimits, Record, RecordBody, RunConfig, RunId, ToolMode},
 };
 
-use super::{MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
+use super::{AllowFlags, MemoryFlags, ModelFlags, ToolFlags, plan, run, team, which::which_run};
 use crate::{
-    app::App, choose, config::Settings, drive::drive, exit::Exit, failure::Failure, output::Look,
-    text::visible, toolset,
+    app::App,
+    choose,
+    config::{Money, Settings, Span},
+    drive::drive,
+    exit::Exit,
+    failure::Failure,
+    output::Look,
+    text::visible,
+    toolset,
 };
 
 /// What `archon resume` takes.
@@ -37,33 +44,34 @@ struct MoreFlags {
     /// Let it use up to N tokens in all
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
+    /// Let it cost so much in all, in US dollars, as in 0.50
+    #[arg(long, value_name = "USD")]
+    max_cost: Option<Money>,
     /// Let it work for so long in all: 90s, 20m or 2h
-    #[arg(long, value_name = "TIME", value_parser = millis)]
-    max_duration: Option<u64>,
+    #[arg(long, value_name = "TIME")]
+    max_duration: Option<Span>,
 }
 
 impl MoreFlags {
     fn limits(self) -> MoreLimits {
         let mut more = MoreLimits::default();
         (more.max_turns, more.max_total_tokens) = (self.max_turns, self.max_tokens);
-        more.max_duration_ms = self.max_duration;
+        more.max_duration_ms = self.max_duration.map(|span| span.0);
+        more.max_cost = self.max_cost.map(|money| money.0);
         more
     }
-}
 
-/// A time as a person writes it, in milliseconds; a number alone counts seconds.
-fn millis(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, &text[number.len()..]),
-        None => (text, "s"),
-    };
-    let seconds = match unit {
-        "h" => 3_600,
-        "m" => 60,
-        _ => 1,
-    };
-    let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m or 2h".to_owned())?;
-    Ok(number.saturating_mul(seconds).saturating_mul(1_000))
+    /// A limit can only be raised: one that was not there cannot be set any more.
+    fn check(self, run: &RunId, records: &[Arc<Record>]) -> Result<(), Failure> {
+        let has_limit = |record: &Arc<Record>| matches!(&record.body, RecordBody::RunStarted(started) if started.config.limits.max_cost.is_some());
+        match self.max_cost.is_some() && !records.first().is_some_and(has_limit) {
+            true => Err(Failure::usage(
+                format!("run {run} was begun without --max-cost, so there is no limit to raise"),
+                "leave --max-cost out, or limit it with --max-tokens",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Flags for a run that is there: what they do not say, its log does.
@@ -73,6 +81,8 @@ pub(crate) struct RecordedFlags {
     model: ModelFlags,
     #[command(flatten)]
     tools: ToolFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
     /// A file with the project's instructions, read anew before each question
     #[arg(long, value_name = "FILE")]
     project_file: Option<PathBuf>,
@@ -80,8 +90,10 @@ pub(crate) struct RecordedFlags {
 
 impl RecordedFlags {
     pub(crate) fn settings(&self) -> Settings {
-        let project_file = self.project_file.clone();
-        Settings { project_file, ..super::settings(&self.model, &self.tools) }
+        let mut settings = super::settings(&self.model, &self.tools);
+        settings.project_file.clone_from(&self.project_file);
+        self.allow.apply(&mut settings);
+        settings
     }
 
     /// The agent that a run was begun with, and the run's records. What it remembers stands in no log.
@@ -166,6 +178,7 @@ impl ResumeArgs {
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         let run = which_run(app, &self.run).await?;
         let (archon, records) = self.flags.agent(app, &run, self.memory.open(app).await?).await?;
+        self.more.check(&run, &records)?;
         if is_plan(&records) {
             if self.memory.memory.is_some() {
                 let what = format!("run {run} follows a plan, and a plan remembers nothing");

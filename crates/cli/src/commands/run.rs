@@ -11,7 +11,7 @@ use archon::{
 };
 use clap::ValueEnum as _;
 
-use super::{AgentFlags, Asking, MemoryFlags, ModelFlags, ToolFlags};
+use super::{AgentFlags, AllowFlags, Asking, MemoryFlags, ModelFlags, ToolFlags};
 use crate::{
     app::App,
     ask::Prompt,
@@ -20,7 +20,7 @@ use crate::{
     drive::drive,
     exit::Exit,
     failure::Failure,
-    permissions, toolset,
+    permissions, piped, toolset,
 };
 
 /// What `archon run` takes.
@@ -32,6 +32,8 @@ pub(crate) struct RunArgs {
     tools: ToolFlags,
     #[command(flatten)]
     agent: AgentFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
     /// Go on in the session of the last run
     #[arg(long = "continue", conflicts_with = "session")]
     go_on: bool,
@@ -46,7 +48,7 @@ pub(crate) struct RunArgs {
     /// Show the plan and follow it only after a yes
     #[arg(long, requires = "plan")]
     confirm: bool,
-    /// What is to be done; `-` reads it from standard input
+    /// What is to be done; `-` reads it from standard input. Text that is piped in beside a task is data for it
     #[arg(required = true, value_name = "TASK")]
     task: Vec<String>,
 }
@@ -55,12 +57,13 @@ impl RunArgs {
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = super::settings(&self.model, &self.tools);
         self.agent.apply(&mut settings);
+        self.allow.apply(&mut settings);
         self.memory.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
-        let task = task(&self.task)?;
+        let task = task(app, &self.task)?;
         let archon = remembering(app, self.memory.open(app).await?).await?;
         if self.plan {
             return super::plan::follow(app, &archon, task, super::plan::confirm_if(self.confirm)).await;
@@ -104,9 +107,8 @@ pub(crate) fn assemble(
     mut limits: ExecutionLimits,
 ) -> Result<ArchonBuilder, Failure> {
     let settings = &app.config.settings;
-    if let Some(turns) = settings.max_turns {
-        limits.max_turns = turns;
-    }
+    apply_limits(settings, &mut limits);
+    check_prices(&limits, std::iter::once(&chosen).chain(&fallbacks))?;
     let mut engine = EngineOptions::default().granting(["code_exec", "fs_write", "shell_exec"]);
     engine.ask = Ask::BeforeChanges;
     engine.permissions = permissions::all(app)?;
@@ -145,13 +147,43 @@ pub(crate) fn assemble(
     Ok(builder)
 }
 
-/// What is to be done, in these words or on standard input.
-pub(crate) fn task(words: &[String]) -> Result<String, Failure> {
+/// The limits that the settings set.
+pub(crate) fn apply_limits(settings: &Settings, limits: &mut ExecutionLimits) {
+    limits.max_turns = settings.max_turns.unwrap_or(limits.max_turns);
+    limits.max_total_tokens = settings.max_tokens.unwrap_or(limits.max_total_tokens);
+    limits.max_duration_ms = settings.max_duration.map_or(limits.max_duration_ms, |span| span.0);
+    limits.max_cost = settings.max_cost.map(|money| money.0).or(limits.max_cost);
+}
+
+/// A limit of money holds only where each model's price is known.
+pub(crate) fn check_prices<'a>(
+    limits: &ExecutionLimits,
+    models: impl IntoIterator<Item = &'a Chosen>,
+) -> Result<(), Failure> {
+    let price = |of: &Chosen| of.provider.capabilities(&of.model).price;
+    match (limits.max_cost, models.into_iter().find(|of| price(of).is_none())) {
+        (Some(_), Some(of)) => Err(Failure::usage(
+            format!(
+                "the price of {} from {} is not known, so --max-cost cannot hold",
+                of.model,
+                of.provider.id()
+            ),
+            "use --max-tokens, or a model with a price: `archon models list --provider PROVIDER` shows some",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What is to be done, in these words with what is piped in beside them, or on standard input.
+pub(crate) fn task(app: &App, words: &[String]) -> Result<String, Failure> {
     let text = said(words, "the task")?;
     if text.trim().is_empty() {
         return Err(archon::Error::Run(archon::react_loop::LoopError::EmptyPrompt).into());
     }
-    Ok(text)
+    match words {
+        [word] if word == "-" => Ok(text),
+        _ => piped::add_input(text, &app.output),
+    }
 }
 
 /// These words, or for `-` what standard input says. `what` is what the command takes them for.
@@ -205,5 +237,47 @@ pub(crate) fn quoted(word: &str) -> String {
     match word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Money, Sources, Span};
+
+    #[test]
+    fn apply_limits_sets_what_is_given_and_leaves_the_rest() {
+        let mut limits = ExecutionLimits::default();
+        apply_limits(&Settings::default(), &mut limits);
+        assert_eq!(limits, ExecutionLimits::default());
+        let settings = Settings {
+            max_turns: Some(3),
+            max_tokens: Some(4),
+            max_cost: Some(Money(5)),
+            max_duration: Some(Span(6)),
+            ..Settings::default()
+        };
+        apply_limits(&settings, &mut limits);
+        assert_eq!((limits.max_turns, limits.max_total_tokens), (3, 4));
+        assert_eq!((limits.max_cost, limits.max_duration_ms), (Some(5), 6));
+    }
+
+    #[tokio::test]
+    async fn check_prices_refuses_a_limit_of_money_only_where_a_price_is_unknown() {
+        let key = [("OPENAI_API_KEY".to_owned(), "sk".to_owned())];
+        let mut limits = ExecutionLimits::default();
+        for (model, max_cost, is_refused) in [
+            ("openai:gpt-5-mini", Some(1), false),
+            ("openai:unheard-of", Some(1), true),
+            ("openai:unheard-of", None, false),
+        ] {
+            let app = App {
+                sources: Sources { env: key.clone().into(), ..Sources::default() },
+                ..App::of(Settings { model: Some(model.to_owned()), ..Settings::default() })
+            };
+            let chosen = choose::model(&app, None).await.unwrap();
+            limits.max_cost = max_cost;
+            assert_eq!(check_prices(&limits, [&chosen]).is_err(), is_refused, "{model}");
+        }
     }
 }

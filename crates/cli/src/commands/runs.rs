@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     output::Look,
     render::{record_line, replay},
-    text::one_line,
+    text::{format_time, one_line},
 };
 
 /// What to show or do.
@@ -110,8 +110,13 @@ async fn list(app: &App, all: bool, status: Vec<RunStatus>) -> Result<Exit, Fail
 fn row(head: &RunHead) -> String {
     let about = head.problem.as_ref().unwrap_or(&head.task);
     let called = head.called_by.as_ref().map(|by| format!("[called by {by}] ")).unwrap_or_default();
-    let when: String = head.updated_at.to_string().chars().take("2026-01-31T08:00:00".len()).collect();
-    format!("{}  {:<10}  {}Z  {called}{}", head.run_id, head.status, when, one_line(about, 80))
+    format!(
+        "{}  {:<11}  {:<16}  {called}{}",
+        head.run_id,
+        head.status,
+        format_time(head.updated_at),
+        one_line(about, 80)
+    )
 }
 
 /// Shows what can be read even of a damaged log; the damage is said, and the exit code tells.
@@ -136,7 +141,8 @@ async fn cycles(app: &App, run: RunId) -> Result<Exit, Failure> {
     let salvaged = app.journal().salvage(&run).await?;
     for cycle in Cycle::of(&salvaged.records) {
         app.item(&cycle, || {
-            let head = format!("[{}] {} {:?}", cycle.cycle, cycle.timestamp, cycle.state).to_lowercase();
+            let state = format!("{:?}", cycle.state).to_lowercase();
+            let head = format!("[{}] {} {state}", cycle.cycle, cycle.timestamp);
             let lines = cycle.lines();
             std::iter::once(head)
                 .chain(lines.iter().map(|line| one_line(line, 240)))
@@ -190,8 +196,8 @@ mod tests {
     fn a_run_that_another_called_says_so() {
         let mut head = RunHead::unreadable(RunId::new("run_1.0-0"), String::new());
         (head.problem, head.task) = (None, "Count the\npeople of Paris".to_owned());
-        assert!(row(&head).ends_with("Z  Count the people of Paris"), "{}", row(&head));
+        assert!(row(&head).ends_with("  Count the people of Paris"), "{}", row(&head));
         head.called_by = Some(RunId::new("run_1"));
-        assert!(row(&head).ends_with("Z  [called by run_1] Count the people of Paris"), "{}", row(&head));
+        assert!(row(&head).ends_with("  [called by run_1] Count the people of Paris"), "{}", row(&head));
     }
 }

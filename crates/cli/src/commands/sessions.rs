@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use archon::{
     store::FileSystemSessionStore,
     types::{
-        AgentMessage, Journal, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
+        AgentMessage, Content, Journal, LoopId, LoopRecord, Message, RunFilter, RunHead, RunStatus, Session,
         SessionId, SessionStore, Timestamp,
     },
 };
@@ -18,7 +18,7 @@ use crate::{
     exit::Exit,
     failure::Failure,
     output::Look,
-    text::{escaped, one_line},
+    text::{escaped, format_time, one_line},
 };
 
 /// What to show.
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) enum SessionsCommand {
     /// All sessions, the last written first
     List,
-    /// The runs of one session, and which goes on from which
+    /// The conversation of one session, run by run
     Show {
         /// The session's id
         session: String,
@@ -101,10 +101,10 @@ fn items(heads: Vec<RunHead>) -> Vec<Item> {
 }
 
 fn row(item: &Item) -> String {
-    let when: String = item.updated_at.to_string().chars().take("2026-01-31T08:00:00".len()).collect();
+    let when = format_time(item.updated_at);
     let runs = if item.runs == 1 { "run " } else { "runs" };
     let task = one_line(&item.task, 80);
-    format!("{}  {:>3} {runs}  {:<10}  {when}Z  {task}", item.session_id, item.runs, item.status)
+    format!("{}  {:>3} {runs}  {:<11}  {when:<16}  {task}", item.session_id, item.runs, item.status)
 }
 
 async fn show(app: &App, id: &SessionId) -> Result<Exit, Failure> {
@@ -124,18 +124,46 @@ async fn show(app: &App, id: &SessionId) -> Result<Exit, Failure> {
 fn tree(session: &Session, one: &LoopRecord, depth: usize, lines: &mut Vec<String>) {
     // A run is in the log of nothing but its own session, so depth has an end.
     let name = one.run_id.as_ref().map_or(one.loop_id.as_str(), |run| run.as_str());
-    let asked = one.messages.iter().find_map(AgentMessage::as_llm).map(Message::text).unwrap_or_default();
     let status = format!("{:?}", one.status).to_lowercase();
     let tokens = one.usage.total();
-    let task = one_line(&asked, 80);
     // One after the other is the usual way; only another way from the same place is set off.
-    lines.push(format!("{:indent$}{name}  {status:<9}  {tokens:>7} tokens  {task}", "", indent = 2 * depth));
+    let indent = " ".repeat(2 * depth);
+    lines.push(format!("{indent}{name}  {status}  {tokens} tokens"));
+    for message in one.messages.iter().filter_map(AgentMessage::as_llm) {
+        lines
+            .extend(show_message(message).iter().map(|line| format!("{indent}{line}").trim_end().to_owned()));
+    }
+    lines.push(String::new());
     let children: Vec<&LoopRecord> = session.children_of(&one.loop_id).collect();
     let deeper = usize::from(children.len() > 1);
     for child in children {
         if !is_above(session, &child.loop_id, &one.loop_id) {
             tree(session, child, depth + deeper, lines);
         }
+    }
+}
+
+/// Characters of a call and of its result that are shown.
+const SHOWN: usize = 120;
+
+/// A message in lines: a prompt behind `>`, a call behind `->`, its result behind `<-`, the model's words as they are.
+fn show_message(message: &Message) -> Vec<String> {
+    match message {
+        Message::User(user) => {
+            let own = user.content.len().saturating_sub(user.told as usize);
+            Content::join_text(&user.content[..own]).lines().map(|line| format!("> {line}")).collect()
+        }
+        Message::Assistant(assistant) => {
+            let part = |block: &Content| match block {
+                Content::Text { text } => text.trim().lines().map(str::to_owned).collect(),
+                Content::ToolCall(call) => {
+                    vec![one_line(&format!("-> {} {}", call.name, call.arguments), SHOWN)]
+                }
+                _ => Vec::new(),
+            };
+            assistant.content.iter().flat_map(part).collect()
+        }
+        Message::ToolResult(_) => vec![one_line(&format!("<- {}", message.text()), SHOWN)],
     }
 }
 

@@ -12,7 +12,7 @@ use archon::{
 };
 use clap::Subcommand;
 
-use super::{AgentFlags, Asking, ModelFlags, run};
+use super::{AgentFlags, AllowFlags, Asking, ModelFlags, run};
 use crate::{
     app::App, ask::Prompt, config::Settings, drive::watch, exit::Exit, failure::Failure, permissions,
     text::printable,
@@ -51,6 +51,8 @@ pub(crate) struct TeamFlags {
     model: ModelFlags,
     #[command(flatten)]
     agent: AgentFlags,
+    #[command(flatten)]
+    allow: AllowFlags,
     /// The folder that tools may see [default: the current one]
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
@@ -62,13 +64,14 @@ impl TeamCommand {
         let mut settings = Settings { workspace: flags.workspace.clone(), ..Settings::default() };
         flags.model.apply(&mut settings);
         flags.agent.apply(&mut settings);
+        flags.allow.apply(&mut settings);
         settings
     }
 
     pub(crate) async fn run(self, app: &App) -> Result<Exit, Failure> {
         match self {
             Self::Run { team, task, .. } => {
-                let task = run::task(&task)?;
+                let task = run::task(app, &task)?;
                 let work = assemble::team(app, &team).await?;
                 let handle = work.start(task, RunOptions::default()).await?;
                 go_on(app, &work, &team, handle, Vec::new()).await

@@ -1,7 +1,7 @@
 //! Limits on a project's archon.toml: settings that it may never have, and settings that need a person's agreement.
 //!
-//! The file comes with a repository that its user may just have cloned. What chooses who listens, or what is said to the
-//! model, holds only once a person has [agreed](super::agreed) to the very text of the file (`archon trust`): whoever the
+//! The file comes with a repository that its user may just have cloned. What chooses who listens, what is said to the
+//! model, or how much it may use, holds only once a person has [agreed](super::agreed) to the very text of the file (`archon trust`): whoever the
 //! model is reads the files of the project, and instructions and tools say what is done with them. No key is sent to an
 //! address that the file chose even then (see `choose.rs`). The file may never choose which key is sent, where logs go,
 //! which servers of this machine are asked, or a workspace or instructions outside the project. All of that can be said
@@ -15,9 +15,18 @@ use super::{
 };
 use crate::{failure::Failure, text::visible};
 
-/// The settings that choose who listens or what is said.
-pub(super) const AFTER_AGREEMENT: &[&str] =
-    &["model", "fallback", "base_url", "tools", "system", "project_file"];
+/// The settings that choose who listens, what is said, or how much may be used.
+pub(super) const AFTER_AGREEMENT: &[&str] = &[
+    "model",
+    "fallback",
+    "base_url",
+    "tools",
+    "system",
+    "project_file",
+    "max_tokens",
+    "max_cost",
+    "max_duration",
+];
 
 /// The settings of a project's file that need a person's agreement.
 #[derive(Clone, Debug)]

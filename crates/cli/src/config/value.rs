@@ -139,6 +139,89 @@ impl From<Mode> for ToolMode {
     }
 }
 
+/// Money in US dollars, kept in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Money(pub(crate) u64);
+
+/// A time as a person writes it, kept in milliseconds; a number alone counts seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Span(pub(crate) u64);
+
+impl FromText for Money {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let wrong = || "say it in dollars, as in 0.50".to_owned();
+        let number = text.trim().trim_start_matches('$');
+        let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+        let digits = |text: &str| text.chars().all(|c| c.is_ascii_digit());
+        if number.is_empty()
+            || !digits(whole)
+            || !digits(part)
+            || part.len() > 6
+            || (whole.is_empty() && part.is_empty())
+        {
+            return Err(wrong());
+        }
+        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };
+        let part: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
+        Ok(Self(whole.saturating_mul(1_000_000).saturating_add(part)))
+    }
+}
+
+impl FromText for Span {
+    fn from_text(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+            Some(number) => (number, &text[number.len()..]),
+            None => (text, "s"),
+        };
+        let seconds = match unit {
+            "h" => 3_600,
+            "m" => 60,
+            _ => 1,
+        };
+        let number: u64 = number.parse().map_err(|_| "say it as 90s, 20m or 2h".to_owned())?;
+        Ok(Self(number.saturating_mul(seconds).saturating_mul(1_000)))
+    }
+}
+
+/// Settings that a file and clap read from a text.
+macro_rules! of_text {
+    ($($name:ident: $about:literal,)+) => {$(
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, String> {
+                Self::from_text(&text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::from_text(text)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "description": $about, "type": "string" })
+            }
+        }
+    )+};
+}
+
+of_text! {
+    Money: "US dollars, as in `0.50`.",
+    Span: "A time: `90s`, `20m` or `2h`.",
+}
+
 /// Reads a value from the text of a variable or a flag.
 pub(super) trait FromText: Sized {
     /// Reads it, or says what is wrong with it.
@@ -182,6 +265,12 @@ impl FromText for u32 {
     }
 }
 
+impl FromText for u64 {
+    fn from_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "a whole number is needed".to_owned())
+    }
+}
+
 impl FromText for Mode {
     fn from_text(text: &str) -> Result<Self, String> {
         Self::from_str(text, true).map_err(|_| "`native` or `text` is needed".to_owned())
@@ -215,5 +304,41 @@ impl std::str::FromStr for ToolSelection {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::from_text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_in_dollars_and_kept_in_millionths() {
+        for (text, expected) in [
+            ("0.50", Some(500_000)),
+            ("2", Some(2_000_000)),
+            ("$1.000001", Some(1_000_001)),
+            (".5", Some(500_000)),
+            ("", None),
+            (".", None),
+            ("1.0000001", None),
+            ("-1", None),
+            ("1e3", None),
+            ("ten", None),
+        ] {
+            assert_eq!(Money::from_text(text).ok().map(|money| money.0), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_read_in_seconds_minutes_or_hours() {
+        for (text, expected) in [
+            ("90s", Some(90_000)),
+            ("20m", Some(1_200_000)),
+            ("2h", Some(7_200_000)),
+            ("5", Some(5_000)),
+            ("soon", None),
+        ] {
+            assert_eq!(Span::from_text(text).ok().map(|span| span.0), expected, "{text:?}");
+        }
     }
 }

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use archon::types::{
     AssistantMessage, CallId, CommandId, Content, Delta, DeltaKind, Event, ModelFailure, Outcome,
-    OutcomeStatus, Record, RecordBody, RunId, RunStarted, Timestamp, ToolCall, ToolMode, ToolResult,
-    ToolResultStatus,
+    OutcomeStatus, Record, RecordBody, RunId, RunStarted, StopReason, Timestamp, ToolCall, ToolMode,
+    ToolResult, ToolResultStatus,
 };
 
 use super::{Render, plan::PlanView, stream::Stream, team::TeamView};
@@ -35,6 +35,17 @@ pub(super) struct Human {
     team: Option<TeamView>,
     /// What was streamed of the last answer: the outcome need not be shown twice.
     shown: String,
+    session: String,
+    /// Tokens that the model's window takes.
+    window: Option<u64>,
+    /// Tokens of the last request and its answer.
+    filled: u64,
+    /// Why the model gave no answer the last time: the same again is not shown again.
+    failure: String,
+    /// The limit that the run has met: what it notes of it need not be shown.
+    limit: Option<String>,
+    /// The last answer was cut off.
+    is_cut: bool,
 }
 
 impl Render for Human {
@@ -60,11 +71,21 @@ impl Render for Human {
         match &record.body {
             RecordBody::RunStarted(started) => {
                 self.text_mode = started.config.tool_mode == ToolMode::Text;
+                self.session = started.session.to_string();
+                self.window = started.config.context.as_ref().map(|context| context.max_context_tokens);
                 self.plan = Some(PlanView::new(started, record.at));
                 self.team = Some(TeamView::new(started, record.at));
             }
             RecordBody::ModelAsked { .. } => (self.plan, self.team) = (None, None),
-            RecordBody::ModelAnswered { command, message, .. } => self.learn_calls(*command, message),
+            RecordBody::ModelAnswered { command, message, .. } => {
+                self.filled = message.usage.total();
+                self.is_cut = message.stop_reason == StopReason::Aborted;
+                self.failure.clear();
+                self.learn_calls(*command, message);
+            }
+            RecordBody::ModelFailed { failure, .. } => {
+                self.is_cut = failure.partial || failure.code == "cancelled"
+            }
             _ => {}
         }
         if let Some(plan) = &mut self.plan {
@@ -94,13 +115,6 @@ impl Human {
             RecordBody::ModelAsked { .. } => self.asked(output),
             RecordBody::ModelAnswered { message, .. } => self.answered(message, output),
             RecordBody::ModelFailed { attempt, failure, .. } => self.failed(*attempt, failure, output),
-            RecordBody::SteppedDown { step, .. } => {
-                output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
-            }
-            RecordBody::NotKept { reason } => {
-                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
-            }
-            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
             RecordBody::ToolStarted { call, attempt, .. } => {
                 self.tool_started(call, *attempt, record.at, output)
             }
@@ -120,6 +134,32 @@ impl Human {
                 self.stream.close_line(output);
                 output.note(Look::Dim, "cancelling");
             }
+            // The last line says which.
+            RecordBody::LimitReached(limit) => {
+                self.limit = Some(limit.to_string());
+                self.stream.close_line(output);
+            }
+            RecordBody::RunFinished(outcome) => self.finished(outcome, record.at, output),
+            body => self.note(body, output),
+        }
+    }
+
+    /// Shows what happened to the run as a whole.
+    fn note(&self, body: &RecordBody, output: &Output) {
+        match body {
+            RecordBody::SteppedDown { step, .. } => {
+                output.note(Look::Warning, one_line(&step.to_string(), SHOWN));
+            }
+            RecordBody::NotKept { reason } => {
+                output.note(Look::Warning, format!("this run is not kept: {}", one_line(reason, 2 * SHOWN)));
+            }
+            RecordBody::CallLost { .. } => output.note(Look::Dim, "the last answer was lost: asking again"),
+            RecordBody::Resumed if self.is_cut => {
+                output.note(
+                    Look::Dim,
+                    "resumed; the answer that was cut off is given again from its beginning",
+                );
+            }
             RecordBody::Resumed => output.note(Look::Dim, "resumed"),
             RecordBody::Compacted(c) => output.note(
                 Look::Dim,
@@ -128,12 +168,8 @@ impl Human {
             RecordBody::InstructionsRead { .. } => {
                 output.note(Look::Dim, "  read the project's instructions")
             }
+            RecordBody::Noted { text } if self.limit.as_ref().is_some_and(|limit| text.contains(limit)) => {}
             RecordBody::Noted { text } => output.note(Look::Dim, format!("  {}", one_line(text, SHOWN))),
-            RecordBody::LimitReached(limit) => {
-                self.stream.close_line(output);
-                output.note(Look::Warning, limit.to_string());
-            }
-            RecordBody::RunFinished(outcome) => self.finished(outcome, record.at, output),
             _ => {}
         }
     }
@@ -167,12 +203,18 @@ impl Human {
 
     fn failed(&mut self, attempt: u32, failure: &ModelFailure, output: &Output) {
         self.stream.end(output);
-        if failure.code != "cancelled" {
-            let what = one_line(&failure.message, 2 * SHOWN);
-            let void = if failure.partial { ", what it had said does not count" } else { "" };
-            let attempt = attempt + 1;
-            output.note(Look::Warning, format!("the model gave no answer (attempt {attempt}{void}): {what}"));
+        let attempt = attempt + 1;
+        if failure.code == "cancelled" {
+            return;
         }
+        if !failure.partial
+            && std::mem::replace(&mut self.failure, failure.message.clone()) == failure.message
+        {
+            return output.wait(&format!("thinking (attempt {attempt} failed in the same way)"));
+        }
+        let what = one_line(&failure.message, 2 * SHOWN);
+        let void = if failure.partial { ", what it had said does not count" } else { "" };
+        output.note(Look::Warning, format!("the model gave no answer (attempt {attempt}{void}): {what}"));
     }
 
     fn tool_started(&mut self, id: &CallId, attempt: u32, at: Timestamp, output: &Output) {
@@ -211,28 +253,36 @@ impl Human {
         }
         self.stream.close_line(output);
         let answer = outcome.answer.trim();
-        if !answer.is_empty() && answer != self.shown {
+        // Where a limit left no answer, its name stands there instead; the last line says it.
+        let is_limit = matches!(outcome.status, OutcomeStatus::Limit(limit) if answer == limit.to_string());
+        if !answer.is_empty() && answer != self.shown && !is_limit {
             output.line(answer);
         }
-        let turns = outcome.turns;
-        let how = match outcome.status {
-            OutcomeStatus::Finished if answer.is_empty() => "finished with an empty answer",
-            OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined",
-            OutcomeStatus::Finished => "finished",
-            OutcomeStatus::Limit(_) => "stopped at a limit",
-            OutcomeStatus::Cancelled => "cancelled",
-            OutcomeStatus::Suspended => "waiting",
-            _ => "failed",
-        };
-        let plural = if turns == 1 { "" } else { "s" };
-        let elapsed = seconds(self.began.unwrap_or(at), at);
-        let of_team =
-            || Some((self.team.as_ref()?.work()?, outcome.usage.total() + outcome.delegated.tokens));
-        let (work, tokens) = match self.plan.as_ref().and_then(PlanView::work).or_else(of_team) {
-            Some(done) => done,
-            None => (format!("{turns} turn{plural}"), outcome.usage.total()),
-        };
-        output.note(Look::Dim, format!("{how}: {work}, {tokens} tokens, {elapsed}"));
+        let mut parts =
+            vec![self.work(outcome), format!("{} tokens", outcome.usage.total() + outcome.delegated.tokens)];
+        parts.extend(format_cost(outcome));
+        parts.extend(self.format_share_of_window());
+        parts.push(seconds(self.began.unwrap_or(at), at));
+        parts.push(format!("session {}", self.session));
+        output.note(Look::Dim, format!("{}: {}", name_ending(outcome), parts.join(", ")));
+    }
+
+    /// How much was done.
+    fn work(&self, outcome: &Outcome) -> String {
+        let of_plan = self.plan.as_ref().and_then(PlanView::work);
+        of_plan.or_else(|| self.team.as_ref()?.work()).unwrap_or_else(|| {
+            let plural = if outcome.turns == 1 { "" } else { "s" };
+            format!("{} turn{plural}", outcome.turns)
+        })
+    }
+
+    /// How much of its window the model's last request and answer took.
+    fn format_share_of_window(&self) -> Option<String> {
+        let window = self.window.filter(|window| *window > 0 && self.filled > 0)?;
+        Some(match self.filled.saturating_mul(100) / window {
+            0 => "less than 1 % of the window".to_owned(),
+            percent => format!("{percent} % of the window"),
+        })
     }
 
     fn delta(&mut self, delta: &Delta, output: &Output) {
@@ -252,6 +302,31 @@ impl Human {
             _ => {}
         }
     }
+}
+
+/// How a run ended, in few words.
+fn name_ending(outcome: &Outcome) -> String {
+    match outcome.status {
+        OutcomeStatus::Finished if outcome.answer.trim().is_empty() => {
+            "finished with an empty answer".to_owned()
+        }
+        OutcomeStatus::Finished if outcome.is_refusal() => "finished; the model declined".to_owned(),
+        OutcomeStatus::Finished => "finished".to_owned(),
+        OutcomeStatus::Limit(limit) => limit.to_string(),
+        OutcomeStatus::Cancelled => "cancelled".to_owned(),
+        OutcomeStatus::Suspended => "waiting".to_owned(),
+        _ => "failed".to_owned(),
+    }
+}
+
+/// What the run cost, where its models have prices.
+fn format_cost(outcome: &Outcome) -> Option<String> {
+    let is_known = outcome.cost.is_some() || outcome.delegated.cost > 0;
+    is_known.then(|| match outcome.spending().cost {
+        0 => "$0".to_owned(),
+        1..100 => "less than $0.0001".to_owned(),
+        cost => format!("${}.{:04}", cost / 1_000_000, cost % 1_000_000 / 100),
+    })
 }
 
 fn show_start(started: &RunStarted, output: &Output) {

@@ -28,6 +28,8 @@ pub(super) struct PlanView {
     tokens: HashMap<CallId, u64>,
     /// What moved stands still, and nothing has moved since.
     is_still: Cell<bool>,
+    /// A record of a plan was seen.
+    is_plan: bool,
 }
 
 impl PlanView {
@@ -36,11 +38,13 @@ impl PlanView {
             machine: Box::new(PlanMachine::new(started, at)),
             tokens: HashMap::new(),
             is_still: Cell::new(true),
+            is_plan: false,
         }
     }
 
     /// Learns from a record that follows the first one.
     pub(super) fn learn(&mut self, record: &Record) {
+        self.is_plan |= matches!(record.body, RecordBody::Plan(_));
         if !matches!(record.body, RecordBody::RunStarted(_)) {
             self.machine.apply(record);
         }
@@ -106,10 +110,12 @@ impl PlanView {
         true
     }
 
-    /// How much was done, and the tokens that it took, if there is a plan.
-    pub(super) fn work(&self) -> Option<(String, u64)> {
-        let (done, all) = self.done();
-        (all > 0).then(|| (format!("{done} of {all} subtasks"), self.machine.spending().tokens))
+    /// How much was done, if the log is a plan's.
+    pub(super) fn work(&self) -> Option<String> {
+        match self.done() {
+            (_, 0) => self.is_plan.then(|| "no plan".to_owned()),
+            (done, all) => Some(format!("{done} of {all} subtasks")),
+        }
     }
 
     fn done(&self) -> (usize, usize) {

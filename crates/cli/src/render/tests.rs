@@ -135,16 +135,16 @@ fn without_a_terminal_the_answer_alone_is_on_stdout() {
         false,
         &a_run(),
         expect![[r#"
-        2|run run_1, model m (scripted)
-        2|   It is a percentage.
-        2|   I will calculate.
-        2|-> calculator {"expression":"200*15/100"}
-        2|<- calculator: 30 (1.0 s)
-        2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-        2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
-        1|15% of 200 is **30**.
-        2|finished: 2 turns, 99 tokens, 2.4 s
-    "#]],
+            2|run run_1, model m (scripted)
+            2|   It is a percentage.
+            2|   I will calculate.
+            2|-> calculator {"expression":"200*15/100"}
+            2|<- calculator: 30 (1.0 s)
+            2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+            2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
+            1|15% of 200 is **30**.
+            2|finished: 2 turns, 99 tokens, 2.4 s, session s
+        "#]],
     );
 }
 
@@ -155,16 +155,16 @@ fn on_a_terminal_text_comes_as_it_arrives_and_only_once() {
         true,
         &a_run(),
         expect![[r#"
-        2|run run_1, model m (scripted)
-        2|It is a 2|percentage.2|
-        1|I will 1|calculate.2|
-        2|-> calculator {"expression":"200*15/100"}
-        2|<- calculator: 30 (1.0 s)
-        2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-        2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
-        1|15% of 200 1|is **30**.2|
-        2|finished: 2 turns, 99 tokens, 2.4 s
-    "#]],
+            2|run run_1, model m (scripted)
+            2|It is a 2|percentage.2|
+            1|I will 1|calculate.2|
+            2|-> calculator {"expression":"200*15/100"}
+            2|<- calculator: 30 (1.0 s)
+            2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+            2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
+            1|15% of 200 1|is **30**.2|
+            2|finished: 2 turns, 99 tokens, 2.4 s, session s
+        "#]],
     );
 }
 
@@ -201,11 +201,11 @@ fn in_text_mode_the_answer_begins_at_its_mark() {
         true,
         &events,
         expect![[r#"
-        2|run run_1, model m (scripted)
-        2|Thought: easy.
-        1|30 it1| is2|
-        2|finished: 2 turns, 99 tokens, 120 ms
-    "#]],
+            2|run run_1, model m (scripted)
+            2|Thought: easy.
+            1|30 it1| is2|
+            2|finished: 2 turns, 99 tokens, 120 ms, session s
+        "#]],
     );
 }
 
@@ -231,17 +231,16 @@ fn failures_limits_and_cancels_are_said() {
         true,
         &events,
         expect![[r#"
-        2|run run_1, model m (scripted)
-        1|half an ans2|
-        2|the model gave no answer (attempt 1): slow\u{1b}[2J down
-        2|  Say it shorter.
-        2|Max turns reached (2)
-        2|cancelling
-        2|cancelled: 2 turns, 99 tokens, 280 ms
-        2|resumed
-        1|So far: 30
-        2|stopped at a limit: 2 turns, 99 tokens, 360 ms
-    "#]],
+            2|run run_1, model m (scripted)
+            1|half an ans2|
+            2|the model gave no answer (attempt 1): slow\u{1b}[2J down
+            2|  Say it shorter.
+            2|cancelling
+            2|cancelled: 2 turns, 99 tokens, 280 ms, session s
+            2|resumed; the answer that was cut off is given again from its beginning
+            1|So far: 30
+            2|Max turns reached (2): 2 turns, 99 tokens, 360 ms, session s
+        "#]],
     );
 }
 
@@ -264,7 +263,7 @@ fn a_run_that_is_taken_up_again_remembers_its_calls() {
         2|-> send_\u{1b}[31mmail {"to":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
         2|<- send_\u{1b}[31mmail: Error: no such tool Tools: calculator (0 ms)
         1|15% of 200 is **30**.
-        2|finished: 2 turns, 99 tokens, 2.3 s
+        2|finished: 2 turns, 99 tokens, 2.3 s, session s
     "#]].assert_eq(&log.lock().unwrap());
 }
 
@@ -297,12 +296,12 @@ fn of_an_agent_that_is_called_people_see_the_call_and_that_it_is_complete() {
         false,
         &events,
         expect![[r#"
-        2|run run_1, model m (scripted)
-        2|-> researcher {"task":"Count."}
-        2|<- researcher: Complete (2.4 s)
-        1|About two million.
-        2|finished: 2 turns, 99 tokens, 2.6 s
-    "#]],
+            2|run run_1, model m (scripted)
+            2|-> researcher {"task":"Count."}
+            2|<- researcher: Complete (2.4 s)
+            1|About two million.
+            2|finished: 2 turns, 99 tokens, 2.6 s, session s
+        "#]],
     );
 }
 
@@ -347,28 +346,94 @@ fn a_plan() -> Vec<Event> {
 }
 
 #[test]
+fn human_same_failure_again_is_shown_once() {
+    let failure = json!({"code": "network", "message": "the line is dead", "retryable": true});
+    let failed = |seq: u64, attempt: u32| {
+        record(seq, json!({"type": "model_failed", "command": 0, "attempt": attempt, "failure": failure}))
+    };
+    check(
+        false,
+        false,
+        &[
+            started("native"),
+            asked(1, 0),
+            failed(2, 0),
+            failed(3, 1),
+            failed(4, 2),
+            finished(5, json!({"status": "failed", "error": "the line is dead"}), ""),
+        ],
+        expect![[r#"
+            2|run run_1, model m (scripted)
+            2|the model gave no answer (attempt 1): the line is dead
+            2|failed: 2 turns, 99 tokens, 200 ms, session s
+        "#]],
+    );
+}
+
+#[test]
+fn human_resumed_says_that_an_answer_is_given_again() {
+    let failure = json!({"code": "cancelled", "message": "cancelled", "retryable": false});
+    let whole = json!([{"type": "text", "text": "whole"}]);
+    check(
+        false,
+        false,
+        &[
+            started("native"),
+            asked(1, 0),
+            record(2, json!({"type": "model_failed", "command": 0, "attempt": 0, "failure": failure})),
+            record(3, json!({"type": "resumed"})),
+            asked(4, 1),
+            answered(5, 1, whole),
+            record(6, json!({"type": "resumed"})),
+        ],
+        expect![[r#"
+            2|run run_1, model m (scripted)
+            2|resumed; the answer that was cut off is given again from its beginning
+            2|resumed
+        "#]],
+    );
+}
+
+#[test]
+fn human_last_line_has_the_cost_where_it_is_known() {
+    for (cost, expected) in
+        [(None, ""), (Some(0), "$0, "), (Some(99), "less than $0.0001, "), (Some(1_234_567), "$1.2345, ")]
+    {
+        let log = Arc::new(Mutex::new(String::new()));
+        let output = Output::to(Box::new(Marked("1|", log.clone())), Box::new(Marked("2|", log.clone())));
+        let mut renderer = renderer(false);
+        let status = json!({"status": "finished", "cost": cost});
+        for event in [started("native"), finished(1, status, "30")] {
+            renderer.event(&event, &output);
+        }
+        let line = format!("2|finished: 2 turns, 99 tokens, {expected}40 ms, session s\n");
+        assert!(log.lock().unwrap().ends_with(&line), "{line}: {}", log.lock().unwrap());
+    }
+}
+
+#[test]
 fn of_a_plan_people_see_the_plan_and_each_subtask() {
     check(
         false,
         false,
         &a_plan(),
         expect![[r#"
-        2|run run_1, model m (scripted)
-        2|> What is 2 + 2?
-        2|the plan (* is the longest way):
-        2|  What is 2 + 2?
-        2|  * pending   sum: Calculate [calculator]
-        2|  * blocked   say: Say\u{1b}[31m it <- sum
-        2|2 subtasks are few (it may be right)
-        2|-> sum: Calculate [calculator]
-        2|<- sum: 4 (40 ms; 1 of 2 done)
-        2|-> say: Say\u{1b}[31m it
-        2|<- say: failed: it broke (2.0 s, 12 tokens; 1 of 2 done)
-        2|-> say: Say\u{1b}[31m it (again)
-        2|<- say: It is 4. (40 ms, 34 tokens; 2 of 2 done)
-        1|It is 4.
-        2|finished: 2 of 2 subtasks, 0 tokens, 2.4 s
-    "#]],
+            2|run run_1, model m (scripted)
+            2|> What is 2 + 2?
+            2|the plan (* is the longest way):
+            2|  What is 2 + 2?
+            2|  * pending   sum: Calculate [calculator]
+            2|  * blocked   say: Say\u{1b}[31m it <- sum
+            2|2 subtasks are few (it may be right)
+            2|-> sum: Calculate [calculator]
+            2|<- sum: 4 (40 ms; 1 of 2 done)
+            2|-> say: Say\u{1b}[31m it
+            2|<- say: failed: it broke (2.0 s, 12 tokens; 1 of 2 done)
+            2|-> say: Say\u{1b}[31m it (again)
+            2|<- say: It is 4. (40 ms, 34 tokens; 2 of 2 done)
+            1|It is 4.
+            2|finished: 2 of 2 subtasks, 99 tokens, 2.4 s, session s
+        "#]],
     );
     let log: Vec<String> = a_plan()
         .iter()

@@ -12,14 +12,29 @@ const WRITE: &str = r#"{"path": "notes.txt", "content": "hello\n"}"#;
 // spec: AP-15, TE-37
 #[tokio::test]
 async fn without_a_terminal_the_answer_is_no_and_the_text_says_how_to_allow_it() {
-    let server = MockServer::start([asks_for("write_file", WRITE), answer("It was not allowed.")]).await;
+    let refused = || [asks_for("write_file", WRITE), answer("It was not allowed.")];
+    let server = MockServer::start(refused()).await;
     let place = Place::with_server(&server);
     let ran = place.archon("run --json --tools write_file", &["Write notes."]).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let last = "1 call was not allowed, because nobody could be asked; allow it with --allow 'write_file(notes.txt)'\n";
+    assert!(ran.err.ends_with(last), "{ran:?}");
     assert!(ran.out.contains("there is nobody to ask"), "{ran:?}");
     assert!(ran.out.contains("allow it beforehand with a rule"), "{ran:?}");
     assert!(!place.path("notes.txt").exists());
     server.assert_paired();
+    // The flag that it names does what it says.
+    refused().into_iter().for_each(|step| server.push(step));
+    let allowed = ["--allow", "write_file(notes.txt)", "Write notes."];
+    let ran = place.archon("run --tools write_file", &allowed).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.err.contains("not allowed,") && place.path("notes.txt").exists(), "{ran:?}");
+}
+
+#[tokio::test]
+async fn run_allow_with_a_broken_rule_is_refused() {
+    let ran = Place::new().archon("run --allow write_file(", &["x"]).await;
+    ran.check_refused(2, "'--allow <RULE>'", "--help");
 }
 
 // spec: AP-06, CL-09
@@ -188,11 +203,11 @@ async fn on_a_terminal_what_does_not_fit_is_seen_whole_before_it_is_agreed_to() 
     let mut child = command.spawn().expect("it starts");
     drop(command);
     terminal.read_until("more characters (").await;
-    terminal.read_until("v show all of it").await;
+    terminal.read_until("[v]iew").await;
     assert!(!place.path("notes.txt").exists());
     terminal.say("v\n");
     terminal.read_until("+the end\\u{1b}[8m\\u{202e}").await;
-    terminal.read_until("v show all of it").await;
+    terminal.read_until("[v]iew").await;
     terminal.say("y\n");
     let status = child.wait().await.expect("it ends");
     let shown = terminal.rest().await;
@@ -212,7 +227,7 @@ async fn on_a_terminal_what_was_typed_before_the_question_answers_nothing() {
     terminal.say("y\ny\n");
     let mut child = command.spawn().expect("it starts");
     drop(command);
-    terminal.read_until("v show all of it").await;
+    terminal.read_until("[v]iew").await;
     terminal.say("n\n");
     let status = child.wait().await.expect("it ends");
     let shown = terminal.rest().await;

@@ -48,6 +48,7 @@ async fn a_run_of_another_process_is_cancelled_and_can_be_resumed() {
     server.push(answer("whole"));
     let resumed = place.archon("resume", &[&run]).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "whole\n"), "{resumed:?}");
+    assert!(resumed.err.contains("the answer that was cut off is given again"), "{resumed:?}");
 }
 
 // spec: R-13

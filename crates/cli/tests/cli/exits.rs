@@ -16,6 +16,24 @@ async fn without_a_model_three_lines_say_what_the_choices_are() {
 }
 
 #[tokio::test]
+async fn a_key_of_any_service_is_used_and_no_file_beside_it() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.data().join("models")).unwrap();
+    std::fs::write(place.data().join("models/small.gguf"), "no model").unwrap();
+    let doctor =
+        async |key: &str| Ran::from(place.command("doctor", &[]).env(key, "sk-1").output().await.unwrap());
+    let ran = doctor("ANTHROPIC_API_KEY").await;
+    assert!(ran.out.contains("claude-haiku-4-5 from anthropic: ANTHROPIC_API_KEY is set"), "{ran:?}");
+    // Without a default the key is named, and the file is not taken in its place.
+    let ran = doctor("NVIDIA_API_KEY").await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.out.contains("NVIDIA_API_KEY is set, but no model was named; name one: --model nvidia:MODEL"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_server_that_is_slow_to_answer_is_not_taken_for_none() {
     let hang = || MockResponse::new(200).hang();
     let list = MockResponse::json(200, &json!({"object": "list", "data": [{"id": "qwen3"}]}));
@@ -52,7 +70,9 @@ async fn bad_arguments_are_refused_with_a_remedy() {
     run("models list", &["--provider", "opnai"]).await.check_refused(2, "no provider", "did you mean openai");
     run("run", &["--max-turns", "0", "hi"]).await.check_refused(2, "invalid value '0'", "--help");
     run("run", &[]).await.check_refused(2, "<TASK>", "usage: archon run");
-    run("rnu", &["hi"]).await.check_refused(2, "'rnu'", "a similar subcommand exists");
+    run("rnu", &["hi"]).await.check_refused(2, "'rnu'", "did you mean `run`?");
+    run("run", &["--modle", "M", "hi"]).await.check_refused(2, "'--modle'", "did you mean `--model`?");
+    run("chat", &[]).await.check_refused(2, "`chat`", "archon run --continue TASK");
     assert!(server.requests().is_empty());
     assert!(
         !place.path("data/runs").exists()
@@ -76,7 +96,7 @@ async fn nobody_at_the_address_is_said_so() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let lines: Vec<_> = ran.err.lines().skip_while(|line| !line.starts_with("error: ")).collect();
     let [what, remedy] = lines.as_slice() else { panic!("not two lines: {ran:?}") };
-    assert!(what.contains("127.0.0.1:9") && remedy.contains("check the connection"), "{ran:?}");
+    assert!(what.contains("127.0.0.1:9") && remedy.contains("start the service"), "{ran:?}");
 }
 
 // spec: A-06

@@ -261,9 +261,11 @@ async fn a_session_is_listed_shown_and_exported() {
 
     let shown = place.archon("sessions show", &[&session]).await;
     let lines: Vec<_> = shown.out.lines().collect();
-    assert_eq!(lines.len(), 3, "{shown:?}");
     assert!(lines[0].starts_with(&first) && lines[0].contains("completed"), "{shown:?}");
-    assert!(lines[1].contains("Twice that?"), "{shown:?}");
+    let conversation =
+        ["> What is 15% of 200?", "-> calculator {\"expression\":\"15% of 200\"}", "<- 30", "It is 30.", ""];
+    assert_eq!(lines[1..6], conversation, "{shown:?}");
+    assert_eq!(lines[7..10], ["> Twice that?", "60", ""], "{shown:?}");
 
     let printed = place.archon("sessions export", &[&session]).await;
     assert!(printed.out.starts_with("{\n  \"session_id\": "), "{printed:?}");

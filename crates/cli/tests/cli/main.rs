@@ -18,12 +18,14 @@ mod exits;
 #[cfg(target_os = "linux")]
 mod faults;
 mod hostile;
+mod limits;
 #[cfg(feature = "local")]
 mod local;
 mod logs;
 mod memories;
 mod plans;
 mod runs;
+mod screen;
 mod services;
 mod setup;
 mod teams;

@@ -13,7 +13,7 @@ use crate::setup::{Place, Ran, answer, text};
 async fn what_is_added_is_found_listed_moved_and_forgotten() {
     let server = MockServer::start([]).await;
     let place = Place::with_server(&server);
-    let anna = ["--collection", "user:anna"];
+    let anna = ["--memory", "user:anna"];
     let with = |more: &[&'static str]| [&anna[..], more].concat();
     let ran = place.archon("memory add", &with(&["Anna prefers tea."])).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -21,11 +21,11 @@ async fn what_is_added_is_found_listed_moved_and_forgotten() {
     let found = place.archon("memory search --json", &with(&["What does Anna prefer?"])).await.json();
     assert_eq!(found[0]["entry"]["content"], "Anna prefers tea.");
     assert_eq!(found[0]["entry"]["trust"], "trusted");
-    let ran = place.archon("memory search", &["--collection", "user:ann", "tea"]).await;
+    let ran = place.archon("memory search", &["--memory", "user:ann", "tea"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     let ran = place.archon("memory list", &anna).await;
     assert!(ran.out.contains(&id) && ran.out.contains("Anna prefers tea."), "{ran:?}");
-    let ran = place.archon("memory stats", &["--collection", "user"]).await;
+    let ran = place.archon("memory stats", &["--memory", "user"]).await;
     assert_eq!(ran.out.split_whitespace().collect::<Vec<_>>(), ["1", "note", "user:anna"], "{ran:?}");
     let exported = place.archon("memory export", &anna).await.out;
     let ran = place.archon("memory forget", &[&anna[..], &[&id]].concat()).await;
@@ -47,6 +47,16 @@ async fn what_is_added_is_found_listed_moved_and_forgotten() {
     let listed = place.archon("memory list --json", &anna).await.json();
     assert_eq!(listed[0]["content"], "Anna prefers tea.");
     assert!(exported.contains(r#""trust":"trusted""#) && listed[0]["trust"].is_null(), "{listed:?}");
+}
+
+#[tokio::test]
+async fn memory_add_with_a_collection_in_front_warns() {
+    let place = Place::new();
+    let ran = place.archon("memory add", &["user:anna", "Anna prefers tea."]).await;
+    assert!(ran.err.contains("a collection is named with --memory user:anna"), "{ran:?}");
+    for text in [&["Anna prefers tea."][..], &["note:", "call back"], &["https://example.org/", "is ours"]] {
+        assert_eq!(place.archon("memory add", text).await.err, "", "{text:?}");
+    }
 }
 
 // spec: A-24, M-24
@@ -85,10 +95,10 @@ async fn an_interrupted_run_is_taken_up_with_its_memory() {
     let run = line.split_whitespace().next().unwrap();
     let resumed = place.archon("resume", &[&flags[..], &[run]].concat()).await;
     assert_eq!((resumed.code, resumed.out.as_str()), (Some(0), "Noted.\n"), "{resumed:?}");
-    let listed = place.archon("memory list --json --collection", &[flags[1]]).await.json();
+    let listed = place.archon("memory list --json --memory", &[flags[1]]).await.json();
     let kept: Vec<_> = listed.iter().map(|entry| &entry["content"]).collect();
     assert_eq!(kept, ["Noted.", "I am vegetarian."], "{listed:?}");
-    let stats = place.archon("memory stats --embedder hash --collection", &[flags[1]]).await.out;
+    let stats = place.archon("memory stats --embedder hash --memory", &[flags[1]]).await.out;
     assert!(!stats.contains("without"), "{stats}");
 }
 

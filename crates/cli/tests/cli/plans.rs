@@ -108,8 +108,9 @@ async fn everything_that_is_wrong_with_a_plan_is_said_each_with_its_remedy() {
     let ran = place.archon("plan", &["Look at the stars"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran:?}");
     assert!(ran.err.starts_with("error: the plan cannot be followed\n"), "{ran:?}");
-    let problems: Vec<_> = ran.err.lines().skip(1).collect();
-    assert_eq!(problems.len(), 2, "{ran:?}");
+    let mut problems: Vec<_> = ran.err.lines().skip(1).collect();
+    assert_eq!(problems.len(), 3, "{ran:?}");
+    assert_eq!(problems.pop(), Some("  a larger model plans better: --model PROVIDER:MODEL"), "{ran:?}");
     assert!(problems.iter().all(|problem| problem.starts_with("  ") && problem.ends_with(')')), "{ran:?}");
     assert!(ran.err.contains("telescope"), "{ran:?}");
 }
@@ -249,9 +250,9 @@ async fn on_a_terminal_a_plan_is_asked_about_and_its_subtasks_are_a_tree_that_mo
     command.env("TERM", "xterm").stdin(terminal.end()).stdout(terminal.end()).stderr(terminal.end());
     let mut child = command.spawn().expect("it starts");
     drop(command);
-    terminal.read_until("enter to decide later").await;
+    terminal.read_until("Enter: decide later").await;
     terminal.say("what?\n");
-    terminal.read_until("enter to decide later").await;
+    terminal.read_until("Enter: decide later").await;
     terminal.say("y\n");
     let status = child.wait().await.expect("it ends");
     let shown = terminal.rest().await;
@@ -297,6 +298,22 @@ async fn a_template_is_drawn_and_followed_without_asking_a_model_for_a_plan() {
     assert_eq!(server.requests().len(), 2);
 }
 
+#[cfg(feature = "yaml")]
+#[tokio::test]
+async fn plan_template_of_the_guide_is_followed() {
+    let guide = include_str!("../../../../docs/templates.md");
+    let (_, rest) = guide.split_once("```yaml\n").expect("a template");
+    let (template, _) = rest.split_once("```").expect("its end");
+    let server = MockServer::start([answer("It is 30."), answer("It is 30 [say].")]).await;
+    let place = Place::with_server(&server);
+    let file = written(&place, "percent.yaml", template);
+    let ran = place.archon("plan --execute", &["--template", &file, "--set", "share=15"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "It is 30 [say].\n"), "{ran:?}");
+    assert!(ran.err.contains("<- sum: 30 ("), "{ran:?}");
+    let asked = server.requests()[0].body.to_string();
+    assert!(asked.contains("Say in one sentence what 15 percent of 200 are"), "{asked}");
+}
+
 // spec: EX-06
 #[cfg(feature = "yaml")]
 #[tokio::test]
@@ -306,6 +323,9 @@ async fn what_is_wrong_with_a_template_is_said_with_its_line_and_begins_nothing(
     let broken = written(&place, "broken.yaml", "name: x\nsteps:\n  - toool: calculator\n");
     let ran = place.archon("plan", &["--template", &broken]).await;
     ran.check_refused(2, "broken.yaml:3:", "read as YAML");
+    let no_list = written(&place, "no-list.yaml", "name: x\nsteps: calculator\n");
+    let ran = place.archon("plan", &["--template", &no_list]).await;
+    ran.check_refused(2, "no-list.yaml:2:", "docs/templates.md");
     let file = written(&place, "percent.yaml", TEMPLATE);
     let ran = place.archon("plan", &["--template", &file, "--set", "shar=15", "--set", "whole=200"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");

@@ -60,8 +60,8 @@ impl Terminal {
         self.keyboard.write_all(text.as_bytes()).expect("it is heard");
     }
 
-    /// Reads until this is shown, and forgets all up to its end.
-    pub(crate) async fn read_until(&mut self, text: &str) {
+    /// Reads until this is shown, and gives and forgets all up to its end.
+    pub(crate) async fn read_until(&mut self, text: &str) -> String {
         let end = loop {
             let place = self.shown.windows(text.len()).position(|window| window == text.as_bytes());
             match place {
@@ -69,7 +69,8 @@ impl Terminal {
                 None => self.more().await,
             }
         };
-        self.shown.drain(..end);
+        let read: Vec<u8> = self.shown.drain(..end).collect();
+        String::from_utf8_lossy(&read).into_owned()
     }
 
     async fn more(&mut self) {

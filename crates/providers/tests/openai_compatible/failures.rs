@@ -138,15 +138,17 @@ async fn an_error_in_the_middle_of_a_stream_comes_after_what_was_said() {
 
 // spec: P-31
 #[tokio::test]
-async fn a_service_that_is_not_there_is_a_network_error() {
+async fn a_service_that_is_not_there_is_unreachable() {
     let server = MockServer::start([]).await;
     let provider = provider(&server);
     let url = server.url();
     drop(server);
     tokio::task::yield_now().await;
     let error = finish(start(&provider, ask())).await.1.unwrap_err();
-    assert_eq!(error.code(), "network", "{error}");
+    assert_eq!(error.code(), "unreachable", "{error}");
     assert!(error.to_string().contains(&format!("{url}/v1/chat/completions is not reached")), "{error}");
+    // Nobody listens here, and will not in a few seconds either.
+    assert!(matches!(error, ProviderError::Unreachable(_)) && !error.is_retryable(), "{error:?}");
 }
 
 // spec: P-35

@@ -86,7 +86,7 @@ async fn nobody_to_ask_means_no() {
     check(None, expect![[r#"
         Error
         Error: Tool 'delete' needs a person's consent and there is nobody to ask. It was not run. Go on without it.
-        {"error_type":"permission_denied","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
+        {"error_type":"permission_denied","nobody_asked":"","validation_time_ms":0,"execution_time_ms":0,"attempts":0,"tool_version":"1.0.0"}
     "#]], &[]).await;
 }
 

@@ -139,9 +139,10 @@ async fn a_tool_that_only_reads_is_not_asked_about_before_changes() {
     ])
     .with_options(options);
     assert_eq!(call(&engine, "look", &context()).await.text(), "seen");
-    let refused = call(&engine, "set", &context()).await.text();
+    let refused = call(&engine, "set", &context()).await;
+    assert_eq!(refused.metadata.get("nobody_asked"), Some(&"set".into()));
     assert_eq!(
-        refused,
+        refused.text(),
         "Error: Tool 'set' needs a person's consent and there is nobody to ask. It was not run. Go on without it. The person can allow \
          it beforehand with a rule, for instance `set`."
     );

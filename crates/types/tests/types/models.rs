@@ -55,7 +55,7 @@ fn what_may_be_retried() {
     let wait = Some(Duration::from_secs(7));
     let text = || "text".to_owned();
     let api = |kind| ProviderError::Api { status: 400, kind, message: text() };
-    let table: [(ProviderError, &str, bool, Option<Duration>); 13] = [
+    let table: [(ProviderError, &str, bool, Option<Duration>); 14] = [
         (
             ProviderError::RateLimited { retry_after: wait, message: text().into() },
             "rate_limited",
@@ -75,6 +75,7 @@ fn what_may_be_retried() {
             wait,
         ),
         (ProviderError::Network(text().into()), "network", true, None),
+        (ProviderError::Unreachable(text().into()), "unreachable", false, None),
         (ProviderError::Timeout(text().into()), "timeout", true, None),
         (ProviderError::Auth(text().into()), "auth", false, None),
         (api(ApiErrorKind::InvalidRequest), "api", false, None),
@@ -176,6 +177,7 @@ fn every_kind_of_error_keeps_the_http_status() {
         ProviderError::Overloaded { status: 0, retry_after: None, message: "text".into() },
         ProviderError::Api { status: 0, kind: ApiErrorKind::Other, message: "text".into() },
         ProviderError::Network(text()),
+        ProviderError::Unreachable(text()),
         ProviderError::Timeout(text()),
         ProviderError::Auth(text()),
         ProviderError::ContextOverflow(text()),

@@ -57,10 +57,9 @@ pub(super) async fn ask(
         return Ok(None);
     }
     loop {
-        let edit = if is_plan { ", e to edit it" } else { "" };
-        let view = if missing.is_some() { ", v to see all" } else { "" };
-        app.output
-            .note_piece(Look::Plain, &format!("y for yes, n for no{edit}{view}, enter to decide later: "));
+        let edit = if is_plan { "  [e]dit" } else { "" };
+        let view = if missing.is_some() { "  [v]iew all" } else { "" };
+        app.output.note_piece(Look::Plain, &format!("[y]es  [n]o{edit}{view}  Enter: decide later\n> "));
         let Some(line) = line().await else { return Ok(None) };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" => return Ok(Some(Answer::Approve)),

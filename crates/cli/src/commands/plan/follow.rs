@@ -116,7 +116,11 @@ pub(super) async fn go_on(
             // An edited plan that cannot be followed was not taken, and the question is still open.
             Err(failure) if is_edit => {
                 app.output.failure(&failure);
-                Ended { outcome: Outcome::new(run.clone(), OutcomeStatus::Suspended), failure: None }
+                Ended {
+                    outcome: Outcome::new(run.clone(), OutcomeStatus::Suspended),
+                    failure: None,
+                    refused: Vec::new(),
+                }
             }
             next => next?,
         };

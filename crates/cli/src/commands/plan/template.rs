@@ -52,7 +52,10 @@ fn read(file: &Path, text: &str) -> Result<WorkflowTemplate, Failure> {
     };
     read.map_err(|problem| {
         let advice =
-            format!("it is read as {form}: `name`, `parameters` and `steps` are what a template has");
+            format!(
+                "it is read as {form}: `name: TEXT`, `parameters:` is a list of `- name: TEXT`, and `steps:` is a list of \
+                 `- tool: NAME` with `args:`, or `- description: TEXT`; docs/templates.md shows all of it"
+            );
         Failure::usage(format!("{}:{problem}", file.display()), advice)
     })
 }

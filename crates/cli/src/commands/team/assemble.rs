@@ -35,6 +35,7 @@ pub(super) async fn team(app: &App, path: &Path) -> Result<Teamwork, Failure> {
     let planner = planner(&lead, &file);
     let mut options = lead.team_options();
     options.limits = limits(&file);
+    run::apply_limits(&app.config.settings, &mut options.limits);
     (options.settings, options.roles) = (file.settings, file.roles);
     let work = lead.team_with(planner, options).with(|team| team.with_desk(desk));
     Ok(members.into_iter().fold(work, |work, (member, agent)| work.member(member, Arc::new(agent))))

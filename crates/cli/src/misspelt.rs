@@ -1,0 +1,61 @@
+//! Words of a command line that name nothing: which command or flag was meant.
+
+use archon::types::nearest;
+use clap::{
+    CommandFactory as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::{args::Args, failure::Failure};
+
+/// The command or the flag that is most like the word that names nothing; of two that are, the one that is listed
+/// first, which is the commoner one.
+pub(crate) fn find_meant(e: &clap::Error) -> Option<String> {
+    let mut all = Args::command();
+    all.build();
+    let command = find_command(e, &all);
+    match e.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = context(e, ContextKind::InvalidSubcommand)?;
+            nearest(&word, command.get_subcommands().map(clap::Command::get_name)).map(str::to_owned)
+        }
+        ErrorKind::UnknownArgument => {
+            let word = context(e, ContextKind::InvalidArg)?;
+            let flags = command.get_arguments().filter_map(clap::Arg::get_long);
+            nearest(word.strip_prefix("--")?, flags).map(|flag| format!("--{flag}"))
+        }
+        _ => None,
+    }
+}
+
+/// Until there is a chat, the way to talk.
+pub(crate) fn explain_chat(e: &clap::Error) -> Option<Failure> {
+    let is_chat = e.kind() == ErrorKind::InvalidSubcommand
+        && context(e, ContextKind::InvalidSubcommand).is_some_and(|word| word == "chat");
+    is_chat.then(|| {
+        Failure::usage(
+            "archon has no command `chat` yet",
+            "talk with `archon run TASK`, and go on with `archon run --continue TASK`",
+        )
+    })
+}
+
+/// The command that the parser was in when it met the word: the usage that it shows begins with it.
+fn find_command<'a>(e: &clap::Error, all: &'a clap::Command) -> &'a clap::Command {
+    let usage = context(e, ContextKind::Usage).unwrap_or_default();
+    let words = usage.split_whitespace().skip_while(|word| *word != "archon").skip(1);
+    let mut command = all;
+    for word in words {
+        let Some(next) = command.find_subcommand(word) else { break };
+        command = next;
+    }
+    command
+}
+
+fn context(e: &clap::Error, kind: ContextKind) -> Option<String> {
+    match e.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::StyledStr(text) => Some(text.to_string()),
+        _ => None,
+    }
+}
