@@ -23,6 +23,8 @@
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
+//! | make an agent that differs from another in a part | [`Archon::to_builder`] |
 //! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
@@ -37,7 +39,7 @@
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
-//! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | let a project say what its agents should know | [`ProjectFile`] |
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
@@ -59,6 +61,7 @@ mod parallel;
 mod planning;
 mod project_file;
 mod run_clock;
+mod run_options;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
@@ -68,7 +71,7 @@ mod watch;
 #[cfg(feature = "memory")]
 pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
-pub use archon::{Archon, RunOptions};
+pub use archon::Archon;
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
@@ -86,6 +89,7 @@ pub use parallel::Parallel;
 #[cfg(feature = "planner")]
 pub use planning::Planning;
 pub use project_file::ProjectFile;
+pub use run_options::RunOptions;
 pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;
