@@ -223,7 +223,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// The agent's name, for people.
+    /// The agent's name, for people; questions say it
+    /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = name.into();
         self
@@ -354,13 +355,15 @@ impl ArchonBuilder {
 
     /// Sets the approver. It is asked about calls that need a person's consent: those of tools that are destructive or
     /// want it each time, unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
-    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`].
+    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`]. A question waits
+    /// for 30 minutes, unless the [settings](Self::approval_settings) say otherwise.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// How long questions to people wait, and what follows a no.
+    /// How long questions to people wait, by default 30 minutes, and what follows a no. Afterwards a question takes no
+    /// answer; its run goes on without the call when it is next taken up.
     pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
         self.options.approvals = settings;
         self

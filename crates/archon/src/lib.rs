@@ -44,6 +44,24 @@
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
 
+//! Enums such as [`OutcomeStatus`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
+//! options get further fields, so they are made with `default()` or `new(…)` and changed by `with_…` or field by field:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use archon::{
+//!     tools::{Ask, EngineOptions},
+//!     types::{ApprovalSettings, ExecutionLimits, OnExpiry},
+//! };
+//!
+//! let limits = ExecutionLimits::default().with_max_turns(10).with_max_cost(50_000);
+//! let questions = ApprovalSettings::default()
+//!     .with_timeout(Duration::from_secs(24 * 60 * 60))
+//!     .with_on_expiry(OnExpiry::Abort);
+//! let engine = EngineOptions::default().asking(Ask::BeforeChanges).with_timeout(Duration::from_secs(5));
+//! ```
+
 #[cfg(feature = "memory")]
 mod agent_memory;
 mod approvals;

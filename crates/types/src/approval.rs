@@ -13,7 +13,7 @@ use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 pub struct ApprovalRequest {
     /// Unique everywhere.
     pub request_id: String,
-    /// Who wants to act.
+    /// The name of the agent that wants to act; empty where a plan or a team asks.
     pub agent_name: String,
     /// What is going to happen, in a line.
     pub action_summary: String,
