@@ -431,14 +431,7 @@ impl ArchonBuilder {
         let mut options = self.options;
         options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
-        match (self.context, &mut options.context) {
-            (Some(context), _) => options.context = context,
-            (None, Some(config)) => {
-                let window = provider.capabilities(&options.model).context_window;
-                config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
-            }
-            (None, None) => {}
-        }
+        fit_window(self.context, &mut options, &*provider);
         #[cfg(feature = "planner")]
         let questions =
             crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
@@ -497,6 +490,22 @@ impl ArchonBuilder {
         let own = archon.agent.options();
         self.options.request.response_format.clone_from(&own.request.response_format);
         self.options.form_check = own.form_check;
+    }
+}
+
+/// How the conversation is kept within the model's window: as the program says, or as large as the model's.
+fn fit_window(
+    context: Option<Option<ContextConfig>>,
+    options: &mut ReactAgentOptions,
+    provider: &dyn Provider,
+) {
+    match (context, &mut options.context) {
+        (Some(context), _) => options.context = context,
+        (None, Some(config)) => {
+            let window = provider.capabilities(&options.model).context_window;
+            config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
+        }
+        (None, None) => {}
     }
 }
 

@@ -152,6 +152,10 @@ impl Expansion {
     fn inner_function(&self) -> ItemFn {
         let mut function = self.function.clone();
         function.sig.ident = Ident::new("run", self.function.sig.ident.span());
+        if self.states().next().is_some() {
+            // The tool keeps a whole `String` or `Vec`, which no slice stands for.
+            function.attrs.push(syn::parse_quote!(#[allow(clippy::ptr_arg)]));
+        }
         function
     }
 
