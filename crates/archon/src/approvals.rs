@@ -87,7 +87,8 @@ impl Archon {
         Approvals { journal: self.journal.clone(), clock: self.clock.clone(), ids: self.ids.clone() }
     }
 
-    /// The questions that wait for an answer; see [`Approvals::list`].
+    /// The questions that wait for an answer; see [`Approvals::list`]. Those that nobody answered in time, by default in
+    /// 30 minutes, are not among them; [`resume`](Self::resume) their runs, which go on without the call.
     ///
     /// # Errors
     /// The journal cannot be listed.

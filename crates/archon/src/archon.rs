@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use archon_react_loop::{Fork, ReactAgent, stands_at};
 use archon_types::{
-    Agent, BoxFuture, CancellationToken, Clock, Context, CredentialStore, Event, Ids, InboxEntry,
-    InboxRequest, Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunFilter,
-    RunHead, RunId, SessionId, Sink, TenantId, Toolbox,
+    Agent, BoxFuture, Clock, Context, CredentialStore, Event, ExecutionLimits, Ids, InboxEntry, InboxRequest,
+    Journal, Message, MoreLimits, NullSink, Origin, Outcome, Record, RecordBody, RunFilter, RunHead, RunId,
+    SessionId, Sink, TenantId, Toolbox,
 };
 
-use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, watch};
+use crate::{ArchonBuilder, AutoSave, Conversation, Error, MemoryLimit, RunHandle, RunOptions, watch};
 
 /// An agent with everything that it works with. Cloning one is cheap, and clones share everything.
 #[derive(Clone)]
 pub struct Archon {
     pub(crate) agent: ReactAgent,
+    /// What it was built from; see [`Archon::to_builder`].
+    pub(crate) parts: Arc<ArchonBuilder>,
     #[cfg(feature = "planner")]
     pub(crate) questions: crate::planning::Questions,
     pub(crate) toolbox: Arc<dyn Toolbox>,
@@ -26,48 +28,33 @@ pub struct Archon {
     pub(crate) credentials: Option<Arc<dyn CredentialStore>>,
 }
 
-/// How a run is started; the default is a new run in a new session that nobody watches.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct RunOptions {
-    /// The run's id; a fresh one by default.
-    pub run: Option<RunId>,
-    /// Goes on in this session: the run continues the session's newest run. A session without runs begins with it.
-    pub session: Option<SessionId>,
-    /// Goes on even if the session's newest run is at work or waits: beside it, from where it stands now. What is said
-    /// in one of the two is not heard in the other.
-    pub branch: bool,
-    /// On whose behalf; `local` by default.
-    pub tenant: Option<TenantId>,
-    /// Cancels the run when it fires.
-    pub cancel: Option<CancellationToken>,
-    /// Receives the run's events, and those of the agents that it calls, on the run's own task.
-    pub sink: Option<Arc<dyn Sink>>,
-}
-
-impl RunOptions {
-    /// The next prompt of a session, or the first one of a session of that name. Tenants do not share sessions.
-    pub fn in_session(session: SessionId) -> Self {
-        Self { session: Some(session), ..Self::default() }
-    }
-
-    /// The same options for a run beside what the session works on.
-    pub fn branch(mut self) -> Self {
-        self.branch = true;
-        self
-    }
-
-    /// The same options, watched by `sink`.
-    pub fn watched_by(mut self, sink: Arc<dyn Sink>) -> Self {
-        self.sink = Some(sink);
-        self
-    }
-}
-
 impl Archon {
     /// Puts an agent together.
     pub fn builder() -> ArchonBuilder {
         ArchonBuilder::default()
+    }
+
+    /// A builder with all the parts of this agent, its journal, its clock and its ids among them: for an agent that
+    /// differs in some.
+    ///
+    /// ```no_run
+    /// # fn example() -> Result<(), archon::Error> {
+    /// use archon::Archon;
+    ///
+    /// let desk = Archon::builder().model("anthropic:claude-sonnet-4-5").data_dir("runs").build()?;
+    /// let cheap = desk.to_builder().model("ollama:qwen3").system("Answer in one sentence.").build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_builder(&self) -> ArchonBuilder {
+        let mut builder = ArchonBuilder::clone(&self.parts);
+        builder.take_over(self);
+        builder
+    }
+
+    /// How far the runs of this agent may go: what [`RunOptions::with_limits`] begins with.
+    pub fn limits(&self) -> &ExecutionLimits {
+        &self.agent.options().limits
     }
 
     /// Works on a task until there is an outcome, in a session of its own.
@@ -82,21 +69,25 @@ impl Archon {
     /// Works on a task until there is an outcome, on the caller's own task.
     ///
     /// # Errors
-    /// As [`run`](Self::run); and [`Error::SessionBusy`]: the session's newest run is at work or waits.
+    /// As [`run`](Self::run); [`Error::SessionBusy`]: the session's newest run is at work or waits; and
+    /// [`Error::UnknownTool`].
     pub async fn run_with(&self, task: impl Into<String>, options: RunOptions) -> Result<Outcome, Error> {
-        let (context, origin) = self.prepare(options).await?;
+        let own = self.for_run(&options)?;
+        let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
-        Ok(self.agent.start(vec![prompt], origin, &context).await?)
+        Ok(own.agent.start(vec![prompt], origin, &context).await?)
     }
 
     /// Starts a task in the background and returns at once.
     ///
     /// # Errors
-    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; or the journal cannot be listed.
+    /// [`Error::SessionBusy`]: the session's newest run is at work or waits; [`Error::UnknownTool`]; or the journal
+    /// cannot be listed.
     pub async fn start(&self, task: impl Into<String>, options: RunOptions) -> Result<RunHandle, Error> {
-        let (context, origin) = self.prepare(options).await?;
+        let own = self.for_run(&options)?;
+        let (context, origin) = own.prepare(options).await?;
         let prompt = Message::user(task, self.clock.now()).into();
-        Ok(self.spawn(context, |agent, context| async move {
+        Ok(own.spawn(context, |agent, context| async move {
             Ok(agent.start(vec![prompt], origin, &context).await?)
         }))
     }
@@ -224,7 +215,8 @@ impl Archon {
         &self.journal
     }
 
-    /// A context for work outside of a run, for instance a single tool call.
+    /// A context for work outside of a run, for instance a single tool call. The limits, the system text and the tools
+    /// of `options` are for runs, and do not matter here.
     pub fn context(&self, run: RunId, session: SessionId, options: RunOptions) -> Context {
         let mut context = Context::new(run, session, self.clock.clone(), self.ids.clone());
         context.cancel = options.cancel.unwrap_or_default();
@@ -265,12 +257,14 @@ impl Archon {
     /// The context of a new run that works on a goal and continues no conversation.
     ///
     /// # Errors
-    /// The goal is empty, or there is no memory left for a run more.
+    /// The goal is empty, the options have settings that are for runs of one agent, or there is no memory left for a
+    /// run more.
     #[cfg(any(feature = "planner", feature = "orchestrator"))]
     pub(crate) fn context_for(&self, goal: &str, options: RunOptions) -> Result<Context, Error> {
         if goal.trim().is_empty() {
             return Err(archon_react_loop::LoopError::EmptyPrompt.into());
         }
+        options.refuse_settings()?;
         self.admit()?;
         Ok(self.new_context(options))
     }

@@ -15,7 +15,32 @@ use archon_types::{
 
 use crate::{Archon, AutoSave, Error, MemoryLimit, RandomIds, SystemClock};
 
+mod runs;
+
+use runs::Runs;
+
 /// Collects the parts of an agent. Only the model is needed.
+///
+/// A clone has the same parts, so agents that differ in some come from one builder:
+///
+/// ```
+/// # fn main() -> Result<(), archon::Error> {
+/// use std::sync::Arc;
+///
+/// use archon::{Archon, providers::ScriptedProvider, types::ExecutionLimits};
+///
+/// let model = Arc::new(ScriptedProvider::texts(["Hello."]));
+/// let desk = Archon::builder().provider(model, "scripted").system("You answer customers.");
+/// let free = desk.clone().limits(ExecutionLimits::default().with_max_turns(5)).build()?;
+/// let paid = desk.build()?;
+/// assert_eq!((free.limits().max_turns, paid.limits().max_turns), (5, 50));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Parts that are shared stay shared: a journal, the database of [`sqlite`](Self::sqlite), providers, tools. Without a
+/// journal each agent that is built has one of its own in memory.
+#[derive(Clone)]
 #[must_use]
 pub struct ArchonBuilder {
     model: Option<Model>,
@@ -23,7 +48,7 @@ pub struct ArchonBuilder {
     fallbacks: Vec<Standby>,
     tools: Vec<Arc<dyn Tool>>,
     toolbox: Option<Arc<dyn Toolbox>>,
-    journal: Option<Result<Arc<dyn Journal>, Error>>,
+    journal: Option<Runs>,
     clock: Option<Arc<dyn Clock>>,
     ids: Option<Arc<dyn Ids>>,
     /// What the agent works with; its model is known at the end.
@@ -37,7 +62,7 @@ pub struct ArchonBuilder {
     auto_save: Option<AutoSave>,
     pub(crate) instructions: Option<Arc<dyn Instructions>>,
     approver: Option<Arc<dyn Approver>>,
-    engine: EngineOptions,
+    engine: Option<EngineOptions>,
     pub(crate) memory_limit: Option<MemoryLimit>,
     http: Http,
     run_memory: Option<Arc<dyn RunMemory>>,
@@ -64,7 +89,7 @@ impl Default for ArchonBuilder {
             auto_save: None,
             instructions: None,
             approver: None,
-            engine: EngineOptions::default(),
+            engine: None,
             memory_limit: None,
             http: Http::default(),
             run_memory: None,
@@ -73,6 +98,7 @@ impl Default for ArchonBuilder {
     }
 }
 
+#[derive(Clone)]
 enum Model {
     #[cfg(feature = "named-models")]
     Named(String),
@@ -80,6 +106,7 @@ enum Model {
     Given(Vec<Arc<dyn Provider>>, String),
 }
 
+#[derive(Clone)]
 enum Standby {
     #[cfg(feature = "named-models")]
     Named(String),
@@ -124,7 +151,7 @@ impl ArchonBuilder {
     }
 
     /// The keys of a model that is given by its [name](Self::model), in the order in which they are
-    /// tried, instead of the one in the environment. Ignored when a whole provider is given.
+    /// tried, instead of the one in the environment. A whole [`provider`](Self::provider) has its own.
     #[cfg(feature = "named-models")]
     pub fn api_keys<K: Into<Secret>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
         self.keys = keys.into_iter().map(Into::into).collect();
@@ -145,7 +172,8 @@ impl ArchonBuilder {
         self
     }
 
-    /// Adds a tool. Ignored when a whole [`toolbox`](Self::toolbox) is given.
+    /// Adds a tool: a function with [`#[tool]`](macro@crate::tool), one that was made with its state, or anything that
+    /// implements [`Tool`].
     pub fn tool<How>(mut self, tool: impl IntoTool<How>) -> Self {
         self.tools.push(tool.into_tool());
         self
@@ -157,7 +185,7 @@ impl ArchonBuilder {
         self
     }
 
-    /// Another door to tools instead of the registry and its guards.
+    /// Another door to tools instead of the registry and its guards; it has its own tools and options.
     pub fn toolbox(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.toolbox = Some(toolbox);
         self
@@ -172,29 +200,31 @@ impl ArchonBuilder {
 
     /// Where runs are kept; in memory by default.
     pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
-        self.journal = Some(Ok(journal));
+        self.journal = Some(Runs::Given(journal));
         self
     }
 
-    /// Keeps runs in files in this directory, which is made if it is not there.
+    /// Keeps runs in files in this directory, which [`build`](Self::build) makes if it is not there.
     #[cfg(feature = "jsonl")]
     pub fn data_dir(mut self, dir: impl AsRef<std::path::Path>) -> Self {
-        let journal = archon_store::JsonlJournal::open(dir);
-        self.journal = Some(journal.map(|j| Arc::new(j) as Arc<dyn Journal>).map_err(Error::from));
+        self.journal =
+            Some(Runs::at(dir.as_ref(), |dir| Ok(Arc::new(archon_store::JsonlJournal::open(dir)?))));
         self
     }
 
-    /// Keeps runs in the SQLite database at this path, which is made if it is not there. Agents that
+    /// Keeps runs in the SQLite database at this path, which [`build`](Self::build) makes if it is not there; clones of
+    /// this builder share it. Agents that
     /// work at the same time share a journal better than a path: give each of them a clone of one
     /// [`SqliteJournal`](archon_store::SqliteJournal) with [`journal`](Self::journal).
     #[cfg(feature = "sqlite")]
     pub fn sqlite(mut self, path: impl AsRef<std::path::Path>) -> Self {
-        let journal = archon_store::SqliteJournal::open(path);
-        self.journal = Some(journal.map(|j| Arc::new(j) as Arc<dyn Journal>).map_err(Error::from));
+        self.journal =
+            Some(Runs::at(path.as_ref(), |path| Ok(Arc::new(archon_store::SqliteJournal::open(path)?))));
         self
     }
 
-    /// The agent's name, for people.
+    /// The agent's name, for people; questions say it
+    /// ([`ApprovalRequest::agent_name`](archon_types::ApprovalRequest::agent_name)).
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.options.name = name.into();
         self
@@ -325,22 +355,24 @@ impl ArchonBuilder {
 
     /// Sets the approver. It is asked about calls that need a person's consent: those of tools that are destructive or
     /// want it each time, unless the [engine's options](Self::engine_options) say otherwise. Without one the answer is no. One that says
-    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`].
+    /// [`Decision::Later`](archon_types::Decision::Later) lets the run suspend: see [`Archon::approvals`]. A question waits
+    /// for 30 minutes, unless the [settings](Self::approval_settings) say otherwise.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
     }
 
-    /// How long questions to people wait, and what follows a no.
+    /// How long questions to people wait, by default 30 minutes, and what follows a no. Afterwards a question takes no
+    /// answer; its run goes on without the call when it is next taken up.
     pub fn approval_settings(mut self, settings: ApprovalSettings) -> Self {
         self.options.approvals = settings;
         self
     }
 
-    /// What tools may do, and which of their calls people are asked about. Ignored when a whole
-    /// [`toolbox`](Self::toolbox) is given.
+    /// What tools may do, and which of their calls people are asked about. A whole
+    /// [`toolbox`](Self::toolbox) has its own.
     pub fn engine_options(mut self, options: EngineOptions) -> Self {
-        self.engine = options;
+        self.engine = Some(options);
         self
     }
 
@@ -373,9 +405,11 @@ impl ArchonBuilder {
     /// Puts the agent together.
     ///
     /// # Errors
-    /// No model was given or its name leads nowhere, two tools have one name, or the journal's
-    /// directory or database cannot be used.
+    /// No model was given or its name leads nowhere, two tools have one name, the journal's
+    /// directory or database cannot be used, or a part has no effect beside another: [`Error::NoEffect`].
     pub fn build(self) -> Result<Archon, Error> {
+        self.check()?;
+        let mut parts = self.clone();
         let http = &self.http;
         let (mut providers, model) = self.model.ok_or(Error::NoModel)?.ready(&self.keys, http)?;
         let keys = providers.split_off(1);
@@ -384,22 +418,20 @@ impl ArchonBuilder {
         let fallbacks: Vec<Fallback> = self.fallbacks.into_iter().map(ready).collect::<Result<_, _>>()?;
         let toolbox = match self.toolbox {
             Some(toolbox) => toolbox,
-            None => registry_of(self.tools, self.engine)?,
+            None => registry_of(self.tools, self.engine.unwrap_or_default())?,
         };
-        let journal = self.journal.unwrap_or_else(|| Ok(Arc::new(MemoryJournal::new())))?;
+        let journal = match &self.journal {
+            Some(journal) => journal.opened()?,
+            None => Arc::new(MemoryJournal::new()),
+        };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let ids = self.ids.unwrap_or_else(|| Arc::new(RandomIds));
+        parts.journal = Some(Runs::Given(journal.clone()));
+        (parts.clock, parts.ids) = (Some(clock.clone()), Some(ids.clone()));
         let mut options = self.options;
         options.model = model;
         options.agent_id = self.agent_id.unwrap_or_else(|| AgentId::new(ids.fresh("agent")));
-        match (self.context, &mut options.context) {
-            (Some(context), _) => options.context = context,
-            (None, Some(config)) => {
-                let window = provider.capabilities(&options.model).context_window;
-                config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
-            }
-            (None, None) => {}
-        }
+        fit_window(self.context, &mut options, &*provider);
         #[cfg(feature = "planner")]
         let questions =
             crate::planning::Questions::new((&provider, &keys), &fallbacks, &options.retry, (&clock, &ids));
@@ -423,6 +455,7 @@ impl ArchonBuilder {
         }
         Ok(Archon {
             agent,
+            parts: Arc::new(parts),
             #[cfg(feature = "planner")]
             questions,
             toolbox,
@@ -433,6 +466,46 @@ impl ArchonBuilder {
             memory_limit: self.memory_limit,
             credentials: self.credentials,
         })
+    }
+}
+
+impl ArchonBuilder {
+    /// Refuses what would be ignored.
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |setting, beside| Err(Error::NoEffect { setting, beside });
+        if self.toolbox.is_some() && !self.tools.is_empty() {
+            return refuse("tool", "toolbox");
+        }
+        if self.toolbox.is_some() && self.engine.is_some() {
+            return refuse("engine_options", "toolbox");
+        }
+        match &self.model {
+            Some(Model::Given(..)) if !self.keys.is_empty() => refuse("api_keys", "provider"),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an agent has that its own builder did not say.
+    pub(crate) fn take_over(&mut self, archon: &Archon) {
+        let own = archon.agent.options();
+        self.options.request.response_format.clone_from(&own.request.response_format);
+        self.options.form_check = own.form_check;
+    }
+}
+
+/// How the conversation is kept within the model's window: as the program says, or as large as the model's.
+fn fit_window(
+    context: Option<Option<ContextConfig>>,
+    options: &mut ReactAgentOptions,
+    provider: &dyn Provider,
+) {
+    match (context, &mut options.context) {
+        (Some(context), _) => options.context = context,
+        (None, Some(config)) => {
+            let window = provider.capabilities(&options.model).context_window;
+            config.max_context_tokens = window.unwrap_or(config.max_context_tokens);
+        }
+        (None, None) => {}
     }
 }
 

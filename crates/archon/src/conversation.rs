@@ -106,7 +106,8 @@ impl Conversation {
         self.prompt_with(messages, RunOptions::default()).await
     }
 
-    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant or a token of the caller's.
+    /// As [`prompt_messages`](Self::prompt_messages), with a sink, a tenant, a token, limits, a system text or tools for
+    /// this one prompt.
     /// The run and the session of `options` are the conversation's own business and ignored.
     ///
     /// # Errors
@@ -237,6 +238,7 @@ impl Conversation {
 
     async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<RunHandle, Error> {
         self.archon.admit()?;
+        let own = self.archon.for_run(&options)?;
         let run = RunId::new(self.archon.ids.fresh("run"));
         let (guard, running) = {
             let running = Running(Arc::new(AtomicBool::new(true)));
@@ -270,7 +272,7 @@ impl Conversation {
         };
         let options = RunOptions { cancel: Some(cancel), ..options };
         let context = self.archon.context(run, session, options);
-        Ok(self.archon.spawn(context, |agent, context| async move {
+        Ok(own.spawn(context, |agent, context| async move {
             let _guard = guard;
             Ok(agent.begin(opening, origin, &context).await?)
         }))

@@ -43,6 +43,28 @@ pub enum Error {
         /// The most, bytes.
         max: u64,
     },
+    /// The agent has no tool that was chosen for a run.
+    #[error("the agent has no tool `{name}`{}", meant.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
+    UnknownTool {
+        /// The name that was chosen.
+        name: String,
+        /// The tool that is called about that.
+        meant: Option<String>,
+    },
+    /// A plan, a team or agents side by side were given a setting that is for a run of one agent.
+    #[error("{setting} for one run cannot be given where several agents work")]
+    RunSetting {
+        /// The setting.
+        setting: &'static str,
+    },
+    /// The builder was given something that another part of it leaves no use for.
+    #[error("`{setting}` has no effect beside `{beside}`")]
+    NoEffect {
+        /// What was given.
+        setting: &'static str,
+        /// Because of what.
+        beside: &'static str,
+    },
     /// No run was ever started in this journal.
     #[error("there is no run to continue")]
     NothingToContinue,
@@ -104,6 +126,14 @@ impl Error {
             Self::AlreadyRunning { .. } => "steer it, queue a follow-up, or wait until it has ended",
             Self::Messages(_) => "restore what `save` wrote",
             Self::MemoryPressure { .. } => "wait until runs that are under way have ended, or cancel one",
+            Self::UnknownTool { .. } => "choose among the tools that the agent was built with",
+            Self::RunSetting { .. } => {
+                "set it where each of the agents is built; `Archon::to_builder` begins with an agent's parts"
+            }
+            Self::NoEffect { beside: "provider", .. } => {
+                "give the keys to the providers: `provider_with_keys`"
+            }
+            Self::NoEffect { .. } => "give tools and their options to the toolbox, or leave the toolbox out",
             Self::NothingToContinue => "start a run first",
             Self::Run(e) => e.advice(),
             #[cfg(feature = "planner")]

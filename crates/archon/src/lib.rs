@@ -23,6 +23,8 @@
 //! |---|---|
 //! | put an agent together | [`Archon::builder`] |
 //! | run a task, or watch it run | [`Archon::run`], [`Archon::start`] |
+//! | give one run a budget, instructions or fewer tools | [`RunOptions`] |
+//! | make an agent that differs from another in a part | [`Archon::to_builder`] |
 //! | have an answer as a value of a type | [`Archon::run_typed`], or [`Archon::answering`] and [`RunHandle::typed`] |
 //! | go on in a conversation | [`Archon::conversation`], or [`RunOptions::session`] |
 //! | speak into a run, or stop it, from anywhere | [`Archon::steer`], [`Archon::cancel`] |
@@ -37,10 +39,28 @@
 //! | read a conversation as a tree of runs | [`types::Session::read`] |
 //! | let an agent call another | [`SubAgentTool`] |
 //! | let an agent write programs | `code::CodeExecutor`, with the features `code-python` and `code-javascript` |
-//! | write a tool | [`tool`], or the [`Tool`] trait |
+//! | write a tool, with a database or without | [`tool`], or the [`Tool`] trait |
 //! | let a project say what its agents should know | [`ProjectFile`] |
 //! | keep sessions for other programs as one goes | [`ArchonBuilder::save_sessions`] |
 //! | swap a pillar | the builder takes any [`Provider`], [`Toolbox`] or [`Journal`] |
+
+//! Enums such as [`OutcomeStatus`] get further variants with later versions, so a `match` needs a `_ =>`; structs of
+//! options get further fields, so they are made with `default()` or `new(…)` and changed by `with_…` or field by field:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use archon::{
+//!     tools::{Ask, EngineOptions},
+//!     types::{ApprovalSettings, ExecutionLimits, OnExpiry},
+//! };
+//!
+//! let limits = ExecutionLimits::default().with_max_turns(10).with_max_cost(50_000);
+//! let questions = ApprovalSettings::default()
+//!     .with_timeout(Duration::from_secs(24 * 60 * 60))
+//!     .with_on_expiry(OnExpiry::Abort);
+//! let engine = EngineOptions::default().asking(Ask::BeforeChanges).with_timeout(Duration::from_secs(5));
+//! ```
 
 #[cfg(feature = "memory")]
 mod agent_memory;
@@ -59,6 +79,7 @@ mod parallel;
 mod planning;
 mod project_file;
 mod run_clock;
+mod run_options;
 mod system;
 #[cfg(feature = "orchestrator")]
 mod teamwork;
@@ -68,7 +89,7 @@ mod watch;
 #[cfg(feature = "memory")]
 pub use agent_memory::AgentMemory;
 pub use approvals::Approvals;
-pub use archon::{Archon, RunOptions};
+pub use archon::Archon;
 pub use archon_macros::facade_tool as tool;
 pub use archon_react_loop::SubAgentTool;
 pub use archon_tools::{ToolEngine, ToolRegistry};
@@ -86,6 +107,7 @@ pub use parallel::Parallel;
 #[cfg(feature = "planner")]
 pub use planning::Planning;
 pub use project_file::ProjectFile;
+pub use run_options::RunOptions;
 pub use system::{RandomIds, SystemClock};
 #[cfg(feature = "orchestrator")]
 pub use teamwork::Teamwork;

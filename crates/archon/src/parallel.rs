@@ -92,11 +92,13 @@ impl Parallel {
     /// The run is unknown, is in use, has an answer, is no parallel loop or has other branches, or the
     /// journal failed.
     pub async fn resume(&self, run: RunId, options: RunOptions) -> Result<ParallelOutcome, Error> {
+        options.refuse_settings()?;
         let context = self.archon.context(run, SessionId::new(""), options);
         Ok(self.branches.resume(&context).await?)
     }
 
     async fn begin(&self, prompts: Vec<AgentMessage>, options: RunOptions) -> Result<ParallelOutcome, Error> {
+        options.refuse_settings()?;
         let (context, origin) = self.archon.prepare(options).await?;
         Ok(self.branches.begin(prompts, origin, &context).await?)
     }

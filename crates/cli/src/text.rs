@@ -50,16 +50,7 @@ pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
 }
 
 fn is_hidden(c: char) -> bool {
-    !matches!(c, '\n' | '\t') && (c.is_control() || is_unseen(c))
-}
-
-/// Marks of direction, joiners and fillers that show nothing, and line ends of other scripts.
-/// See <https://www.unicode.org/reports/tr9/> and <https://www.unicode.org/reports/tr36/>.
-fn is_unseen(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    !matches!(c, '\n' | '\t') && archon::types::is_hidden(c)
 }
 
 /// A text on one line of at most `most` characters.

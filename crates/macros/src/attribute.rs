@@ -1,5 +1,6 @@
 //! What stands in the parentheses of `#[tool(...)]`.
 
+use crate::nearest::nearest;
 use proc_macro2::{Span, TokenStream};
 use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
 
@@ -9,6 +10,7 @@ pub(crate) struct Attribute {
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
     pub(crate) version: Option<LitStr>,
+    pub(crate) summary: Option<LitStr>,
     pub(crate) effect: Option<Effect>,
     pub(crate) flags: Vec<&'static str>,
     pub(crate) timeout_ms: Option<u64>,
@@ -25,8 +27,20 @@ pub(crate) enum Effect {
 /// Words that set the field of the same name in the tool's annotations.
 const FLAGS: &[&str] = &["blocking", "concurrency_safe", "destructive", "requires_confirmation"];
 
-const KNOWN: &str = "name, description, version, read_only, idempotent, destructive, concurrency_safe, \
-                     requires_confirmation, blocking, timeout_ms, crate";
+const KNOWN: &[&str] = &[
+    "name",
+    "description",
+    "version",
+    "summary",
+    "read_only",
+    "idempotent",
+    "destructive",
+    "concurrency_safe",
+    "requires_confirmation",
+    "blocking",
+    "timeout_ms",
+    "crate",
+];
 
 impl Attribute {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
@@ -45,12 +59,13 @@ impl Attribute {
             "name" => self.name = Some(tool_name(meta.value()?.parse()?)?),
             "description" => self.description = Some(meta.value()?.parse()?),
             "version" => self.version = Some(meta.value()?.parse()?),
+            "summary" => self.summary = Some(meta.value()?.parse()?),
             "timeout_ms" => self.timeout_ms = Some(timeout(&meta.value()?.parse()?)?),
             "read_only" => self.effect(Effect::ReadOnly, meta)?,
             "idempotent" => self.effect(Effect::Idempotent, meta)?,
             other => match FLAGS.iter().find(|flag| **flag == other) {
                 Some(flag) => self.flags.push(flag),
-                None => return Err(meta.error(format!("`#[tool]` knows: {KNOWN}"))),
+                None => return Err(meta.error(unknown(other))),
             },
         }
         Ok(())
@@ -62,6 +77,15 @@ impl Attribute {
         }
         self.effect = Some(effect);
         Ok(())
+    }
+}
+
+/// What is said of a word that nobody knows.
+fn unknown(word: &str) -> String {
+    let known = KNOWN.join(", ");
+    match nearest(word, KNOWN.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`? `#[tool]` knows: {known}"),
+        None => format!("`#[tool]` knows: {known}"),
     }
 }
 

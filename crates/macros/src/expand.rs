@@ -7,8 +7,10 @@ use syn::{Error, ItemFn, LitStr, Result, ext::IdentExt, parse2};
 use crate::{
     attribute::{Attribute, Effect, check_function_name},
     docs::{self, Documentation},
+    nearest::nearest,
     parameter_names,
-    signature::{self, Argument, Parameter},
+    signature::{self, Argument, Parameter, State},
+    summary,
 };
 
 /// Everything that the parts of the expansion draw on.
@@ -46,7 +48,9 @@ impl Expansion {
                 "a tool needs a doc comment: the model reads it to decide when to call the tool",
             ));
         }
-        let names: Vec<String> = self.arguments().map(|argument| argument.name.clone()).collect();
+        let mut names: Vec<String> = self.arguments().map(|argument| argument.name.clone()).collect();
+        self.check_summary(&names)?;
+        names.extend(self.states().map(|state| state.ident.unraw().to_string()));
         if let Some(stray) = self.documentation.stray_argument(&names) {
             let message = format!("`# Arguments` describes `{stray}`, which is no parameter");
             return Err(Error::new(ident.span(), message));
@@ -57,23 +61,44 @@ impl Expansion {
         }
     }
 
+    /// A summary names arguments of the model's and nothing else.
+    fn check_summary(&self, arguments: &[String]) -> Result<()> {
+        let Some(summary) = &self.attribute.summary else { return Ok(()) };
+        let template = summary.value();
+        let refuse = |problem: String| Err(Error::new(summary.span(), problem));
+        let named = match summary::names(&template) {
+            Ok(named) => named,
+            Err(problem) => return refuse(problem.to_owned()),
+        };
+        let Some(stray) = named.into_iter().find(|name| !arguments.iter().any(|known| known == name)) else {
+            return Ok(());
+        };
+        match nearest(stray, arguments.iter().map(String::as_str)) {
+            Some(meant) => refuse(format!("`{stray}` is no argument of the tool; did you mean `{meant}`?")),
+            None => {
+                refuse(format!("`{stray}` is no argument of the tool: the model sends {}", listed(arguments)))
+            }
+        }
+    }
+
     fn tokens(&self) -> TokenStream {
         let ident = &self.function.sig.ident;
         let vis = &self.function.vis;
         let documents = self.function.attrs.iter().filter(|attribute| docs::is_doc(attribute));
-        let type_docs = format!("The type of the tool [`{ident}()`]; `run` is the function itself.");
+        let (definition, debug) = self.definition();
+        let kept: Vec<_> = self.states().map(|state| &state.ident).collect();
+        let given = self.states().map(|state| {
+            let (ident, ty) = (&state.ident, &state.ty);
+            quote!(#ident: #ty)
+        });
         let inner = self.inner_function();
         let implementation = self.implementation();
         quote! {
-            #[doc = #type_docs]
-            #[allow(non_camel_case_types)]
-            #[derive(Clone, Copy, Debug)]
-            #[non_exhaustive]
-            #vis struct #ident {}
+            #definition
 
             #(#documents)*
-            #vis fn #ident() -> #ident {
-                #ident {}
+            #vis fn #ident(#(#given),*) -> #ident {
+                #ident { #(#kept),* }
             }
 
             impl #ident {
@@ -81,15 +106,56 @@ impl Expansion {
             }
 
             const _: () = {
+                #debug
                 #implementation
             };
         }
+    }
+
+    /// The tool's type, and how it is shown, which does not show its state.
+    fn definition(&self) -> (TokenStream, TokenStream) {
+        let ident = &self.function.sig.ident;
+        let vis = &self.function.vis;
+        let kept = self.states().map(|state| {
+            let (ident, ty) = (&state.ident, &state.ty);
+            quote!(#ident: #ty)
+        });
+        let docs = format!("The type of the tool [`{ident}()`]; `run` is the function itself.");
+        if self.states().next().is_none() {
+            let definition = quote! {
+                #[doc = #docs]
+                #[allow(non_camel_case_types)]
+                #[derive(Clone, Copy, Debug)]
+                #[non_exhaustive]
+                #vis struct #ident {}
+            };
+            return (definition, TokenStream::new());
+        }
+        let name = ident.unraw().to_string();
+        let definition = quote! {
+            #[doc = #docs]
+            #[allow(non_camel_case_types)]
+            #vis struct #ident { #(#kept),* }
+        };
+        let debug = quote! {
+            #[automatically_derived]
+            impl ::core::fmt::Debug for #ident {
+                fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                    f.debug_struct(#name).finish_non_exhaustive()
+                }
+            }
+        };
+        (definition, debug)
     }
 
     /// The function as it was written, under the name `run`.
     fn inner_function(&self) -> ItemFn {
         let mut function = self.function.clone();
         function.sig.ident = Ident::new("run", self.function.sig.ident.span());
+        if self.states().next().is_some() {
+            // The tool keeps a whole `String` or `Vec`, which no slice stands for.
+            function.attrs.push(syn::parse_quote!(#[allow(clippy::ptr_arg)]));
+        }
         function
     }
 
@@ -100,6 +166,7 @@ impl Expansion {
         let defaults = self.default_functions();
         let spec = self.spec();
         let call = self.call();
+        let preview = self.preview();
         quote! {
             #(#defaults)*
             #arguments
@@ -118,8 +185,25 @@ impl Expansion {
                 ) -> #support::BoxFuture<'a, ::core::result::Result<#support::ToolResult, #support::ToolError>> {
                     ::std::boxed::Box::pin(async move { #call })
                 }
+
+                #preview
             }
         }
+    }
+
+    /// The line of a question about a call, where the attribute has one.
+    fn preview(&self) -> Option<TokenStream> {
+        let (support, summary) = (&self.support, self.attribute.summary.as_ref()?);
+        Some(quote! {
+            fn preview(
+                &self,
+                arguments: &#support::Json,
+                _: &#support::Context,
+            ) -> ::core::result::Result<::core::option::Option<#support::Preview>, #support::ToolError> {
+                let summary = #support::summary(#summary, arguments, #support::Tool::spec(self));
+                ::core::result::Result::Ok(::core::option::Option::Some(#support::Preview::new(summary)))
+            }
+        })
     }
 
     /// The struct that the arguments are read into and that the schema is derived from.
@@ -196,6 +280,10 @@ impl Expansion {
         let tool = &self.function.sig.ident;
         let fields = self.arguments().map(|argument| &argument.ident);
         let passed = self.parameters.iter().map(|parameter| match parameter {
+            Parameter::State(state) => {
+                let ident = &state.ident;
+                quote!(&self.#ident)
+            }
             Parameter::Context { by_reference: true } => quote!(context),
             Parameter::Context { by_reference: false } => quote!(::core::clone::Clone::clone(context)),
             Parameter::Argument(argument) => {
@@ -230,7 +318,14 @@ impl Expansion {
     fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Argument(argument) => Some(&**argument),
-            Parameter::Context { .. } => None,
+            Parameter::Context { .. } | Parameter::State(_) => None,
+        })
+    }
+
+    fn states(&self) -> impl Iterator<Item = &State> {
+        self.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::State(state) => Some(&**state),
+            _ => None,
         })
     }
 
@@ -248,6 +343,14 @@ impl Expansion {
             Some(description) => description.value(),
             None => self.documentation.description.clone(),
         }
+    }
+}
+
+/// The names for a person to read.
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        names => names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -290,7 +393,7 @@ mod tests {
                 /** Doc. */
                 fn f(&self) {}
             ),
-            "`#[tool]` takes a free function; implement `Tool` by hand for a type with state",
+            "`#[tool]` takes a free function; what it works with is a parameter: `#[state] desk: &Desk`",
         );
         check_function(
             quote!(
@@ -375,8 +478,13 @@ mod tests {
         };
         check(
             quote!(readonly),
-            "`#[tool]` knows: name, description, version, read_only, idempotent, destructive, concurrency_safe, \
-             requires_confirmation, blocking, timeout_ms, crate",
+            "did you mean `read_only`? `#[tool]` knows: name, description, version, summary, read_only, idempotent, \
+             destructive, concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
+        );
+        check(
+            quote!(retries = 3),
+            "`#[tool]` knows: name, description, version, summary, read_only, idempotent, destructive, \
+             concurrency_safe, requires_confirmation, blocking, timeout_ms, crate",
         );
         check(quote!(name = "a b"), "a tool's name is made of letters, digits, `_`, `-` and `.`");
         check(quote!(timeout_ms = 0), "a time limit of 0 ms stops every call; leave it out for the default");
@@ -384,6 +492,63 @@ mod tests {
             quote!(read_only, idempotent),
             "a tool is `read_only` or `idempotent`; read-only is the stronger one",
         );
+    }
+
+    // spec: TE-34
+    #[test]
+    fn state_that_a_tool_cannot_keep_is_an_error_with_the_remedy() {
+        let unsized_state =
+            "a tool keeps its state, so it needs a size: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
+        for (parameter, expected) in [
+            (
+                quote!(#[state] db: Db),
+                "a tool keeps its state: take it by reference, `#[state] db: &Database`",
+            ),
+            (
+                quote!(#[state] db: &mut Db),
+                "calls share the state: take `&T`, and put what changes behind a lock",
+            ),
+            (quote!(#[state] db: &dyn Db), unsized_state),
+            (quote!(#[state] db: &str), unsized_state),
+            (quote!(#[state] db: &[Db]), unsized_state),
+            (quote!(#[state] db: &impl Db), "a tool has one type: name the type instead of `impl Trait`"),
+            (quote!(#[state] Db { pool }: &Db), "state needs a name: `#[state] db: &Database`"),
+            (quote!(#[state(db)] db: &Db), "write `#[state]` alone: `#[state] db: &Database`"),
+            (
+                quote!(#[state] #[default(1)] db: &Db),
+                "state is given when the tool is made: it has no default",
+            ),
+            (
+                quote!(#[state] context: &ToolContext),
+                "the engine gives the context of each call: leave `#[state]` out",
+            ),
+        ] {
+            check_function(
+                quote!(
+                    /** Doc. */
+                    fn f(#parameter) {}
+                ),
+                expected,
+            );
+        }
+    }
+
+    #[test]
+    fn summary_that_names_no_argument_is_an_error_with_the_nearest_name() {
+        let check = |summary: &str, expected| {
+            check(
+                quote!(summary = #summary),
+                quote!(
+                    /** Doc. */
+                    fn f(#[state] db: &Db, order: String, cents: u64) {}
+                ),
+                expected,
+            );
+        };
+        check("Refund {ordr}", "`ordr` is no argument of the tool; did you mean `order`?");
+        check("Refund in {db}", "`db` is no argument of the tool: the model sends `order`, `cents`");
+        check("Refund {}", "name the argument that is to stand there: `{order}`");
+        check("Refund {order", "a `{` has no `}` after it; write `{{` for the character itself");
     }
 
     #[test]

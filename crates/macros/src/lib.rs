@@ -8,8 +8,10 @@
 mod attribute;
 mod docs;
 mod expand;
+mod nearest;
 mod parameter_names;
 mod signature;
+mod summary;
 
 use proc_macro::TokenStream;
 

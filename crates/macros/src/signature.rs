@@ -15,6 +15,16 @@ pub(crate) enum Parameter {
     Argument(Box<Argument>),
     /// The engine gives it: `&ToolContext`, or an owned one.
     Context { by_reference: bool },
+    /// The tool keeps it: `#[state] db: &Database`.
+    State(Box<State>),
+}
+
+/// A parameter that the tool is made with.
+pub(crate) struct State {
+    /// As written, perhaps raw.
+    pub(crate) ident: Ident,
+    /// What the tool keeps: the type behind the reference.
+    pub(crate) ty: Type,
 }
 
 /// A parameter that the model sends.
@@ -42,7 +52,7 @@ pub(crate) fn parameters(function: &mut ItemFn) -> Result<Vec<Parameter>> {
             FnArg::Receiver(receiver) => {
                 return Err(Error::new(
                     receiver.self_token.span(),
-                    "`#[tool]` takes a free function; implement `Tool` by hand for a type with state",
+                    "`#[tool]` takes a free function; what it works with is a parameter: `#[state] desk: &Desk`",
                 ));
             }
             FnArg::Typed(typed) => parameters.push(parameter(typed)?),
@@ -76,8 +86,17 @@ fn refuse_unusable(function: &ItemFn) -> Result<()> {
 
 fn parameter(typed: &mut PatType) -> Result<Parameter> {
     let default = take_default(&mut typed.attrs)?;
+    let is_state = take_state(&mut typed.attrs)?;
     let docs = docs::text(&typed.attrs);
     typed.attrs.retain(|attribute| !docs::is_doc(attribute));
+    if is_state {
+        return match default {
+            None => Ok(Parameter::State(Box::new(state(typed)?))),
+            Some(default) => {
+                Err(Error::new(default.span(), "state is given when the tool is made: it has no default"))
+            }
+        };
+    }
     if let Some(by_reference) = is_context(&typed.ty) {
         return Ok(Parameter::Context { by_reference });
     }
@@ -97,6 +116,44 @@ fn parameter(typed: &mut PatType) -> Result<Parameter> {
         default,
     })))
 }
+
+/// Whether `#[state]` is among the attributes, which it is taken off.
+fn take_state(attributes: &mut Vec<Attribute>) -> Result<bool> {
+    let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("state")) else {
+        return Ok(false);
+    };
+    let attribute = attributes.remove(at);
+    match attribute.meta.require_path_only() {
+        Ok(_) => Ok(true),
+        Err(_) => Err(Error::new(attribute.span(), "write `#[state]` alone: `#[state] db: &Database`")),
+    }
+}
+
+/// What a tool keeps of a parameter that was marked as its state.
+fn state(typed: &PatType) -> Result<State> {
+    let refuse = |why: &str| Err(Error::new(typed.ty.span(), why));
+    let Pat::Ident(pattern) = &*typed.pat else {
+        return Err(Error::new(typed.pat.span(), "state needs a name: `#[state] db: &Database`"));
+    };
+    if is_context(&typed.ty).is_some() {
+        return refuse("the engine gives the context of each call: leave `#[state]` out");
+    }
+    let Type::Reference(reference) = &*typed.ty else {
+        return refuse("a tool keeps its state: take it by reference, `#[state] db: &Database`");
+    };
+    if reference.mutability.is_some() {
+        return refuse("calls share the state: take `&T`, and put what changes behind a lock");
+    }
+    match &*reference.elem {
+        Type::ImplTrait(_) => refuse("a tool has one type: name the type instead of `impl Trait`"),
+        Type::TraitObject(_) | Type::Slice(_) => refuse(UNSIZED),
+        elem if last_segment(elem).is_some_and(|name| name == "str") => refuse(UNSIZED),
+        elem => Ok(State { ident: pattern.ident.clone(), ty: elem.clone() }),
+    }
+}
+
+const UNSIZED: &str =
+    "a tool keeps its state, so it needs a size: take `&String`, `&Vec<T>` or `&Arc<dyn Trait>`";
 
 fn take_default(attributes: &mut Vec<Attribute>) -> Result<Option<TokenStream>> {
     let Some(at) = attributes.iter().position(|attribute| attribute.path().is_ident("default")) else {

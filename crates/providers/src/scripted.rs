@@ -72,7 +72,7 @@ impl Step {
         Self::of(Kind::Events(events))
     }
 
-    /// Does what a closure makes of the request.
+    /// Does what a closure makes of the request; the step that it returns says which tokens are reported.
     pub fn reply(reply: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
         Self::of(Kind::Reply(Arc::new(reply)))
     }
@@ -111,6 +111,17 @@ pub struct HistoryEntry {
 }
 
 /// Answers the first request with the first step, and so on. Clones share script and history.
+///
+/// A step reports no tokens unless it says so. Where a run has a price, a call without them counts as what was set aside
+/// for it, as with any service that reports none; a test of costs gives each step its tokens:
+///
+/// ```
+/// use archon_providers::{ScriptedProvider, Step};
+/// use archon_types::Usage;
+///
+/// let usage = Usage { input: 100, output: 20, ..Usage::default() };
+/// let model = ScriptedProvider::new([Step::text("It is on its way.").with_usage(usage)]);
+/// ```
 #[derive(Clone)]
 pub struct ScriptedProvider {
     script: Arc<[Step]>,

@@ -47,6 +47,9 @@ pub struct ReactAgentOptions {
     pub system: Option<String>,
     /// See [`RunConfig::workspace`](archon_types::RunConfig::workspace).
     pub workspace: Option<String>,
+    /// The names of the tools that runs have; by default all of the toolbox. A tool that calls others, such as an agent,
+    /// calls what it was made with.
+    pub tools: Option<Vec<String>>,
     /// How far a run may go.
     pub limits: ExecutionLimits,
     /// How failed model calls are retried; ignored where the provider retries by itself.
@@ -91,6 +94,7 @@ impl ReactAgentOptions {
             model: model.into(),
             system: None,
             workspace: None,
+            tools: None,
             limits: ExecutionLimits::default(),
             retry: RetryConfig::default(),
             tool_retry: FailurePolicy::default().tool_retry,
@@ -123,6 +127,7 @@ impl ReactAgent {
     pub fn new(provider: Arc<dyn Provider>, journal: Arc<dyn Journal>, options: ReactAgentOptions) -> Self {
         let mut driver = Driver::new(provider, Arc::new(NoTools::default()));
         driver.journal = Some(journal.clone());
+        driver.agent_name.clone_from(&options.name);
         Self { driver, journal, options, context_parts: ContextParts::default(), filters: Vec::new() }
     }
 
@@ -177,6 +182,18 @@ impl ReactAgent {
     /// The same agent with other standing instructions.
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.options.system = Some(system.into());
+        self
+    }
+
+    /// The same agent with other limits of its runs.
+    pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
+        self.options.limits = limits;
+        self
+    }
+
+    /// The same agent, whose runs have only those of its tools that have these names.
+    pub fn with_tools_named(mut self, names: Vec<String>) -> Self {
+        self.options.tools = Some(names);
         self
     }
 

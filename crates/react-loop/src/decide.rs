@@ -79,15 +79,18 @@ async fn tell(driver: &Driver, run: &RunId, request: InboxRequest, context: &Con
     told.is_ok()
 }
 
-/// The question with everything that the run knows of it: to what a yes is bound, where the toolbox has not said that of
+/// The question with everything that the run knows of it: which agent asks, to what a yes is bound, where the toolbox has not said that of
 /// the arguments that it would run with, and until when it waits.
 pub(crate) fn complete(
     mut request: ApprovalRequest,
     spec: Option<&ToolSpec>,
     arguments: &archon_types::Json,
-    machine: &ReactMachine,
+    (driver, machine): (&Driver, &ReactMachine),
     context: &Context,
 ) -> Box<ApprovalRequest> {
+    if request.agent_name.is_empty() {
+        request.agent_name.clone_from(&driver.agent_name);
+    }
     if let Some(spec) = spec.filter(|_| request.binding.is_empty()) {
         request.binding = archon_types::binding(spec, arguments, &Subject::Unknown);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archon_types::{
     CallId, Context, Delegation, Journal, JournalError, RecordBody, RunId, Spending, ToolCall, ToolResult,
-    ToolResultStatus, metadata,
+    ToolResultStatus, ToolSpec, metadata,
 };
 
 use crate::{Driver, ReactMachine, RunLog, fold, sub_agent::COST};
@@ -35,18 +35,47 @@ pub(crate) fn context(
     Some(own)
 }
 
-/// Why a call starts no run, although its tool is there: nobody told the model of it.
-pub(crate) fn hidden(driver: &Driver, machine: &ReactMachine, call: &ToolCall) -> Option<Box<ToolResult>> {
-    let is_told = machine.config().tools.iter().any(|tool| tool.name == call.name);
-    let is_agent = || driver.toolbox.specs().iter().any(|t| t.name == call.name && t.annotations.agent);
-    if is_told || !is_agent() {
+/// Why a call does not run, although its tool may be there: nobody told the model of it. A run calls the tools of its
+/// first record and no others, whoever takes it up.
+pub(crate) fn hidden(
+    driver: &Driver,
+    machine: &ReactMachine,
+    call: &ToolCall,
+    context: &Context,
+) -> Option<Box<ToolResult>> {
+    let told = &machine.config().tools;
+    let is_told = |name: &str| told.iter().any(|tool| tool.name == name);
+    if is_told(&call.name) {
         return None;
     }
-    let text =
-        format!("Error: Tool '{}' not found. An agent that was called calls no others here.", call.name);
+    let all = driver.toolbox.specs();
+    if all.iter().all(|tool| is_told(&tool.name)) {
+        // There is no such tool, and the toolbox says so.
+        return None;
+    }
+    let name: String = call.name.chars().take(NAME_SHOWN).collect();
+    let is_agent = || all.iter().any(|tool| tool.name == call.name && tool.annotations.agent);
+    let text = match context.depth >= machine.config().limits.max_depth && is_agent() {
+        true => format!("Error: Tool '{name}' not found. An agent that was called calls no others here."),
+        false => format!("Error: Tool '{name}' not found. {}", available(told)),
+    };
     let result = ToolResult::failed(ToolResultStatus::Error, text.clone(), text);
     Some(Box::new(result.with_metadata(metadata::ERROR_TYPE, "not_found")))
 }
+
+fn available(tools: &[ToolSpec]) -> String {
+    let names: Vec<&str> = tools.iter().take(NAMES_LISTED).map(|tool| tool.name.as_str()).collect();
+    match (names.len(), tools.len() - names.len()) {
+        (0, _) => "There are no tools: answer without one.".to_owned(),
+        (_, 0) => format!("Available tools: {}.", names.join(", ")),
+        (_, more) => format!("Available tools: {} and {more} more.", names.join(", ")),
+    }
+}
+
+/// Characters of a name that the model made up.
+const NAME_SHOWN: usize = 100;
+/// More names than this help nobody.
+const NAMES_LISTED: usize = 50;
 
 /// Appends the record that ends a call, and before it what the run used that the call started.
 pub(crate) async fn close(

@@ -12,6 +12,8 @@ use crate::{Fallback, History, ReactMachine, fallback};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Driver {
+    /// The agent's name, for people who are asked about its calls.
+    pub agent_name: String,
     /// The model.
     pub provider: Arc<dyn Provider>,
     /// The same service with further keys, in the order in which they are tried.
@@ -37,6 +39,7 @@ impl Driver {
     /// A driver.
     pub fn new(provider: Arc<dyn Provider>, toolbox: Arc<dyn Toolbox>) -> Self {
         Self {
+            agent_name: String::new(),
             provider,
             keys: Vec::new(),
             fallbacks: Vec::new(),

@@ -230,7 +230,7 @@ impl Batch<'_, '_> {
             _ => return Ok(None),
         };
         let wanted = call.wanted();
-        if let Some(result) = delegate::hidden(self.driver, self.machine, &call.call) {
+        if let Some(result) = delegate::hidden(self.driver, self.machine, &call.call, self.context) {
             self.refuse(call.id, result).await?;
             return Ok(None);
         }
@@ -275,7 +275,8 @@ impl Batch<'_, '_> {
         agreed: Option<&str>,
         request: ApprovalRequest,
     ) -> Result<Option<Prepared>, JournalError> {
-        let request = decide::complete(request, spec, &wanted.arguments, self.machine, self.context);
+        let request =
+            decide::complete(request, spec, &wanted.arguments, (self.driver, self.machine), self.context);
         if agreed == Some(&*request.binding) {
             let annotations = spec.map(|spec| spec.annotations.clone()).unwrap_or_default();
             let mut ready = ReadyCall::new(call.id, wanted, annotations.effect);
@@ -302,7 +303,13 @@ impl Batch<'_, '_> {
         // A yes to a second run is a yes to what was agreed to before the first.
         let agreed = spec.as_ref().and_then(|spec| decide::agreed(spec, call));
         request.binding = agreed.map(|binding| binding.to_string()).unwrap_or_default();
-        let request = decide::complete(request, spec.as_ref(), &wanted.arguments, self.machine, self.context);
+        let request = decide::complete(
+            request,
+            spec.as_ref(),
+            &wanted.arguments,
+            (self.driver, self.machine),
+            self.context,
+        );
         self.log.step(self.machine, RecordBody::ToolAsked { call: call.id, request }).await
     }
 

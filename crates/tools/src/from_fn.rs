@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+use archon_types::{BoxFuture, Context, Json, Preview, Tool, ToolContext, ToolError, ToolResult, ToolSpec};
+
+use crate::action_summary::summary;
 
 /// A tool made of a [`ToolSpec`] and an async closure.
 ///
@@ -27,8 +29,39 @@ use archon_types::{BoxFuture, Json, Tool, ToolContext, ToolError, ToolResult, To
 /// }))?;
 /// # Ok::<(), archon_tools::Error>(())
 /// ```
+///
+/// `?` works on any error, as a [`ToolError`] is made of each. A function that makes such a tool returns `impl Tool`;
+/// the closure takes what it works with along:
+///
+/// ```
+/// use std::{path::PathBuf, sync::Arc};
+///
+/// use archon_tools::FnTool;
+/// use archon_types::{Tool, ToolAnnotations, ToolSpec};
+/// use serde_json::json;
+///
+/// fn remove_note(folder: Arc<PathBuf>) -> impl Tool {
+///     let parameters = json!({
+///         "type": "object",
+///         "properties": { "note": { "type": "integer" } },
+///         "required": ["note"],
+///     });
+///     let spec = ToolSpec::new("remove_note", "Removes a note for good.", parameters)
+///         .with_annotations(ToolAnnotations::destructive());
+///     let tool = FnTool::new(spec, move |arguments, _context| {
+///         let folder = folder.clone();
+///         async move {
+///             std::fs::remove_file(folder.join(format!("{}.txt", arguments["note"])))?;
+///             Ok("Removed.".into())
+///         }
+///     });
+///     tool.with_summary("Remove note {note} for good")
+/// }
+/// # let _ = remove_note(Arc::default());
+/// ```
 pub struct FnTool<F> {
     spec: ToolSpec,
+    summary: Option<String>,
     call: F,
 }
 
@@ -39,7 +72,15 @@ where
 {
     /// A tool that `spec` describes and `call` does.
     pub fn new(spec: ToolSpec, call: F) -> Self {
-        Self { spec, call }
+        Self { spec, summary: None, call }
+    }
+
+    /// The same tool with the line that a person reads who is asked about a call, instead of the tool's name with its
+    /// arguments: `Refund {cents} cents of order {order}`. The arguments in it are shortened, and what is more than a word
+    /// is in quotes.
+    pub fn with_summary(mut self, template: impl Into<String>) -> Self {
+        self.summary = Some(template.into());
+        self
     }
 }
 
@@ -58,6 +99,11 @@ where
         context: &'a ToolContext,
     ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
         Box::pin((self.call)(arguments, context.clone()))
+    }
+
+    fn preview(&self, arguments: &Json, _: &Context) -> Result<Option<Preview>, ToolError> {
+        let line = |template: &String| Preview::new(summary(template, arguments, &self.spec));
+        Ok(self.summary.as_ref().map(line))
     }
 }
 

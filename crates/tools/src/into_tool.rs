@@ -7,7 +7,8 @@ use archon_types::Tool;
 /// Turns into a tool. `How` only tells the implementations apart and is never written down.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
-    note = "put `#[tool]` before the function, or implement `archon_types::Tool`"
+    note = "put `#[tool]` before the function, or implement `archon_types::Tool`",
+    note = "a tool with state is made with it: `.tool(refund(database))`"
 )]
 pub trait IntoTool<How> {
     /// The tool.

@@ -50,6 +50,7 @@
 #[allow(unused_extern_crates)]
 extern crate self as archon_tools;
 
+mod action_summary;
 mod arguments;
 #[cfg(all(unix, feature = "files"))]
 mod beneath;

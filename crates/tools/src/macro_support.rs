@@ -10,8 +10,10 @@ use std::fmt::Display;
 
 use serde::de::DeserializeOwned;
 
+pub use crate::action_summary::summary;
 pub use archon_types::{
-    BoxFuture, Effect, Json, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult, ToolSpec,
+    BoxFuture, Context, Effect, Json, Preview, Tool, ToolAnnotations, ToolContext, ToolError, ToolResult,
+    ToolSpec,
 };
 pub use {schemars, serde};
 
@@ -93,7 +95,8 @@ impl<E: Into<ToolError>> IntoErrorDirectly for Failed<E> {
     }
 }
 
-/// Otherwise: the model reads what the error displays, with its causes where `{:#}` shows them.
+/// Otherwise: the model reads what the error displays, with its causes where `{:#}` shows them. For errors that are no
+/// `std::error::Error`, or that cannot leave their thread.
 pub trait IntoErrorFromText {
     /// The error.
     fn take_error(&self) -> ToolError;

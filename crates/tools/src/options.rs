@@ -136,6 +136,18 @@ impl EngineOptions {
         self
     }
 
+    /// The same options with these rules.
+    pub fn with_permissions(mut self, permissions: Permissions) -> Self {
+        self.permissions = permissions;
+        self
+    }
+
+    /// The same options with another time limit of calls whose tools have none of their own.
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
     /// The same options with a limit on how often the tool of this name is called.
     pub fn limiting(mut self, tool: impl Into<String>, rate: CallRate) -> Self {
         self.rates.insert(tool.into(), rate);

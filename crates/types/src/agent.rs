@@ -114,7 +114,24 @@ impl Outcome {
         self.stop_reason == StopReason::Length
     }
 
-    /// Whether the agent answered.
+    /// Whether the agent answered. A service that has to say more matches the status; further ones may come with later
+    /// versions, and are best treated as a failure:
+    ///
+    /// ```
+    /// use archon_types::{Outcome, OutcomeStatus, RunId};
+    ///
+    /// fn page(outcome: &Outcome) -> (u16, &str) {
+    ///     match outcome.status {
+    ///         OutcomeStatus::Finished => (200, &outcome.answer),
+    ///         OutcomeStatus::Suspended => (202, "a person has to agree"),
+    ///         OutcomeStatus::Limit(_) => (402, "the budget is spent"),
+    ///         OutcomeStatus::Cancelled => (409, "it was stopped"),
+    ///         // `Failed`, and whatever is new.
+    ///         _ => (500, outcome.error.as_deref().unwrap_or("it failed")),
+    ///     }
+    /// }
+    /// assert_eq!(page(&Outcome::failed(RunId::new("run_1"), "no model answers")).0, 500);
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.status == OutcomeStatus::Finished
     }

@@ -13,7 +13,7 @@ use crate::{CallId, InboxRequest, Json, RunId, Subject, Timestamp, ToolSpec};
 pub struct ApprovalRequest {
     /// Unique everywhere.
     pub request_id: String,
-    /// Who wants to act.
+    /// The name of the agent that wants to act; empty where a plan or a team asks.
     pub agent_name: String,
     /// What is going to happen, in a line.
     pub action_summary: String,
@@ -274,6 +274,26 @@ impl Default for ApprovalSettings {
     }
 }
 
+impl ApprovalSettings {
+    /// The same settings under which a question waits so long: the usual 30 minutes do not last a night.
+    pub fn with_timeout(mut self, wait: std::time::Duration) -> Self {
+        self.timeout_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The same settings with another consequence of a no.
+    pub fn with_on_deny(mut self, what: OnDeny) -> Self {
+        self.on_deny = what;
+        self
+    }
+
+    /// The same settings with another consequence of no answer in time.
+    pub fn with_on_expiry(mut self, what: OnExpiry) -> Self {
+        self.on_expiry = what;
+        self
+    }
+}
+
 /// What follows when a person says no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -331,6 +351,20 @@ impl<A: Approver + ?Sized> Approver for std::sync::Arc<A> {
 }
 
 /// An [`Approver`] for programs in which questions are answered from elsewhere: every run that asks suspends.
+///
+/// A question waits for 30 minutes, unless [`ApprovalSettings::timeout_ms`] says otherwise. After that it takes no
+/// answer and is listed no more; its run stays suspended until it is taken up, and then goes on as
+/// [`ApprovalSettings::on_expiry`] says, by default with a result that tells the model that nobody answered. So a
+/// program that asks people who sleep gives questions more time, and takes up suspended runs now and then:
+///
+/// ```
+/// use std::time::Duration;
+/// use archon_types::ApprovalSettings;
+///
+/// // Over a weekend.
+/// let settings = ApprovalSettings::default().with_timeout(Duration::from_secs(3 * 24 * 60 * 60));
+/// assert_eq!(settings.timeout_ms, 259_200_000);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskLater;
 

@@ -66,6 +66,7 @@ mod executions;
 mod failure;
 mod form;
 mod goal;
+mod hidden;
 mod hooks;
 mod ids;
 mod inbox;
@@ -111,6 +112,7 @@ mod time;
 mod token_bucket;
 mod tokens;
 mod tool;
+mod tool_error;
 mod tool_result;
 mod toolbox;
 mod transcript;
@@ -148,6 +150,7 @@ pub use executions::{ToolExecutionState, ToolExecutions};
 pub use failure::{CircuitBreaker, FailurePolicy, FailureStep, FallbackModel, ModelTarget, OnStorageFailure};
 pub use form::{FormCheck, FormProblem};
 pub use goal::{GoalCheck, GoalVerdict};
+pub use hidden::is_hidden;
 pub use hooks::{HookPoint, Hooks, InputFilter, InputVerdict};
 pub use ids::{
     AgentId, CallId, CommandId, Ids, LoopId, MessageId, RunId, SessionId, SubTaskId, TaskId, TenantId,
@@ -214,8 +217,9 @@ pub use tokens::{
 };
 pub use tool::{
     Correction, Effect, OutputLevel, Progress, Subject, Tool, ToolAnnotations, ToolContext, ToolDefinition,
-    ToolError, ToolInvocationRequest, ToolSpec,
+    ToolInvocationRequest, ToolSpec,
 };
+pub use tool_error::ToolError;
 pub use tool_result::{DataFile, ToolResult, ToolResultStatus, metadata};
 pub use toolbox::{Executed, Prepared, ReadyCall, Toolbox};
 pub use transcript::Transcript;

@@ -79,6 +79,43 @@ impl ExecutionLimits {
         self.max_cost = self.max_cost.map(|cost| cost.max(more.max_cost.unwrap_or_default()));
     }
 
+    /// The same limits with another one of turns.
+    pub fn with_max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = turns;
+        self
+    }
+
+    /// The same limits with another one of tokens.
+    pub fn with_max_total_tokens(mut self, tokens: u64) -> Self {
+        self.max_total_tokens = tokens;
+        self
+    }
+
+    /// The same limits with another one of active time.
+    pub fn with_max_duration(mut self, duration: Duration) -> Self {
+        self.max_duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The same limits with one of money, in millionths of a currency unit: `50_000` are five cents. It needs a price,
+    /// which known models have.
+    pub fn with_max_cost(mut self, millionths: u64) -> Self {
+        self.max_cost = Some(millionths);
+        self
+    }
+
+    /// The same limits with another depth of agents that call agents.
+    pub fn with_max_depth(mut self, levels: u32) -> Self {
+        self.max_depth = levels;
+        self
+    }
+
+    /// The same limits with another end at a limit.
+    pub fn with_on_limit(mut self, end: OnLimit) -> Self {
+        self.on_limit = end;
+        self
+    }
+
     /// The preset for one subtask of a plan: 10 turns, and a limit is a failure.
     pub fn subtask() -> Self {
         Self { max_turns: 10, on_limit: OnLimit::Error, ..Self::default() }

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ApprovalRequest, Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId,
-    ToolResult, metadata,
+    Ceiling, Context, Credentials, Json, Preview, Processes, SessionId, ToolCallId, ToolError, ToolResult,
 };
 
 /// Something that a model can call.
@@ -238,6 +237,24 @@ impl ToolAnnotations {
         Self { effect: Effect::ReadOnly, concurrency_safe: true, ..Self::default() }
     }
 
+    /// For a tool that may destroy what cannot be brought back: a person is asked before, unless the engine's options
+    /// say otherwise.
+    pub fn destructive() -> Self {
+        Self { destructive: true, ..Self::default() }
+    }
+
+    /// The same annotations of a tool whose every call needs a person's consent.
+    pub fn with_confirmation(mut self) -> Self {
+        self.requires_confirmation = true;
+        self
+    }
+
+    /// The same annotations with a time limit of the tool's own.
+    pub fn with_timeout(mut self, limit: Duration) -> Self {
+        self.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
     /// The tool's own time limit, if it has one.
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
@@ -378,64 +395,6 @@ pub enum Progress {
     Text(String),
     /// What there is so far; replaces the partial result before.
     Partial(ToolResult),
-}
-
-/// Why a tool did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ToolError {
-    /// It tried and failed.
-    #[error("{0}")]
-    Failed(String),
-    /// No tool has this name, or what the tool was to work on is not there.
-    #[error("{0}")]
-    NotFound(String),
-    /// The arguments make no sense.
-    #[error("{0}")]
-    InvalidArgs(String),
-    /// The call was cancelled.
-    #[error("cancelled")]
-    Cancelled,
-    /// It took longer than allowed.
-    #[error("timed out after {} seconds", .0.as_secs_f64())]
-    Timeout(Duration),
-    /// It is not allowed to.
-    #[error("{0}")]
-    PermissionDenied(String),
-    /// Memory, disk, processes or a quota ran out.
-    #[error("{0}")]
-    Resource(String),
-    /// It waits for a person, and goes on when it is called again. Only for tools that are agents.
-    #[error("it waits for a person: {}", .0.action_summary)]
-    Suspended(Box<ApprovalRequest>),
-}
-
-impl ToolError {
-    /// A stable name of the kind: `execution_error`, `not_found`, `invalid_parameters`, `cancelled`,
-    /// `timeout`, `permission_denied`, `resource_error` or `suspended`.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Failed(_) => "execution_error",
-            Self::NotFound(_) => "not_found",
-            Self::InvalidArgs(_) => "invalid_parameters",
-            Self::Cancelled => "cancelled",
-            Self::Timeout(_) => "timeout",
-            Self::PermissionDenied(_) => "permission_denied",
-            Self::Resource(_) => "resource_error",
-            Self::Suspended(_) => "suspended",
-        }
-    }
-}
-
-impl From<ToolError> for ToolResult {
-    fn from(e: ToolError) -> Self {
-        let result = match &e {
-            ToolError::Timeout(limit) => Self::timeout(limit.as_secs_f64()),
-            ToolError::Cancelled => Self::cancelled("Cancelled"),
-            other => Self::error(other.to_string()),
-        };
-        result.with_metadata(metadata::ERROR_TYPE, e.code())
-    }
 }
 
 /// A call with everything that a caller outside a run may say about it.

@@ -76,13 +76,17 @@ impl ReactAgent {
         context.limits(self.options.limits.clone())
     }
 
-    /// What the model is told of: at the greatest depth no agents.
+    /// What the model is told of: the tools that were chosen, and at the greatest depth no agents.
     fn tools(&self, max_depth: u32, context: &Context) -> Arc<Encoded<Vec<ToolSpec>>> {
         let all = self.driver.toolbox.specs();
-        if context.depth < max_depth || !all.iter().any(|tool| tool.annotations.agent) {
-            return all;
+        let is_chosen =
+            |tool: &ToolSpec| self.options.tools.as_ref().is_none_or(|own| own.contains(&tool.name));
+        let is_told =
+            |tool: &ToolSpec| is_chosen(tool) && (context.depth < max_depth || !tool.annotations.agent);
+        match all.iter().all(is_told) {
+            true => all,
+            false => Arc::new(Encoded::new(all.iter().filter(|tool| is_told(tool)).cloned().collect())),
         }
-        Arc::new(Encoded::new(all.iter().filter(|tool| !tool.annotations.agent).cloned().collect()))
     }
 }
 

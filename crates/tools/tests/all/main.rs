@@ -36,6 +36,7 @@ mod sandbox_limits;
 #[cfg(all(unix, feature = "bash"))]
 mod shell_rules;
 mod tool_macro;
+mod tool_state;
 #[cfg(all(unix, feature = "bash"))]
 mod users;
 #[cfg(feature = "web")]
