@@ -244,6 +244,7 @@ impl ReactMachine {
             RecordBody::ToolStarted { call, attempt, effect, .. } => {
                 self.tool_started(*call, *attempt, *effect)
             }
+            RecordBody::ChildBegun { call, .. } => self.with_call(*call, |call| call.is_begun = true),
             RecordBody::Granted { call, lease, .. } if self.is_open(*call) => {
                 self.meter.leases.grant(*call, *lease);
             }

@@ -373,7 +373,9 @@ impl JournalError {
                 "`archon runs show` shows what is before the damage, and `archon runs fork --at TURN` goes on from there"
             }
             Self::BadId { .. } => "ids are made by `archon run`",
-            Self::Storage { .. } => "check that the directory exists, is writable and has free space",
+            Self::Storage { .. } => {
+                "check that the directory exists, is writable and has free space; what a run has in its log is not lost, and the run can be resumed"
+            }
         }
     }
 }
