@@ -50,6 +50,7 @@ mod archon;
 mod assistant;
 mod auto_save;
 mod builder;
+mod claim;
 mod conversation;
 mod error;
 mod handle;
