@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use archon::{
     RunHandle,
-    types::{Event, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
+    react_loop::LoopError,
+    types::{Event, JournalError, LimitReached, ModelFailure, Outcome, OutcomeStatus, Record, RecordBody},
 };
 use futures_util::StreamExt;
 
@@ -23,29 +24,46 @@ pub(crate) async fn drive(
     resume: &str,
     app: &App,
 ) -> Result<Exit, Failure> {
-    watch(run, before, app).await?.said(resume, app)
+    watch(run, before, resume, app).await?.said(resume, app)
 }
 
-/// Shows a run until it has ended.
-pub(crate) async fn watch(mut run: RunHandle, before: &[Arc<Record>], app: &App) -> Result<Ended, Failure> {
+/// Shows a run until it has ended. If the storage fails meanwhile, the failure names the command line that takes the run up
+/// again.
+pub(crate) async fn watch(
+    mut run: RunHandle,
+    before: &[Arc<Record>],
+    resume: &str,
+    app: &App,
+) -> Result<Ended, Failure> {
     let listener = interrupt::listen(run.cancel_token(), app.output.clone());
     let mut renderer = renderer(app.json);
     before.iter().for_each(|record| renderer.remember(record));
-    let mut failure = None;
+    let (mut failure, mut is_kept) = (None, !before.is_empty());
     while let Some(event) = run.next().await {
         renderer.event(&event, &app.output);
         if let Event::Record { run: of, record } = &event
             && of == run.run_id()
-            && let RecordBody::ModelFailed { failure: last, .. } = &record.body
         {
-            failure = Some(last.clone());
+            is_kept = true;
+            if let RecordBody::ModelFailed { failure: last, .. } = &record.body {
+                failure = Some(last.clone());
+            }
         }
     }
     let outcome = run.outcome().await;
     listener.abort();
     app.output.stop_waiting();
     app.output.close_board();
-    Ok(Ended { outcome: outcome?, failure })
+    match outcome {
+        Ok(outcome) => Ok(Ended { outcome, failure }),
+        Err(error) if is_kept && is_storage(&error) => Err(Failure::from(error).then(resume)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the disk is full, or the folder of the logs cannot be written to.
+fn is_storage(error: &archon::Error) -> bool {
+    matches!(error, archon::Error::Run(LoopError::Journal(JournalError::Storage { .. })))
 }
 
 /// How a run ended.
@@ -88,6 +106,7 @@ fn said(outcome: &Outcome, failure: Option<&ModelFailure>, resume: &str, app: &A
 fn way_on(limit: &LimitReached, resume: &str) -> String {
     const CONTINUE: &str = "`archon run --continue TASK`";
     match more_of(limit) {
+        Some(flag) if resume.starts_with("archon team ") => format!("let it go on with `{resume} {flag}`"),
         _ if resume.starts_with("archon team ") => {
             "allow more in the team's file, and begin it anew".to_owned()
         }
