@@ -11,7 +11,7 @@ use archon::{
     store::MemoryJournal,
     types::{
         Answer, Approver, AskLater, Durability, Journal, Member, Message, OpenMode, PendingApproval,
-        QuestionKind, Record, RecordBody, SubTask, SubTaskRules, ToolCall, pending_approvals,
+        QuestionKind, Record, RecordBody, Role, SubTask, SubTaskRules, ToolCall, pending_approvals,
     },
 };
 use archon_orchestrator::AgentTool;
@@ -26,8 +26,6 @@ enum Caller {
     Plan,
     Team,
 }
-
-const CALLERS: [Caller; 4] = [Caller::Loop, Caller::Fields, Caller::Plan, Caller::Team];
 
 /// A process: agents over a journal, and how often the one that is called was asked to work.
 struct Process {
@@ -78,7 +76,9 @@ fn process(caller: Caller, journal: &MemoryJournal, approver: Option<Arc<dyn App
         Caller::Plan => worker.planning(planner()),
         _ => boss.planning(planner()),
     };
-    let team = boss.team(planner()).member(Member::new("ada", "worker"), Arc::new(worker));
+    let mut options = boss.team_options();
+    options.roles = vec![Role::new("worker", "")];
+    let team = boss.team_with(planner(), options).member(Member::new("ada", "worker"), Arc::new(worker));
     Process { boss, team, planning, worked }
 }
 
@@ -157,7 +157,7 @@ async fn open(journal: &MemoryJournal) -> Vec<PendingApproval> {
 
 #[tokio::test]
 async fn resume_of_a_caller_whose_call_had_no_log_yet_begins_the_call() {
-    for caller in CALLERS {
+    for caller in [Caller::Loop, Caller::Fields, Caller::Plan, Caller::Team] {
         let journal = left(caller, Cut::Started).await;
         let process = process(caller, &journal, None);
         let outcome = process.resume(caller).await;
@@ -166,63 +166,93 @@ async fn resume_of_a_caller_whose_call_had_no_log_yet_begins_the_call() {
     }
 }
 
-// spec: MA-28
-#[tokio::test]
-async fn resume_of_a_caller_whose_calls_log_is_lost_does_not_begin_the_call_again() {
-    for caller in CALLERS {
+/// A process in which nobody can be asked takes the caller up.
+async fn resume_alone(caller: Caller) {
+    let journal = left(caller, Cut::Begun).await;
+    let process = process(caller, &journal, None);
+    let outcome = process.resume(caller).await;
+    assert_eq!(process.worked(), 0, "{caller:?}: {outcome:?}");
+    let log = journal.read(&RunId::new("run")).await.unwrap();
+    let said = match caller {
+        Caller::Loop | Caller::Fields => {
+            assert!(outcome.is_finished(), "the model knows of it: {outcome:?}");
+            let result = log.iter().find_map(|record| match &record.body {
+                RecordBody::ToolFinished { result, .. } => Some(result.text()),
+                _ => None,
+            });
+            result.unwrap()
+        }
+        Caller::Plan => {
+            assert_eq!(outcome.status, OutcomeStatus::Suspended);
+            open(&journal).await[0].request.action_summary.clone()
+        }
+        Caller::Team => {
+            assert_eq!(outcome.status, OutcomeStatus::Failed, "{outcome:?}");
+            outcome.error.unwrap()
+        }
+    };
+    let doubt = ["effect of this call is unknown", "may have done its work", "nobody knows"];
+    assert!(doubt.iter().any(|words| said.contains(words)), "{caller:?}: {said}");
+}
+
+/// A process takes the caller up whose questions wait.
+async fn resume_asking(caller: Caller) {
+    for (answer, worked) in [
+        (Answer::Approve, 1),
+        (Answer::Cancel { reason: "no".into() }, 0),
+        (Answer::Reply { text: "The bank has it.".into() }, 0),
+    ] {
+        let at = format!("{caller:?}, {answer:?}");
         let journal = left(caller, Cut::Begun).await;
-        let process = process(caller, &journal, None);
+        let process = process(caller, &journal, Some(Arc::new(AskLater)));
         let outcome = process.resume(caller).await;
-        assert_eq!(process.worked(), 0, "{caller:?}: {outcome:?}");
-        let log = journal.read(&RunId::new("run")).await.unwrap();
-        let said = match caller {
-            Caller::Loop | Caller::Fields => {
-                assert!(outcome.is_finished(), "the model knows of it: {outcome:?}");
-                let result = log.iter().find_map(|record| match &record.body {
-                    RecordBody::ToolFinished { result, .. } => Some(result.text()),
-                    _ => None,
-                });
-                result.unwrap()
-            }
-            Caller::Plan => {
-                assert_eq!(outcome.status, OutcomeStatus::Suspended);
-                open(&journal).await[0].request.action_summary.clone()
-            }
-            Caller::Team => {
-                assert_eq!(outcome.status, OutcomeStatus::Failed, "{outcome:?}");
-                outcome.error.unwrap()
-            }
-        };
-        let doubt = ["effect of this call is unknown", "may have done its work", "nobody knows"];
-        assert!(doubt.iter().any(|words| said.contains(words)), "{caller:?}: {said}");
+        assert_eq!(outcome.status, OutcomeStatus::Suspended, "{at}: {outcome:?}");
+        let asked = open(&journal).await;
+        assert_eq!((asked.len(), asked[0].request.kind), (1, QuestionKind::InDoubt), "{at}: {asked:?}");
+        let summary = &asked[0].request.action_summary;
+        assert!(summary.starts_with("The log of run run.") && summary.contains("Pay Ann"), "{summary}");
+        // Asked once, however often the run is taken up.
+        assert_eq!(process.resume(caller).await.status, OutcomeStatus::Suspended, "{at}");
+        assert_eq!(open(&journal).await.len(), 1, "{at}");
+        assert_eq!(process.worked(), 0, "{at}: nothing is repeated without a yes");
+        let is_no = matches!(answer, Answer::Cancel { .. });
+        let outcome = process.answer(caller, &asked[0], answer).await;
+        assert_eq!(process.worked(), worked, "{at}: {outcome:?}");
+        assert_eq!(outcome.is_finished(), !is_no || caller == Caller::Loop, "{at}: {outcome:?}");
     }
 }
 
 #[tokio::test]
-async fn resume_of_a_caller_whose_calls_log_is_lost_asks_a_person_and_does_what_they_say() {
-    for caller in [Caller::Loop, Caller::Plan, Caller::Team] {
-        for (answer, worked) in [
-            (Answer::Approve, 1),
-            (Answer::Cancel { reason: "no".into() }, 0),
-            (Answer::Reply { text: "The bank has it.".into() }, 0),
-        ] {
-            let at = format!("{caller:?}, {answer:?}");
-            let journal = left(caller, Cut::Begun).await;
-            let process = process(caller, &journal, Some(Arc::new(AskLater)));
-            let outcome = process.resume(caller).await;
-            assert_eq!(outcome.status, OutcomeStatus::Suspended, "{at}: {outcome:?}");
-            let asked = open(&journal).await;
-            assert_eq!((asked.len(), asked[0].request.kind), (1, QuestionKind::InDoubt), "{at}: {asked:?}");
-            let summary = &asked[0].request.action_summary;
-            assert!(summary.starts_with("The log of run run.") && summary.contains("Pay Ann"), "{summary}");
-            // Asked once, however often the run is taken up.
-            assert_eq!(process.resume(caller).await.status, OutcomeStatus::Suspended, "{at}");
-            assert_eq!(open(&journal).await.len(), 1, "{at}");
-            assert_eq!(process.worked(), 0, "{at}: nothing is repeated without a yes");
-            let is_no = matches!(answer, Answer::Cancel { .. });
-            let outcome = process.answer(caller, &asked[0], answer).await;
-            assert_eq!(process.worked(), worked, "{at}: {outcome:?}");
-            assert_eq!(outcome.is_finished(), !is_no || caller == Caller::Loop, "{at}: {outcome:?}");
-        }
-    }
+async fn resume_of_a_loop_whose_calls_log_is_lost_tells_the_model_that_the_effect_is_unknown() {
+    resume_alone(Caller::Loop).await;
+}
+
+#[tokio::test]
+async fn resume_of_an_agent_with_fields_whose_works_log_is_lost_tells_the_caller_so() {
+    resume_alone(Caller::Fields).await;
+}
+
+#[tokio::test]
+async fn resume_of_a_plan_whose_subtasks_log_is_lost_waits_for_a_person() {
+    resume_alone(Caller::Plan).await;
+}
+
+#[tokio::test]
+async fn resume_of_a_team_whose_members_log_is_lost_fails_where_nobody_can_be_asked() {
+    resume_alone(Caller::Team).await;
+}
+
+#[tokio::test]
+async fn resume_of_a_loop_whose_calls_log_is_lost_asks_and_does_what_the_person_says() {
+    resume_asking(Caller::Loop).await;
+}
+
+#[tokio::test]
+async fn resume_of_a_plan_whose_subtasks_log_is_lost_asks_and_does_what_the_person_says() {
+    resume_asking(Caller::Plan).await;
+}
+
+#[tokio::test]
+async fn resume_of_a_team_whose_members_log_is_lost_asks_and_does_what_the_person_says() {
+    resume_asking(Caller::Team).await;
 }

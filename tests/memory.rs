@@ -124,7 +124,6 @@ async fn with_memory_the_script_succeeds_that_fails_without() {
     assert_eq!(say(&without, question).await, "I do not know the door code.");
 }
 
-// spec: M-24
 #[tokio::test]
 async fn resume_of_an_ended_run_keeps_what_the_memory_lacks_and_nothing_twice() {
     let (memory, journal) = (memory(), MemoryJournal::new());

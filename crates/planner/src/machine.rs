@@ -102,7 +102,7 @@ pub struct PlanMachine {
     streak: Vec<CommandId>,
     /// Why each plan was given up, in order.
     given_up: Vec<String>,
-    /// What people said no to.
+    /// What may have been done, and what people said no to doing again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     said_no: Vec<SubTask>,
     paused: bool,

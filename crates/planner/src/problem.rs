@@ -132,7 +132,7 @@ pub enum ProblemKind {
     NotInPlan,
     #[error("the new plan says something else of it, and it stays as it was")]
     Kept { why: &'static str },
-    #[error("a person said no to exactly this")]
+    #[error("it may have been done already, and a person said no to doing it again")]
     SaidNo,
     #[error("the change changes nothing")]
     NoChange,

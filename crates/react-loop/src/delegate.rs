@@ -47,11 +47,8 @@ pub(crate) async fn is_lost(driver: &Driver, run: &RunId, call: &CallState) -> R
 
 /// Whether the log says already that the run of a call has a log.
 pub(crate) fn is_known(machine: &ReactMachine, record: &RecordBody) -> bool {
-    matches!(record, RecordBody::ChildBegun { call, .. } if is_begun(machine, *call))
-}
-
-fn is_begun(machine: &ReactMachine, call: CallId) -> bool {
-    machine.calls().iter().any(|state| state.id == call && state.is_begun)
+    let RecordBody::ChildBegun { call, .. } = record else { return false };
+    machine.calls().iter().any(|state| state.id == *call && state.is_begun)
 }
 
 /// Why a call starts no run, although its tool is there: nobody told the model of it.
@@ -100,8 +97,7 @@ async fn settlement(
         Some(journal) => used(&**journal, &child).await,
         None => None,
     };
-    // Of a run whose log is lost nobody knows what it used: its whole lease counts.
-    let spent = spent.or_else(|| (!is_begun(machine, call)).then(|| reported(result)))?;
+    let spent = spent.unwrap_or_else(|| reported(result));
     (machine.settled(call) != Some(spent)).then_some(RecordBody::Settled { call, child, spent })
 }
 

@@ -401,7 +401,6 @@ fn all_members_together_spend_what_the_run_may_and_what_is_in_flight() {
     assert_eq!(leases.lock().unwrap()[..4], [200, 200, 200, 200]);
 }
 
-// spec: MA-13
 #[test]
 fn resume_of_a_team_that_met_a_limit_goes_on_with_more_and_is_refused_without() {
     let slow = || {

@@ -48,7 +48,7 @@ impl PlanMachine {
         }
     }
 
-    /// Whether a person said no to a subtask that does the same.
+    /// Whether a person said no to a second run of a subtask that does the same.
     pub fn said_no_to(&self, subtask: &SubTask) -> bool {
         self.said_no.iter().any(|other| does_same(other, subtask))
     }

@@ -131,9 +131,6 @@ impl PlanMachine {
             }
             answer if !answer.is_consent() => {
                 let why = format!("it was not approved: {}", refusal(answer));
-                if matches!(answer, Answer::Cancel { .. }) {
-                    self.note_no(call);
-                }
                 self.refused(call, &ToolResult::error(why), at);
             }
             Answer::Trust { rules } => {
@@ -151,7 +148,7 @@ impl PlanMachine {
         }
     }
 
-    /// No other plan may do the same again.
+    /// No other plan may do the same: it would be a second run of what may have been done.
     fn note_no(&mut self, call: CallId) {
         let subtask = self.nodes.of_call(call).map(|node| SubTask::clone(&node.subtask));
         self.said_no.extend(subtask);

@@ -117,7 +117,6 @@ fn processes_of_calls() {
     assert!(unknown.is_input() && !unknown.needs_sync(), "no process survives a power cut");
 }
 
-// spec: MA-28
 #[test]
 fn a_run_that_was_called_and_has_a_log() {
     let begun = RecordBody::ChildBegun { call: CallId::new(CommandId(3), 1), child: "run_1.3-1".into() };
