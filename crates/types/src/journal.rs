@@ -37,8 +37,8 @@ pub trait Journal: Send + Sync {
     ///
     /// Removing is refused while somebody writes to the run ([`JournalError::Locked`]) and while other
     /// runs need it ([`JournalError::Needed`]): those that continue it read its records, and a run
-    /// whose unfinished call started it would start it again and repeat its effects. A run that is
-    /// created while this looks for such runs may be missed.
+    /// whose unfinished call started it would not know what it did. A run that is created while this
+    /// looks for such runs may be missed.
     ///
     /// A journal that cannot remove runs, which is the default, says [`JournalError::Unsupported`].
     fn delete<'a>(&'a self, run: &'a RunId) -> BoxFuture<'a, Result<(), JournalError>> {

@@ -101,8 +101,11 @@ async fn team_resume_of_a_run_that_met_a_limit_goes_on_with_more() {
     let (place, file) = place(&server, &TEAM.replace("[limits]", "[limits]\nmax_tokens = 10"));
     let ran = place.archon("team run", &[&file, "Does the sea rise?"]).await;
     let run = only_run(&place).await;
-    let way_on = format!("archon team resume {file} {run} --max-tokens N");
-    assert!(ran.code == Some(4) && ran.err.contains(&way_on), "{ran:?}");
+    let way_on = format!("let it go on with `archon team resume {file} {run} ");
+    assert!(
+        ran.code == Some(4) && ran.err.contains(&way_on) && ran.err.contains(" --max-tokens N`"),
+        "{ran:?}"
+    );
     let refused = place.archon("team resume", &[&file, &run]).await;
     refused.check_refused(2, "has ended", &format!("archon team resume TEAM.toml {run} --max-tokens N"));
     server.push(answer("It rises slowly."));
