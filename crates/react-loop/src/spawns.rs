@@ -27,7 +27,7 @@ struct State {
 
 /// A record that a call waits to have in the log.
 pub(crate) struct Spawned {
-    pub(crate) record: RecordBody,
+    pub(crate) record: Box<RecordBody>,
     answer: Arc<Answer>,
 }
 
@@ -69,7 +69,7 @@ impl Spawns {
             if state.is_over {
                 return false;
             }
-            state.reported.push_back(Spawned { record, answer: answer.clone() });
+            state.reported.push_back(Spawned { record: Box::new(record), answer: answer.clone() });
         }
         self.driver.wake();
         answer.known.cancelled().await;

@@ -188,12 +188,7 @@ impl Batch<'_, '_> {
                         self.ended(id, result, &calls).await?;
                     }
                 }
-                Next::Spawned(spawned) => {
-                    if !delegate::is_known(self.machine, &spawned.record) {
-                        self.log.step(self.machine, spawned.record.clone()).await?;
-                    }
-                    spawned.logged();
-                }
+                Next::Spawned(spawned) => self.spawned(spawned).await?,
                 Next::Nothing => break,
                 Next::Stopped(cause) => {
                     running.clear();
@@ -203,6 +198,15 @@ impl Batch<'_, '_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Writes down what a call has started, unless the log says so already.
+    async fn spawned(&mut self, spawned: Spawned) -> Result<(), JournalError> {
+        if !delegate::is_known(self.machine, &spawned.record) {
+            self.log.step(self.machine, RecordBody::clone(&spawned.record)).await?;
+        }
+        spawned.logged();
         Ok(())
     }
 

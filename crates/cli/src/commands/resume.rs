@@ -51,7 +51,7 @@ impl MoreFlags {
 
 /// The same without turns, which a team does not have.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(super) struct MoreBudget {
+pub(crate) struct MoreBudget {
     /// Let it use up to N tokens in all
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
